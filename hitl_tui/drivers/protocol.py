@@ -1,0 +1,257 @@
+"""The one seam between runs and screens (DESIGN, "The driver").
+
+Commands go down as methods, facts come up as numbered, frozen events.  All methods may be called
+from any event loop or thread; none blocks longer than it takes to hand the command over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from hitl_tui.engine.events import AppliedUpdate, Event, Progress
+from hitl_tui.engine.records import Checkpoint, LedgerEntry, ThreadSummary, Visibility
+
+Until = Literal["step", "wait"]
+
+
+class Capabilities(msgspec.Struct, frozen=True):
+    """What a driver can do; a screen greys the rest.  `why_not` says it in words."""
+
+    can_run: bool = True
+    can_edit: bool = True
+    can_edit_past: bool = True
+    can_fork: bool = True
+    can_answer: bool = True
+    can_cancel: bool = True
+    streams_tokens: bool = True
+    why_not: str = ""
+
+
+class ChannelInfo(msgspec.Struct, frozen=True):
+    """A channel as declared; `type` is a short word such as "list", "text" or "number"."""
+
+    name: str
+    type: str
+    reducer: str
+    visibility: Visibility
+    description: str
+    schema: Mapping[str, Any]
+
+
+class NodeInfo(msgspec.Struct, frozen=True):
+    """A node as declared; `reads` and `writes` are what it may touch, ("*",) for all."""
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+class EdgeInfo(msgspec.Struct, frozen=True):
+    """An arrow of the graph; `label` is the routing key, "" for a fixed edge."""
+
+    source: str
+    target: str
+    label: str
+
+
+class InputField(msgspec.Struct, frozen=True):
+    """What a graph asks for when a thread starts: a name for people, and the channel it goes to."""
+
+    name: str
+    channel: str
+    label: str
+    example: str = ""
+
+
+class GraphInfo(msgspec.Struct, frozen=True):
+    """The picture of a graph: nodes (START and END are in the edges only), edges, channels."""
+
+    name: str
+    nodes: tuple[NodeInfo, ...]
+    edges: tuple[EdgeInfo, ...]
+    channels: tuple[ChannelInfo, ...]
+    inputs: tuple[InputField, ...]
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Everything a screen needs to begin: what folding all events up to `number` would show.
+
+    `checkpoints` is the newest page, oldest first; `last_event` the number to ask events after.
+    `notice` says what opening the thread found, as a lease taken over from a dead process.
+    """
+
+    thread_id: str
+    graph: GraphInfo
+    progress: Progress
+    values: Mapping[str, Any]
+    checkpoints: tuple[Checkpoint, ...]
+    updates: tuple[AppliedUpdate, ...]
+    ledger: tuple[LedgerEntry, ...]
+    parent: str | None
+    fork_step: int
+    capabilities: Capabilities
+    last_event: int
+    notice: str = ""
+
+
+class Stamped(msgspec.Struct, frozen=True):
+    """An event and its number; numbers grow by one without gaps within a driver."""
+
+    number: int
+    event: Event
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What an edit, an answer or a fork with changes would do, before anyone commits it.
+
+    `problems` maps a channel to what is wrong with its value; `next_node` is where the run would go
+    ("END" ends it), None when it can't be told; `forks` says that the edit makes a new thread.
+    """
+
+    updates: tuple[AppliedUpdate, ...]
+    problems: Mapping[str, str]
+    next_node: str | None
+    rebinds: tuple[str, ...]
+    forks: bool
+
+
+class Relative(msgspec.Struct, frozen=True):
+    """A thread of the same family in the timeline: the parent line or a fork."""
+
+    thread_id: str
+    parent: str | None
+    fork_step: int
+    summary: ThreadSummary
+    checkpoints: tuple[Checkpoint, ...]
+
+
+class Driver(Protocol):
+    """One open thread."""
+
+    @property
+    def thread_id(self) -> str:
+        """The thread this driver is about."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What this driver can do."""
+
+    async def snapshot(self) -> Snapshot:
+        """Everything a screen needs to begin."""
+
+    async def history(self, before: int | None = None, limit: int = 50) -> tuple[Checkpoint, ...]:
+        """Checkpoints before a step (None: from the head), newest first."""
+
+    async def state_at(self, step: int) -> Mapping[str, Any]:
+        """All channel values as of a step; private ones are `PRIVATE`."""
+
+    async def updates_at(self, step: int) -> tuple[AppliedUpdate, ...]:
+        """The updates of a step, in the order in which they were reduced."""
+
+    async def family(self) -> tuple[Relative, ...]:
+        """The thread's parent line and forks with their newest checkpoints, for the timeline."""
+
+    async def start(self, inputs: Mapping[str, Any], *, actor: str | None = None) -> int:
+        """Commit the input as a step (step 0 of a new thread) without running anything."""
+
+    async def step(self) -> None:
+        """Run one node; returns when the command is accepted, events tell the rest."""
+
+    async def run(self, *, stop_before: frozenset[str] = frozenset()) -> None:
+        """Run until something waits, fails or ends, or a node of `stop_before` is next."""
+
+    async def pause(self) -> None:
+        """Stop at the next node boundary."""
+
+    async def cancel_attempt(self) -> None:
+        """Give up the node in flight, a model call included; the thread waits before that node."""
+
+    async def cancel(self, *, actor: str | None = None, note: str | None = None) -> None:
+        """End the thread as cancelled(user)."""
+
+    async def extend_limits(
+        self, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None
+    ) -> None:
+        """Raise limits (names as in `Limits`) so that a thread stopped by one may go on; logged."""
+
+    async def preview(
+        self,
+        values: Mapping[str, Any],
+        *,
+        step: int | None = None,
+        as_node: str | None = None,
+        answer: tuple[str, Any] | None = None,
+    ) -> Preview:
+        """What setting `values` at a step (None: head) would do, or answering (request id, answer)."""
+
+    async def update_state(
+        self,
+        values: Mapping[str, Any],
+        *,
+        expected_step: int,
+        as_node: str | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> int:
+        """Set channel values as a new step (SPEC 11); returns it.
+
+        Raises:
+            StaleWriter: the head is no longer `expected_step`.
+            ThreadBusy: the thread is running.
+        """
+
+    async def answer(
+        self,
+        request_id: str,
+        answer: Any,
+        *,
+        step: int,
+        actor: str | None = None,
+        note: str | None = None,
+        seen: bytes = b"",
+    ) -> int:
+        """Answer a request bound to `step`; returns the head after it.
+
+        Raises:
+            AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such.
+        """
+
+    async def fork(
+        self,
+        step: int,
+        new_thread_id: str,
+        *,
+        changes: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> str:
+        """Make a new thread from a committed step; returns its id."""
+
+    def events(self, since: int) -> Sequence[Stamped]:
+        """Events with a number greater than `since`, without waiting.
+
+        When `since` is older than what is kept, the first number returned is greater than
+        `since + 1`: take a new snapshot.
+        """
+
+    async def changed(self, since: int) -> None:
+        """Wait until there is an event with a number greater than `since`."""
+
+    async def close(self) -> str:
+        """Stop at once; committed steps stay. Returns what was not committed, "" for nothing."""
+
+
+class Hub(Protocol):
+    """Opens drivers by thread: what a screen that lists and switches threads talks to."""
+
+    async def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> tuple[ThreadSummary, ...]:
+        """Threads of the store by last change, newest first."""
+
+    async def open(self, thread_id: str) -> Driver:
+        """The driver of a thread; one that is open already is returned as it is."""
+
+    async def close(self) -> tuple[str, ...]:
+        """Close all drivers; what was not committed, a sentence for each thread concerned."""

@@ -1,0 +1,187 @@
+"""The facts a run tells: frozen events, in the order in which they happened.
+
+Texts in events are as the model, tool or user gave them; whoever shows them sanitises first.
+Values of private channels are replaced by `PRIVATE` before they get here (SPEC 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from hitl_tui.engine.records import (
+    Checkpoint,
+    ErrorInfo,
+    LedgerEntry,
+    Limits,
+    Operation,
+    Request,
+    Source,
+    Status,
+    Visibility,
+)
+
+
+class _Private:
+    """Stands for the value of a private channel."""
+
+    def __repr__(self) -> str:
+        return "[private]"
+
+
+PRIVATE: Final = _Private()
+
+
+class AppliedUpdate(msgspec.Struct, frozen=True):
+    """One update through its reducer: old value, update, reducer, new value (the reducer lens).
+
+    `op` "set" is a human's edit, without a reducer.  `changed` compares by canonical form (SPEC 2).
+    """
+
+    channel: str
+    op: Operation
+    reducer: str
+    visibility: Visibility
+    source: Source
+    before: Any
+    update: Any
+    after: Any
+    changed: bool
+    actor: str | None = None
+    note: str | None = None
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """Where the thread stands, for status lines: the part of the cursor that is shown.
+
+    `tokens_in`, `tokens_out`, `cost` (US dollars) and `active` (microseconds) are totals of the
+    thread; `cost_known` is False as soon as one call had no known price.
+    """
+
+    status: Status
+    reason: str
+    head: int
+    position: str
+    next_node: str | None
+    invocation: int
+    iteration: int
+    visits: Mapping[str, int]
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    cost_known: bool
+    active: int
+    limits: Limits
+    pending: tuple[Request, ...]
+    error: ErrorInfo | None
+
+
+class RunStarted(msgspec.Struct, frozen=True):
+    """A run or a single step begins."""
+
+    thread_id: str
+    progress: Progress
+
+
+class NodeStarted(msgspec.Struct, frozen=True):
+    """A node begins; `step` is the step it will commit as."""
+
+    node: str
+    step: int
+    attempt: int
+    at: int
+
+
+class TextStreamed(msgspec.Struct, frozen=True):
+    """A piece of text a node or its agent wrote while running; `agent` is "" for the node itself."""
+
+    node: str
+    agent: str
+    text: str
+
+
+class ModelCalled(msgspec.Struct, frozen=True):
+    """A model call ended; `cost` is None where the price is unknown."""
+
+    node: str
+    agent: str
+    model: str
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    duration: int
+
+
+class NodeRetrying(msgspec.Struct, frozen=True):
+    """An attempt failed and the next one follows after `wait` seconds."""
+
+    node: str
+    attempt: int
+    max_attempts: int
+    wait: float
+    error: str
+
+
+class StepCommitted(msgspec.Struct, frozen=True):
+    """A step is in the log: its checkpoint and every update of it."""
+
+    checkpoint: Checkpoint
+    updates: tuple[AppliedUpdate, ...]
+    progress: Progress
+
+
+class ProgressChanged(msgspec.Struct, frozen=True):
+    """The thread's status, cursor or pending requests changed without a step."""
+
+    progress: Progress
+
+
+class LedgerWritten(msgspec.Struct, frozen=True):
+    """A decision, a refusal or another entry came into the ledger."""
+
+    entry: LedgerEntry
+
+
+class NodeFailed(msgspec.Struct, frozen=True):
+    """A node's last attempt failed; nothing of it was committed."""
+
+    error: ErrorInfo
+
+
+class AttemptDropped(msgspec.Struct, frozen=True):
+    """An attempt in flight was given up (cancel, quit); nothing of it was committed."""
+
+    node: str
+    attempt: int
+    why: str
+
+
+class ThreadForked(msgspec.Struct, frozen=True):
+    """A fork of this thread was made at `step`."""
+
+    child: str
+    step: int
+
+
+class RunEnded(msgspec.Struct, frozen=True):
+    """The one terminal event of a run or a single step."""
+
+    progress: Progress
+
+
+Event = (
+    RunStarted
+    | NodeStarted
+    | TextStreamed
+    | ModelCalled
+    | NodeRetrying
+    | StepCommitted
+    | ProgressChanged
+    | LedgerWritten
+    | NodeFailed
+    | AttemptDropped
+    | ThreadForked
+    | RunEnded
+)

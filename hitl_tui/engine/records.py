@@ -1,0 +1,303 @@
+"""What is written down: update records, checkpoints, the decision ledger, the cursor (SPEC 9-11).
+
+Times are microseconds since the Unix epoch, UTC; durations are microseconds; hashes are 32 raw
+bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where the price is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
+Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
+Operation = Literal["reduce", "set"]
+Visibility = Literal["public", "private"]
+RequestKind = Literal["approve", "edit", "choose", "ask"]
+When = Literal["before", "after", "inside"]
+
+START = "START"
+END = "END"
+
+
+class UpdateRecord(msgspec.Struct, frozen=True):
+    """One change of one channel; the log of these is the truth (SPEC 10).
+
+    `path` names the branch or subgraph it came from ("" for a plain node).  `result` is stored
+    for custom reducers only, so that looking at history never runs user code.
+    """
+
+    thread_id: str
+    seq: int
+    step: int
+    invocation: int
+    node: str
+    path: str
+    attempt: int
+    channel: str
+    op: Operation
+    reducer: str
+    visibility: Visibility
+    source: Source
+    update: Any
+    previous_hash: bytes
+    update_hash: bytes
+    next_hash: bytes
+    tainted: bool
+    actor: str | None
+    note: str | None
+    at: int
+    prev_record_hash: bytes
+    record_hash: bytes
+    result: Any = msgspec.UNSET
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """One committed step.  Step 0 is the input (SPEC 10).
+
+    `position` is the cursor after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its
+    way on is decided on resume) or "end".  `node` is the node's name, or "" for input and humans.
+    """
+
+    thread_id: str
+    step: int
+    parent_thread: str | None
+    parent_step: int
+    source: Source
+    node: str
+    position: str
+    status: Status
+    reason: str
+    invocation: int
+    iteration: int
+    attempt: int
+    duration: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    state_hash: bytes
+    first_seq: int
+    last_seq: int
+    at: int
+    actor: str | None = None
+    note: str | None = None
+    decision: str | None = None
+    text: str | None = None
+
+    @property
+    def next_node(self) -> str | None:
+        """The node that runs next, END, or None while the route is undecided."""
+        return next_of(self.position)
+
+
+def next_of(position: str) -> str | None:
+    """The node a position leads to: a name, END, or None while the route is undecided."""
+    kind, _, name = position.partition(":")
+    return name if kind == "node" else END if kind == "end" else None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One allowed answer of a request.
+
+    Args:
+        id: what an answer names, as in "accept".
+        label: what a person reads, as in "approve anyway".
+        key: the key suggested for it on screen.
+        text: whether the answer carries words of the person's own.
+    """
+
+    id: str
+    label: str
+    key: str = ""
+    text: Literal["none", "optional", "required"] = "optional"
+
+
+class Vote(msgspec.Struct, frozen=True):
+    """One reviewer's answer to a request that wants several (quorum)."""
+
+    actor: str
+    answer: Any
+    at: int
+    note: str | None = None
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What waits for a human (SPEC 11).
+
+    Args:
+        step: the step the request is bound to; an answer must name it.
+        subject: the channel that is decided about, None where there is none.
+        choices: the allowed answers; empty where any value that fits `schema` is one.
+        recommended: the choice that keeps things as they are (what enter takes).
+        breakpoint: a plain `interrupt_before` / `interrupt_after`: resuming the thread passes it.
+        order: place among the interrupts inside one run of a node.
+        deadline: when it expires; None waits for ever.
+        on_timeout: the answer applied then, or None to fail the thread with reason "deadline".
+        risk: "high" wants a second key press on screen.
+    """
+
+    id: str
+    kind: RequestKind
+    node: str
+    when: When
+    step: int
+    title: str
+    payload: Any = None
+    subject: str | None = None
+    schema: dict[str, Any] | None = None
+    choices: tuple[Choice, ...] = ()
+    recommended: str | None = None
+    breakpoint: bool = False
+    order: int = 0
+    reviewers: tuple[str, ...] = ()
+    quorum: int = 1
+    votes: tuple[Vote, ...] = ()
+    deadline: int | None = None
+    on_timeout: Any = None
+    risk: Literal["normal", "high"] = "normal"
+    asked_at: int = 0
+
+
+class LedgerEntry(msgspec.Struct, frozen=True):
+    """One entry of the decision ledger: who decided what, when, why and seeing what (SPEC 10).
+
+    `kind` is one of request, rebound, vote, answer, refused, timeout, edit, extend, cancel, pause,
+    resume, fork, takeover, failed.  `seen` is the state_hash that was on screen, b"" where there
+    was none.  Entries form a hash chain of their own.
+    """
+
+    thread_id: str
+    n: int
+    kind: str
+    step: int
+    request_id: str | None
+    actor: str | None
+    note: str | None
+    seen: bytes
+    data: Any
+    at: int
+    prev_hash: bytes
+    hash: bytes
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a run may use up (SPEC 5); None is no limit.  `max_seconds` is active time."""
+
+    max_iterations: int | None = 25
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_seconds: float | None = None
+
+
+class ErrorInfo(msgspec.Struct, frozen=True):
+    """A node's failure as stored and shown; `details` is its traceback."""
+
+    node: str
+    attempt: int
+    title: str
+    message: str
+    hint: str = ""
+    details: str = ""
+
+
+class Cursor(msgspec.Struct, frozen=True):
+    """Where a thread stands: the one mutable row of a thread, replaced in each commit.
+
+    `version` grows by one a commit; a writer that expects another one is stale.
+    `head` is the last step (-1: none yet), `answers` the answers given to interrupts inside the
+    node at `position`, `passed` says that the interrupt before that node has been answered.
+    """
+
+    thread_id: str
+    version: int = 0
+    head: int = -1
+    last_seq: int = 0
+    last_record_hash: bytes = b""
+    ledger_n: int = 0
+    ledger_hash: bytes = b""
+    status: Status = "pending"
+    reason: str = ""
+    position: str = "end"
+    invocation: int = 0
+    iteration: int = 0
+    attempt: int = 1
+    passed: bool = False
+    answers: tuple[Any, ...] = ()
+    pending: tuple[Request, ...] = ()
+    visits: dict[str, int] = {}
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    cost_known: bool = True
+    active: int = 0
+    retries: int = 0
+    limits: Limits = Limits()
+    goal: Any = None
+    constraints: Any = None
+    error: ErrorInfo | None = None
+    log_bytes: int = 0
+    snapshot_bytes: int = 0
+    created_at: int = 0
+    updated_at: int = 0
+
+    @property
+    def next_node(self) -> str | None:
+        """The node that runs next, END, or None while the route is undecided."""
+        return next_of(self.position)
+
+
+class ThreadInfo(msgspec.Struct, frozen=True):
+    """What never changes about a thread: its graph and where it was forked from.
+
+    `source` says how to build the graph again: {"graph": "module:attribute", "options": {...}}.
+    `fork_seq` is the last record it shares with its parent.
+    """
+
+    thread_id: str
+    graph_name: str
+    graph_digest: str
+    source: dict[str, Any]
+    parent: str | None
+    fork_step: int
+    fork_seq: int
+    created_at: int
+    created_by: str | None = None
+
+
+class ThreadSummary(msgspec.Struct, frozen=True):
+    """A row in a list of threads.  `last_writer` is a node's name or a person's."""
+
+    info: ThreadInfo
+    head: int
+    status: Status
+    reason: str
+    next_node: str | None
+    waiting_for: str
+    waiting_since: int | None
+    last_writer: str
+    updated_at: int
+    held_by: str | None = None
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """Who may write a thread: a token, and the process behind it (SPEC 10)."""
+
+    token: str
+    user: str
+    host: str
+    pid: int
+    process_started: int
+    expires_at: int
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """All that one transaction writes: either all of it is there after a crash, or none."""
+
+    cursor: Cursor
+    expected_version: int
+    lease_token: str
+    records: tuple[UpdateRecord, ...] = ()
+    checkpoint: Checkpoint | None = None
+    snapshot: bytes | None = None
+    ledger: tuple[LedgerEntry, ...] = ()

@@ -1,0 +1,79 @@
+"""What the engine asks of a store (SPEC 10); `hitl_tui.stores` has the implementations.
+
+A fork shares its parent's log: every read resolves the lineage, so a caller never sees the seam.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from hitl_tui.engine.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Lease,
+    LedgerEntry,
+    ThreadInfo,
+    ThreadSummary,
+    UpdateRecord,
+)
+
+
+class Store(Protocol):
+    """Threads, each an append-only log with one cursor."""
+
+    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+        """Add a thread; raises `ThreadBusy` when the name is taken."""
+
+    def commit(self, thread_id: str, commit: Commit) -> None:
+        """Write all of a commit or none of it.
+
+        Raises:
+            StaleWriter: the thread's version is not `commit.expected_version`.
+            ThreadBusy: the thread's lease is not `commit.lease_token`.
+            StoreUnusable: the store is read-only, full or locked.
+        """
+
+    def info(self, thread_id: str) -> ThreadInfo | None:
+        """The thread's fixed facts, or None when there is no such thread."""
+
+    def cursor(self, thread_id: str) -> Cursor | None:
+        """Where the thread stands, or None when there is no such thread."""
+
+    def checkpoint(self, thread_id: str, step: int) -> Checkpoint | None:
+        """The checkpoint of a step, the parent's where the thread shares it."""
+
+    def checkpoints(self, thread_id: str, before: int | None, limit: int) -> list[Checkpoint]:
+        """At most `limit` checkpoints with step < `before` (None: from the head), newest first."""
+
+    def records(self, thread_id: str, first_step: int, last_step: int) -> Iterator[UpdateRecord]:
+        """The records of steps `first_step` to `last_step`, both included, by seq."""
+
+    def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
+        """The newest snapshot at or before `step`: its step and its bytes."""
+
+    def ledger(self, thread_id: str) -> list[LedgerEntry]:
+        """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork."""
+
+    def children(self, thread_id: str) -> list[ThreadInfo]:
+        """The forks of a thread, oldest first."""
+
+    def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
+        """Threads by last change, newest first; `query` is a part of the thread id."""
+
+    def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
+        """Take the thread for writing; returns the dead or expired lease that was taken over.
+
+        Raises:
+            ThreadBusy: a living holder has it (names user, host and process).
+        """
+
+    def renew(self, thread_id: str, token: str, expires_at: int) -> None:
+        """Keep a lease; raises `ThreadBusy` when another holder has taken the thread."""
+
+    def release(self, thread_id: str, token: str) -> None:
+        """Give a lease back; nothing happens when it is not held."""
+
+    def close(self) -> None:
+        """Release files and handles."""

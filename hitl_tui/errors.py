@@ -1,0 +1,160 @@
+"""Every error a user can meet: one base with a title, a message and a hint, and the exit codes.
+
+A message says what was wrong and where; a hint says how to mend it (DESIGN, "Bad input").
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a subcommand's exit code means (DESIGN, command line)."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    WAITING = 3
+    CONFLICT = 4
+
+
+class HitlError(Exception):
+    """Base of all errors that are shown to a user instead of a traceback.
+
+    Args:
+        message: what was wrong and where (channel, node, file, key, line).
+        hint: how to mend it; empty where there is nothing to say.
+    """
+
+    title = "Something went wrong"
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class UsageError(HitlError):
+    """A wrong option, argument or input of a command."""
+
+    title = "Wrong usage"
+    exit_code = ExitCode.USAGE
+
+
+class ValueRejected(HitlError):
+    """A value outside JSON, too deep or too large (SPEC 1)."""
+
+    title = "Value rejected"
+
+
+class UndeclaredChannel(HitlError):
+    """An update or a read names a channel that the graph does not declare (SPEC 6)."""
+
+    title = "Unknown channel"
+
+
+class ReadDenied(HitlError):
+    """A node read a channel outside its `reads` (SPEC 6)."""
+
+    title = "Read denied"
+
+
+class WriteDenied(HitlError):
+    """A node wrote a channel outside its `writes` (SPEC 6)."""
+
+    title = "Write denied"
+
+
+class SchemaMismatch(HitlError):
+    """A value does not fit its channel's schema (SPEC 3)."""
+
+    title = "Value does not fit the schema"
+
+
+class ReducerError(HitlError):
+    """A reducer can't take an update (SPEC 4)."""
+
+    title = "Reducer refused the update"
+
+
+class GraphInvalid(HitlError):
+    """A graph that can't be built (SPEC 5)."""
+
+    title = "The graph can't be built"
+    exit_code = ExitCode.USAGE
+
+
+class NodeFailed(HitlError):
+    """A node raised, timed out or broke its contract; names node, attempt and cause (SPEC 5).
+
+    Args:
+        node: name of the node.
+        attempt: number of the last attempt, from 1.
+        details: the node's traceback, for the log file.
+    """
+
+    title = "A node failed"
+
+    def __init__(
+        self, message: str, hint: str = "", *, node: str = "", attempt: int = 1, details: str = ""
+    ) -> None:
+        super().__init__(message, hint)
+        self.node = node
+        self.attempt = attempt
+        self.details = details
+
+
+class UnknownThread(HitlError):
+    """A thread or step that the store does not hold."""
+
+    title = "No such thread"
+    exit_code = ExitCode.USAGE
+
+
+class StaleWriter(HitlError):
+    """The thread moved since the writer looked at it; nothing was stored (SPEC 10)."""
+
+    title = "The thread has moved"
+    exit_code = ExitCode.CONFLICT
+
+
+class ThreadBusy(HitlError):
+    """Another process or run holds the thread (SPEC 10, lease)."""
+
+    title = "The thread is held"
+    exit_code = ExitCode.CONFLICT
+
+
+class AnswerRefused(HitlError):
+    """A late, unknown, duplicate, stale or unauthorised answer (SPEC 11)."""
+
+    title = "Answer refused"
+    exit_code = ExitCode.CONFLICT
+
+
+class LogCorrupt(HitlError):
+    """The log does not agree with itself or is not ours (SPEC 12)."""
+
+    title = "The log is damaged"
+
+
+class StoreUnusable(HitlError):
+    """A store that is not ours, newer than us, locked, read-only or full."""
+
+    title = "The store can't be used"
+
+
+class LimitReached(HitlError):
+    """A limit stopped the run and the caller asked for an exception (SPEC 5)."""
+
+    title = "A limit was reached"
+
+
+class ModelFailed(HitlError):
+    """A model call failed; names provider, model, reason and mend."""
+
+    title = "The model call failed"
