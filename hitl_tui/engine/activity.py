@@ -1,0 +1,82 @@
+"""What a running node tells the world while it works: text, model calls, retries; and whether to stop.
+
+The engine sets the activity of the running attempt in a context variable, so that an agent called
+anywhere below a node finds it without being handed it; outside a run there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+import msgspec
+
+from hitl_tui.engine.events import Event, ModelCalled, NodeRetrying, TextStreamed
+
+
+class ModelUse(msgspec.Struct, frozen=True):
+    """One model call's use; `cost` in US dollars, None where the price is unknown."""
+
+    agent: str
+    provider: str
+    model: str
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
+class AttemptCancelled(BaseException):
+    """Raised below a node whose attempt was given up; not an Exception, so that nodes don't catch it."""
+
+
+class Activity:
+    """The running attempt of one node.  Thread-safe: nodes and agents may call it from any thread."""
+
+    def __init__(self, node: str, attempt: int, sink: Callable[[Event], None] | None) -> None:
+        self.node = node
+        self.attempt = attempt
+        self.uses: list[ModelUse] = []
+        self._sink = sink
+        self._cancelled = False
+        self._on_cancel: list[Callable[[], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """True once the attempt was given up: stop as soon as possible, nothing will be committed."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Give the attempt up and call everyone who asked to know."""
+        self._cancelled = True
+        for callback in tuple(self._on_cancel):
+            callback()
+
+    def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` (from any thread) when the attempt is given up; returns a way to unsubscribe."""
+        self._on_cancel.append(callback)
+        if self._cancelled:
+            callback()
+        return lambda: self._on_cancel.remove(callback)
+
+    def text(self, text: str, agent: str = "") -> None:
+        """Stream a piece of text to whoever watches."""
+        if self._sink and text:
+            self._sink(TextStreamed(self.node, agent, text))
+
+    def model_called(self, use: ModelUse, duration: int) -> None:
+        """Count a model call, failed ones included; `duration` in microseconds."""
+        self.uses.append(use)
+        if self._sink:
+            self._sink(
+                ModelCalled(
+                    self.node, use.agent, use.model, use.tokens_in, use.tokens_out, use.cost, duration
+                )
+            )
+
+    def retrying(self, attempt: int, max_attempts: int, wait: float, error: str) -> None:
+        """Say that a call or attempt failed and will be tried again after `wait` seconds."""
+        if self._sink:
+            self._sink(NodeRetrying(self.node, attempt, max_attempts, wait, error))
+
+
+current_activity: ContextVar[Activity | None] = ContextVar("hitl_tui_activity", default=None)
