@@ -7,14 +7,28 @@ from any event loop or thread; none blocks longer than it takes to hand the comm
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
+from hitl_tui.engine.description import ChannelInfo, EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.events import AppliedUpdate, Event, Progress
-from hitl_tui.engine.records import Checkpoint, LedgerEntry, ThreadSummary, Visibility
+from hitl_tui.engine.records import Checkpoint, LedgerEntry, ThreadSummary
 
-Until = Literal["step", "wait"]
+__all__ = [
+    "Capabilities",
+    "ChannelInfo",
+    "Driver",
+    "EdgeInfo",
+    "GraphInfo",
+    "Hub",
+    "InputField",
+    "NodeInfo",
+    "Preview",
+    "Relative",
+    "Snapshot",
+    "Stamped",
+]
 
 
 class Capabilities(msgspec.Struct, frozen=True):
@@ -28,52 +42,6 @@ class Capabilities(msgspec.Struct, frozen=True):
     can_cancel: bool = True
     streams_tokens: bool = True
     why_not: str = ""
-
-
-class ChannelInfo(msgspec.Struct, frozen=True):
-    """A channel as declared; `type` is a short word such as "list", "text" or "number"."""
-
-    name: str
-    type: str
-    reducer: str
-    visibility: Visibility
-    description: str
-    schema: Mapping[str, Any]
-
-
-class NodeInfo(msgspec.Struct, frozen=True):
-    """A node as declared; `reads` and `writes` are what it may touch, ("*",) for all."""
-
-    name: str
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-
-
-class EdgeInfo(msgspec.Struct, frozen=True):
-    """An arrow of the graph; `label` is the routing key, "" for a fixed edge."""
-
-    source: str
-    target: str
-    label: str
-
-
-class InputField(msgspec.Struct, frozen=True):
-    """What a graph asks for when a thread starts: a name for people, and the channel it goes to."""
-
-    name: str
-    channel: str
-    label: str
-    example: str = ""
-
-
-class GraphInfo(msgspec.Struct, frozen=True):
-    """The picture of a graph: nodes (START and END are in the edges only), edges, channels."""
-
-    name: str
-    nodes: tuple[NodeInfo, ...]
-    edges: tuple[EdgeInfo, ...]
-    channels: tuple[ChannelInfo, ...]
-    inputs: tuple[InputField, ...]
 
 
 class Snapshot(msgspec.Struct, frozen=True):

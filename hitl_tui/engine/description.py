@@ -1,0 +1,56 @@
+"""A graph as data: what a screen draws and a digest is made of, free of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.records import Visibility
+
+
+class ChannelInfo(msgspec.Struct, frozen=True):
+    """A channel as declared; `type` is a short word such as "list", "text" or "number"."""
+
+    name: str
+    type: str
+    reducer: str
+    visibility: Visibility
+    description: str
+    schema: Mapping[str, Any]
+
+
+class NodeInfo(msgspec.Struct, frozen=True):
+    """A node as declared; `reads` and `writes` are what it may touch, ("*",) for all."""
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+
+class EdgeInfo(msgspec.Struct, frozen=True):
+    """An arrow of the graph; `label` is the routing key, "" for a fixed edge."""
+
+    source: str
+    target: str
+    label: str
+
+
+class InputField(msgspec.Struct, frozen=True):
+    """What a graph asks for when a thread starts: a name for people, and the channel it goes to."""
+
+    name: str
+    channel: str
+    label: str
+    example: str = ""
+
+
+class GraphInfo(msgspec.Struct, frozen=True):
+    """The picture of a graph: nodes (START and END are in the edges only), edges, channels."""
+
+    name: str
+    nodes: tuple[NodeInfo, ...]
+    edges: tuple[EdgeInfo, ...]
+    channels: tuple[ChannelInfo, ...]
+    inputs: tuple[InputField, ...]
