@@ -1,0 +1,159 @@
+"""Run an agent workflow with a human inside the loop.
+
+Public names are loaded when first used, so that `import hitl_tui` and the command line start at
+once whatever they need later.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hitl_tui.agents.agent import Agent
+    from hitl_tui.agents.scripted import ScriptedModel
+    from hitl_tui.engine import reducers
+    from hitl_tui.engine.channels import Channel
+    from hitl_tui.engine.description import InputField
+    from hitl_tui.engine.gates import Gate, GateChoice
+    from hitl_tui.engine.graph import StateGraph
+    from hitl_tui.engine.records import END, START
+    from hitl_tui.engine.reducers import append, last_n
+    from hitl_tui.engine.results import NodeResult, RunResult
+    from hitl_tui.engine.retry import RetryPolicy
+    from hitl_tui.engine.runner import GraphRunner
+    from hitl_tui.engine.state import WorkflowState
+    from hitl_tui.engine.termination import cost_limit, custom_condition, max_turns, text_match
+    from hitl_tui.errors import (
+        AnswerRefused,
+        GraphInvalid,
+        HitlError,
+        LimitReached,
+        LogCorrupt,
+        ModelFailed,
+        NodeFailed,
+        ReadDenied,
+        ReducerError,
+        SchemaMismatch,
+        StaleWriter,
+        StoreUnusable,
+        ThreadBusy,
+        UndeclaredChannel,
+        UnknownThread,
+        UsageError,
+        ValueRejected,
+        WriteDenied,
+    )
+    from hitl_tui.stores import MemoryCheckpointer, SQLiteCheckpointer, open_store
+    from hitl_tui.workflows.advisor import advisor_workflow
+
+__version__ = "0.1.0"
+
+_ERRORS = (
+    "AnswerRefused",
+    "GraphInvalid",
+    "HitlError",
+    "LimitReached",
+    "LogCorrupt",
+    "ModelFailed",
+    "NodeFailed",
+    "ReadDenied",
+    "ReducerError",
+    "SchemaMismatch",
+    "StaleWriter",
+    "StoreUnusable",
+    "ThreadBusy",
+    "UndeclaredChannel",
+    "UnknownThread",
+    "UsageError",
+    "ValueRejected",
+    "WriteDenied",
+)
+
+_HOME = {
+    "END": "engine.records",
+    "START": "engine.records",
+    "Channel": "engine.channels",
+    "InputField": "engine.description",
+    "Gate": "engine.gates",
+    "GateChoice": "engine.gates",
+    "StateGraph": "engine.graph",
+    "append": "engine.reducers",
+    "last_n": "engine.reducers",
+    "NodeResult": "engine.results",
+    "RunResult": "engine.results",
+    "RetryPolicy": "engine.retry",
+    "GraphRunner": "engine.runner",
+    "WorkflowState": "engine.state",
+    "cost_limit": "engine.termination",
+    "custom_condition": "engine.termination",
+    "max_turns": "engine.termination",
+    "text_match": "engine.termination",
+    "Agent": "agents.agent",
+    "ScriptedModel": "agents.scripted",
+    "MemoryCheckpointer": "stores",
+    "SQLiteCheckpointer": "stores",
+    "open_store": "stores",
+    "advisor_workflow": "workflows.advisor",
+} | dict.fromkeys(_ERRORS, "errors")
+
+__all__ = [
+    "END",
+    "START",
+    "Agent",
+    "AnswerRefused",
+    "Channel",
+    "Gate",
+    "GateChoice",
+    "GraphInvalid",
+    "GraphRunner",
+    "HitlError",
+    "InputField",
+    "LimitReached",
+    "LogCorrupt",
+    "MemoryCheckpointer",
+    "ModelFailed",
+    "NodeFailed",
+    "NodeResult",
+    "ReadDenied",
+    "ReducerError",
+    "RetryPolicy",
+    "RunResult",
+    "SQLiteCheckpointer",
+    "SchemaMismatch",
+    "ScriptedModel",
+    "StaleWriter",
+    "StateGraph",
+    "StoreUnusable",
+    "ThreadBusy",
+    "UndeclaredChannel",
+    "UnknownThread",
+    "UsageError",
+    "ValueRejected",
+    "WorkflowState",
+    "WriteDenied",
+    "__version__",
+    "advisor_workflow",
+    "append",
+    "cost_limit",
+    "custom_condition",
+    "last_n",
+    "max_turns",
+    "open_store",
+    "reducers",
+    "text_match",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "reducers":
+        return import_module("hitl_tui.engine.reducers")
+    if name not in _HOME:
+        raise AttributeError(f"module 'hitl_tui' has no attribute {name!r}")
+    value: object = getattr(import_module(f"hitl_tui.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
