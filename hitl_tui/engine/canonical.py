@@ -1,0 +1,103 @@
+"""Canonical JSON, equality and hashes (SPEC 2).
+
+RFC 8785, except that integers of any size are written in full.  msgspec writes the same bytes about
+ten times faster unless a value holds floats or keys beyond ASCII; a property test keeps both equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+EMPTY_LIST_DIGEST = sha256(b"list").digest()
+
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def canonical(value: Any) -> bytes:
+    """The canonical bytes of a JSON value; the value must have passed `normalise`."""
+    return _encode_sorted(value) if _is_plain(value) else b"".join(_pieces(value))
+
+
+def _is_plain(value: Any) -> bool:
+    """True where msgspec writes canonical bytes: no floats, only ASCII keys."""
+    if isinstance(value, list):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(map(str.isascii, value)) and all(map(_is_plain, value.values()))
+    return not isinstance(value, float)
+
+
+def _pieces(value: Any) -> Iterable[bytes]:
+    if isinstance(value, float):
+        yield _float(value)
+    elif isinstance(value, list):
+        yield b"["
+        for index, item in enumerate(value):
+            if index:
+                yield b","
+            yield from _pieces(item)
+        yield b"]"
+    elif isinstance(value, dict):
+        yield b"{"
+        for index, key in enumerate(sorted(value, key=_utf16)):
+            if index:
+                yield b","
+            yield _encode_sorted(key)
+            yield b":"
+            yield from _pieces(value[key])
+        yield b"}"
+    else:
+        yield _encode_sorted(value)
+
+
+def _utf16(key: str) -> bytes:
+    return key.encode("utf-16-be")
+
+
+def _float(value: float) -> bytes:
+    if value.is_integer() and abs(value) < 2**53:
+        return str(int(value)).encode()
+    import rfc8785
+
+    return rfc8785.dumps(value)
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Equality of SPEC 2: the same canonical bytes, so 1 equals 1.0 and True differs from 1."""
+    if a is b:
+        return True
+    if type(a) is type(b) and isinstance(a, (str, int, type(None))):
+        return bool(a == b)
+    return canonical(a) == canonical(b)
+
+
+def item_hash(value: Any) -> bytes:
+    """SHA-256 digest of the canonical bytes."""
+    return sha256(canonical(value)).digest()
+
+
+def extend_chain(digest: bytes, items: Iterable[Any]) -> bytes:
+    """The digest of a list channel after appending items, from the digest before."""
+    for item in items:
+        digest = sha256(digest + item_hash(item)).digest()
+    return digest
+
+
+def channel_hash(value: Any) -> bytes:
+    """The digest of a channel's value: a chain over the elements of a list, else `item_hash`."""
+    return extend_chain(EMPTY_LIST_DIGEST, value) if isinstance(value, list) else item_hash(value)
+
+
+def state_hash(digests: Mapping[str, bytes]) -> bytes:
+    """The digest of a whole state, from the digests of its channels."""
+    pairs = ",".join(f'"{name}":"sha256:{digests[name].hex()}"' for name in sorted(digests))
+    return sha256(f"{{{pairs}}}".encode()).digest()
+
+
+def show_hash(digest: bytes) -> str:
+    """A digest as it is written for people and files."""
+    return f"sha256:{digest.hex()}"

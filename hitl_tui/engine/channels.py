@@ -1,0 +1,172 @@
+"""Channels: the named slots of the state, each with a default, a reducer and a schema (SPEC 3)."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from hitl_tui.engine.canonical import channel_hash
+from hitl_tui.engine.description import ChannelInfo
+from hitl_tui.engine.reducers import Reducer, ReducerLike, Refused, as_reducer, last_n, overwrite
+from hitl_tui.engine.records import Visibility
+from hitl_tui.engine.schema import ChannelSchema, as_schema, type_word
+from hitl_tui.engine.values import DEFAULT_MAX_BYTES, normalise
+from hitl_tui.errors import GraphInvalid, ReducerError
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+RUN_INPUTS = ("goal", "constraints")
+_MISSING: Any = object()
+
+
+class Channel:
+    """A channel as a user declares it.
+
+    Args:
+        default: the value before any node has written; `initial` is another name for it.
+        reducer: a reducer, its text, or a function `(old, new)`; without one a list default gets
+            `last_n(20)` with a warning, everything else `overwrite`.
+        schema: a JSON Schema, a Python type or a pydantic model; None fits anything.
+        visibility: "private" keeps the value out of streams, default views and exports.
+        description: for people and prompts.
+
+    Raises:
+        GraphInvalid: a bad reducer, schema or visibility.
+    """
+
+    def __init__(
+        self,
+        default: Any = _MISSING,
+        *,
+        reducer: ReducerLike | None = None,
+        schema: Any = None,
+        visibility: Visibility = "public",
+        description: str = "",
+        initial: Any = _MISSING,
+    ) -> None:
+        if default is not _MISSING and initial is not _MISSING:
+            raise GraphInvalid(
+                "a channel takes `default` or `initial`, not both", "`initial` is another name"
+            )
+        if visibility not in ("public", "private"):
+            raise GraphInvalid(f"visibility {visibility!r} is unknown", "use 'public' or 'private'")
+        self.default = initial if default is _MISSING else default
+        self.reducer = None if reducer is None else as_reducer(reducer)
+        self.schema = schema
+        self.visibility: Visibility = visibility
+        self.description = description
+
+
+class BoundChannel:
+    """A channel with its name, ready to take updates."""
+
+    def __init__(self, name: str, channel: Channel) -> None:
+        _check_name(name)
+        self.name = name
+        self.visibility = channel.visibility
+        self.description = channel.description
+        self.reducer = channel.reducer or self._fallback_reducer(channel.default)
+        self.default = self._default(channel.default)
+        self.json_schema = as_schema(channel.schema, name)
+        self.schema = ChannelSchema(
+            name,
+            self.json_schema,
+            self.reducer.part,
+            appends=self.reducer.appends,
+            picks=self.reducer.picks,
+        )
+        if channel.default is not _MISSING and self.default is not None:
+            self.schema.check_value(self.default)
+        self.default_hash = channel_hash(self.default)
+
+    @property
+    def info(self) -> ChannelInfo:
+        """The channel as data."""
+        return ChannelInfo(
+            name=self.name,
+            type=type_word(self.json_schema, self.default),
+            reducer=self.reducer.text,
+            visibility=self.visibility,
+            description=self.description,
+            schema=self.json_schema,
+        )
+
+    def accept(self, update: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
+        """An update from outside: in the value domain, frozen, fitting its part of the schema."""
+        frozen = normalise(update, self.name, max_bytes=max_bytes)
+        self.schema.check_update(frozen)
+        return frozen
+
+    def reduce(self, previous: Any, update: Any) -> Any:
+        """The next value, checked against the whole schema.
+
+        Raises:
+            ReducerError: the reducer can't take the update, or a custom one failed.
+            SchemaMismatch: the result does not fit.
+        """
+        reducer = self.reducer
+        try:
+            value = reducer.reduce(previous, update)
+        except Refused as refusal:
+            raise ReducerError(f"channel {self.name!r}: {reducer.text} {refusal}", refusal.hint) from None
+        except Exception as error:
+            if not reducer.custom:
+                raise
+            raise ReducerError(
+                f"channel {self.name!r}: the reducer {reducer.text} raised {type(error).__name__}: {error}",
+                "a reducer gets (old, new) and returns the next value",
+            ) from error
+        if reducer.custom:
+            value = normalise(value, self.name)
+        self.schema.check_reduced(value)
+        return value
+
+    def replace(self, value: Any) -> Any:
+        """A value set without the reducer, as a human's edit: in the domain and fitting the schema."""
+        frozen = normalise(value, self.name)
+        self.schema.check_value(frozen)
+        return frozen
+
+    def _fallback_reducer(self, default: Any) -> Reducer:
+        if not isinstance(default, (list, tuple)):
+            return overwrite()
+        warnings.warn(
+            f"channel {self.name!r} has a list as default and no reducer: it gets last_n(20), which adds each "
+            "update as ONE element, so a list written to it becomes nested. Say reducer='overwrite' to "
+            "replace the list, 'append' to collect single values, 'extend' to add lists.",
+            stacklevel=5,
+        )
+        return last_n(20)
+
+    def _default(self, given: Any) -> Any:
+        if given is not _MISSING:
+            return normalise(given, self.name)
+        if self.reducer.text in ("min", "max"):
+            warnings.warn(
+                f"channel {self.name!r}: {self.reducer.text} starts from 0; say default=None to let the first "
+                "update win.",
+                stacklevel=5,
+            )
+        return self.reducer.default
+
+
+def bind(channels: Mapping[str, Channel]) -> dict[str, BoundChannel]:
+    """Channels by name, checked; raises `GraphInvalid`."""
+    for name, channel in channels.items():
+        if not isinstance(channel, Channel):
+            raise GraphInvalid(
+                f"channel {name!r} is a {type(channel).__name__}", f"write Channel({channel!r})"
+            )
+    return {name: BoundChannel(name, channel) for name, channel in channels.items()}
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise GraphInvalid(
+            f"channel name {name!r} is not allowed", "a letter, then up to 63 letters, digits, _ or -"
+        )
+    if name in RUN_INPUTS:
+        raise GraphInvalid(
+            f"{name!r} is a read-only input of every run", "choose another name for the channel"
+        )

@@ -1,0 +1,202 @@
+"""Schemas of channels: JSON Schema, Python types, pydantic models; checks part by part (SPEC 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from hitl_tui.engine.reducers import Part
+from hitl_tui.errors import GraphInvalid, SchemaMismatch
+
+Check = Callable[[Any], None]
+
+# With these keys alone a list stays valid when a valid element is added to it.
+_GROWS_SAFELY = {"type", "items", "title", "description", "$defs", "$schema", "default", "examples"}
+
+_TYPE_WORDS = {
+    "string": "text",
+    "array": "list",
+    "object": "dict",
+    "integer": "number",
+    "number": "number",
+    "boolean": "yes/no",
+    "null": "null",
+}
+
+
+def as_schema(given: Any, channel: str) -> dict[str, Any]:
+    """A JSON Schema from a schema, a Python type or a pydantic model; {} fits anything.
+
+    Raises:
+        GraphInvalid: names the channel and what was found.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return dict(given)
+    if hasattr(given, "model_json_schema"):
+        return dict(given.model_json_schema())
+    import msgspec
+
+    try:
+        return msgspec.json.schema(given)
+    except (TypeError, msgspec.MsgspecError) as error:
+        raise GraphInvalid(
+            f"channel {channel!r}: no schema can be made from {given!r} ({error})",
+            "give a JSON Schema, a type such as list[str], a dataclass or a pydantic model",
+        ) from None
+
+
+def type_word(schema: Mapping[str, Any], default: Any) -> str:
+    """A short word for a channel's type, from its schema or else from its default; "" for any."""
+    declared = schema.get("type")
+    if isinstance(declared, str):
+        return _TYPE_WORDS.get(declared, "")
+    for kind, word in (
+        (bool, "yes/no"),
+        (str, "text"),
+        (int, "number"),
+        (float, "number"),
+        (list, "list"),
+        (dict, "dict"),
+    ):
+        if isinstance(default, kind):
+            return word
+    return ""
+
+
+class ChannelSchema:
+    """The compiled checks of one channel.
+
+    Args:
+        schema: a JSON Schema.
+        part: which part of it an update must fit (`Reducer.part`).
+        appends: whether the reducer only adds at the end of a list.
+        picks: whether the reducer only picks one of two valid values.
+    """
+
+    def __init__(
+        self, channel: str, schema: dict[str, Any], part: Part, *, appends: bool, picks: bool
+    ) -> None:
+        self.channel = channel
+        self._whole = _compile(schema, channel)
+        self._valid_by_construction = picks or (appends and set(schema) <= _GROWS_SAFELY)
+        self._items: Check | None = None
+        self._properties: dict[str, Check] = {}
+        self._part = part
+        definitions = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+        if part in ("items", "members") and isinstance(schema.get("items"), dict):
+            self._items = _compile({**definitions, **schema["items"]}, channel)
+        if part == "properties":
+            self._properties = {
+                name: check
+                for name, inner in schema.get("properties", {}).items()
+                if isinstance(inner, dict) and (check := _compile({**definitions, **inner}, channel))
+            }
+
+    def check_update(self, update: Any) -> None:
+        """Check an update against the part it must fit, before it is reduced.
+
+        Raises:
+            SchemaMismatch: names channel, path, what was expected and what was found.
+        """
+        if self._part == "whole":
+            if self._whole:
+                self._whole(update)
+        elif self._part == "items":
+            self._check_item(update)
+        elif self._part == "members":
+            for item in update if isinstance(update, list) else [update]:
+                if self._items:
+                    self._items(item)
+        elif self._part == "properties" and isinstance(update, dict):
+            for name, check in self._properties.items():
+                if name in update:
+                    check(update[name])
+
+    def check_value(self, value: Any) -> None:
+        """Check a whole value, as a human's edit or a default.
+
+        Raises:
+            SchemaMismatch: as `check_update`.
+        """
+        if self._whole:
+            self._whole(value)
+
+    def check_reduced(self, value: Any) -> None:
+        """Check what a reducer made of a valid value and a checked update.
+
+        Raises:
+            SchemaMismatch: as `check_update`.
+        """
+        if self._whole and not self._valid_by_construction:
+            self._whole(value)
+
+    def _check_item(self, update: Any) -> None:
+        if self._items is None:
+            return
+        try:
+            self._items(update)
+        except SchemaMismatch as error:
+            if isinstance(update, list) and update and all(_passes(self._items, item) for item in update):
+                raise SchemaMismatch(
+                    error.message,
+                    "append adds a list as one element; use the reducer extend to add its members",
+                ) from None
+            raise
+
+
+def _passes(check: Check, value: Any) -> bool:
+    try:
+        check(value)
+    except SchemaMismatch:
+        return False
+    return True
+
+
+def _compile(schema: dict[str, Any], channel: str) -> Check | None:
+    """A check that raises `SchemaMismatch`, or None where anything fits."""
+    if not set(schema) - {"title", "description", "default", "examples", "$schema", "$defs", "definitions"}:
+        return None
+    if set(schema) == {"type"} and schema["type"] == "string":
+        return _text_check(channel)
+    import jsonschema_rs
+
+    try:
+        validator = jsonschema_rs.validator_for(schema)
+    except (jsonschema_rs.ValidationError, ValueError) as error:
+        raise GraphInvalid(
+            f"channel {channel!r}: the schema is not valid: {str(error).splitlines()[0]}",
+            "see json-schema.org",
+        ) from None
+    is_valid, iter_errors = validator.is_valid, validator.iter_errors
+
+    def check(value: Any) -> None:
+        if not is_valid(value):
+            raise _mismatch(channel, iter_errors(value))
+
+    return check
+
+
+def _text_check(channel: str) -> Check:
+    def check(value: Any) -> None:
+        if not isinstance(value, str):
+            raise SchemaMismatch(
+                f"channel {channel!r}: expected text, found {type(value).__name__}", "give a text value"
+            )
+
+    return check
+
+
+def _mismatch(channel: str, errors: Iterable[Any]) -> SchemaMismatch:
+    error = next(iter(errors))
+    path = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path
+    ).lstrip(".")
+    message = str(error.message)
+    shown = message if len(message) <= 300 else f"{message[:140]} … {message[-150:]}"
+    rule = "/".join(map(str, error.schema_path))
+    return SchemaMismatch(
+        f"channel {channel!r}{f' at {path}' if path else ''}: {shown}",
+        f"see the rule {rule} in the channel's schema",
+    )

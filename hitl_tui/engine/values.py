@@ -1,0 +1,200 @@
+"""The value domain of channels: JSON, immutable once inside (SPEC 1).
+
+| given | becomes |
+|---|---|
+| None, bool, int, finite float, str | itself |
+| list, tuple | list |
+| dict with str keys | dict |
+| dataclass instance | dict of its fields |
+| pydantic model (anything with `model_dump`) | `model_dump(mode="json")` |
+| Enum member | its value |
+| date, time, datetime | ISO 8601 text |
+| UUID, Path, Decimal | text |
+
+What is kept are `FrozenList` and `FrozenDict`: real lists and dicts to every reader (`json.dumps`
+included) that refuse to be changed, so nodes share one value and nothing is copied for a reader.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import math
+import pathlib
+import uuid
+from typing import Any, NoReturn
+
+from hitl_tui.errors import ValueRejected
+
+MAX_DEPTH = 64
+DEFAULT_MAX_BYTES = 1 << 20
+
+
+def _refuse(self: Any, *_args: Any, **_kwargs: Any) -> NoReturn:
+    raise TypeError(
+        "state is read-only inside a node: make a copy (list(value), dict(value)) "
+        "and return it as an update instead"
+    )
+
+
+class FrozenList(list[Any]):
+    """A list that refuses changes."""
+
+    __slots__ = ()
+    append = extend = insert = remove = pop = clear = sort = reverse = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return thaw(self)  # type: ignore[no-any-return]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return (list, (list(self),))
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that refuses changes."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
+    pop = popitem = clear = update = setdefault = _refuse  # type: ignore[assignment]
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return thaw(self)  # type: ignore[no-any-return]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return (dict, (dict(self),))
+
+
+def thaw(value: Any) -> Any:
+    """A deep copy in plain lists and dicts, free to change."""
+    if isinstance(value, list):
+        return [thaw(item) for item in value]
+    if isinstance(value, dict):
+        return {key: thaw(item) for key, item in value.items()}
+    return value
+
+
+def normalise(value: Any, channel: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
+    """A value as a channel keeps it: JSON, frozen, checked.
+
+    Args:
+        value: anything of the table above.
+        channel: named in errors.
+        max_bytes: upper bound of its canonical size in bytes.
+
+    Raises:
+        ValueRejected: names channel, path and type, or the size.
+    """
+    frozen, size = _freeze(value, channel, "", 0)
+    # The estimate never exceeds the canonical size by more than escapes need, so most are settled here.
+    if size > max_bytes // 6:
+        from hitl_tui.engine.canonical import canonical
+
+        exact = len(canonical(frozen))
+        if exact > max_bytes:
+            raise ValueRejected(
+                f"channel {channel!r}: an update of {exact:,} bytes is over the limit of {max_bytes:,}",
+                "store it elsewhere, as in a file, and keep a reference to it in the channel",
+            )
+    return frozen
+
+
+def _freeze(value: Any, channel: str, path: str, depth: int) -> tuple[Any, int]:
+    kind = type(value)
+    if kind is str:
+        if not value.isascii():
+            _check_text(value, channel, path)
+        return value, len(value)
+    if kind is bool or value is None:
+        return value, 5
+    if kind is int:
+        return value, 1 + value.bit_length() // 3
+    if kind is float:
+        return _check_float(value, channel, path), 24
+    if depth >= MAX_DEPTH:
+        raise ValueRejected(
+            f"channel {channel!r}{_at(path)}: nested deeper than {MAX_DEPTH} levels", "flatten the value"
+        )
+    if isinstance(value, (list, tuple)):
+        return _freeze_list(value, channel, path, depth)
+    if isinstance(value, dict):
+        return _freeze_dict(value, channel, path, depth)
+    return _freeze(_convert(value, channel, path), channel, path, depth)
+
+
+def _freeze_list(value: Any, channel: str, path: str, depth: int) -> tuple[FrozenList, int]:
+    total = 2
+    items = []
+    for index, item in enumerate(value):
+        frozen, size = _freeze(item, channel, f"{path}[{index}]", depth + 1)
+        items.append(frozen)
+        total += size + 1
+    return FrozenList(items), total
+
+
+def _freeze_dict(value: dict[Any, Any], channel: str, path: str, depth: int) -> tuple[FrozenDict, int]:
+    total = 2
+    items = {}
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise ValueRejected(
+                f"channel {channel!r}{_at(path)}: a key of type {type(key).__name__}, JSON keys are text",
+                f"use {str(key)!r}",
+            )
+        text = str.__str__(key)
+        if not text.isascii():
+            _check_text(text, channel, path)
+        frozen, size = _freeze(item, channel, f"{path}.{text}", depth + 1)
+        items[text] = frozen
+        total += len(text) + size + 4
+    return FrozenDict(items), total
+
+
+def _check_float(value: float, channel: str, path: str) -> float:
+    if not math.isfinite(value):
+        raise ValueRejected(
+            f"channel {channel!r}{_at(path)}: {value} is not a JSON number",
+            "use null where there is no value",
+        )
+    return value
+
+
+def _check_text(text: str, channel: str, path: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueRejected(
+            f"channel {channel!r}{_at(path)}: text with a lone surrogate at {error.start}",
+            'decode bytes with errors="replace"',
+        ) from None
+
+
+def _convert(value: Any, channel: str, path: str) -> Any:
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, (str, bool, int, float)):  # subclasses such as numpy's float64
+        return next(base(value) for base in (str, bool, int, float) if isinstance(value, base))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if hasattr(value, "model_dump") and not isinstance(value, type):
+        return value.model_dump(mode="json")
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (uuid.UUID, pathlib.PurePath, decimal.Decimal)):
+        return str(value)
+    raise ValueRejected(
+        f"channel {channel!r}{_at(path)}: a value of type {type(value).__name__} is not JSON",
+        "return text, numbers, lists, dicts, dataclasses or pydantic models",
+    )
+
+
+def _at(path: str) -> str:
+    return f" at {path.lstrip('.')}" if path else ""
