@@ -1,0 +1,221 @@
+"""A real HTTP server on loopback that speaks OpenAI's chat protocol and misbehaves on request.
+
+Each request takes the next planned answer; when none is planned the server says "hello".
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Say:
+    """A good answer in `pieces`; with `hold_after` it waits after that many until the client leaves."""
+
+    pieces: tuple[str, ...] = ("hello",)
+    usage: tuple[int, int] | None = (7, 3)
+    hold_after: int | None = None
+    finish_reason: str = "stop"
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """An HTTP error with a body such as OpenAI sends."""
+
+    status: int
+    message: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Hang:
+    """No answer at all until the client leaves."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Some pieces, then the connection ends: rudely (inside a chunk) or as if all were said."""
+
+    pieces: tuple[str, ...] = ("half a ",)
+    rude: bool = True
+
+
+@dataclass(frozen=True)
+class Garbage:
+    """Pieces, then a line that is not JSON."""
+
+    pieces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlainOnly:
+    """A server without streaming: it answers a stream request with one plain JSON body."""
+
+    text: str = "all at once"
+
+
+Answer = Say | Refuse | Hang | Cut | Garbage | PlainOnly
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came in; header names in lower case."""
+
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+
+
+class OpenAIServer:
+    """The server's plan and what it saw.
+
+    `holding` is set when an answer waits for its client to leave, `left` when that client left.
+    """
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.api_base = f"http://{address[0]}:{address[1]}/v1"
+        self.requests: list[Received] = []
+        self.holding = threading.Event()
+        self.left = threading.Event()
+        self.closing = threading.Event()
+        self._plan: deque[Answer] = deque()
+
+    def plan(self, *answers: Answer) -> None:
+        """Answer the next requests with these, in order."""
+        self._plan.extend(answers)
+
+    def next_answer(self) -> Answer:
+        """The answer for the request that has just come in."""
+        return self._plan.popleft() if self._plan else Say()
+
+
+@contextmanager
+def openai_server() -> Iterator[OpenAIServer]:
+    """Run a server on a free port of loopback for the length of the block."""
+    http = _Http(("127.0.0.1", 0), _Handler)
+    server = http.server = OpenAIServer(("127.0.0.1", http.server_address[1]))
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.closing.set()
+        http.shutdown()
+        http.server_close()
+        thread.join()
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    server: OpenAIServer
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Http
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the base class names it)
+        """Say nothing: the terminal belongs to the test run."""
+
+    def do_POST(self) -> None:
+        board = self.server.server
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        board.requests.append(Received({k.lower(): v for k, v in self.headers.items()}, body))
+        match board.next_answer():
+            case Say() as say if body.get("stream"):
+                self._stream(say)
+            case Say() as say:
+                self._plain("".join(say.pieces), say.usage)
+            case PlainOnly(text):
+                self._plain(text, (5, 4))
+            case Refuse() as refuse:
+                error = {"error": {"message": refuse.message, "type": "error", "code": None}}
+                self._json(refuse.status, error, refuse.headers)
+            case Hang():
+                self._hold()
+            case Cut() as cut:
+                self._cut(cut)
+            case Garbage(pieces):
+                self._open_stream()
+                self._pieces(pieces)
+                self._chunk(b"data: {this is not json\n\n")
+                self._chunk(b"")
+
+    def _json(self, status: int, payload: object, headers: Mapping[str, str] | None = None) -> None:
+        data = json.dumps(payload).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _plain(self, text: str, usage: tuple[int, int] | None) -> None:
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        answer: dict[str, Any] = {"id": "x", "object": "chat.completion", "created": 1, "model": "test"}
+        answer["choices"] = [choice]
+        if usage:
+            answer["usage"] = _usage(usage)
+        self._json(200, answer)
+
+    def _stream(self, say: Say) -> None:
+        self._open_stream()
+        if say.hold_after is not None:
+            self._pieces(say.pieces[: say.hold_after])
+            self._hold()
+            return
+        self._pieces(say.pieces)
+        self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": say.finish_reason}]})
+        if say.usage:
+            self._event({"choices": [], "usage": _usage(say.usage)})
+        self._chunk(b"data: [DONE]\n\n")
+        self._chunk(b"")
+
+    def _cut(self, cut: Cut) -> None:
+        self._open_stream()
+        self._pieces(cut.pieces)
+        if not cut.rude:
+            self._chunk(b"")
+        self.close_connection = True
+
+    def _open_stream(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def _pieces(self, pieces: tuple[str, ...]) -> None:
+        for piece in pieces:
+            self._event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}}]})
+
+    def _event(self, event: dict[str, Any]) -> None:
+        whole = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "test", **event}
+        self._chunk(b"data: " + json.dumps(whole).encode() + b"\n\n")
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+    def _hold(self) -> None:
+        """Wait, silent, until the client hangs up or the server closes."""
+        board = self.server.server
+        board.holding.set()
+        while not board.closing.is_set():
+            readable, _, _ = select.select([self.connection], [], [], 0.05)
+            if readable and not self.connection.recv(1):
+                board.left.set()
+                break
+        self.close_connection = True
+
+
+def _usage(usage: tuple[int, int]) -> dict[str, int]:
+    return {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
