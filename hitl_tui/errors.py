@@ -24,10 +24,13 @@ class HitlError(Exception):
     Args:
         message: what was wrong and where (channel, node, file, key, line).
         hint: how to mend it; empty where there is nothing to say.
+
+    `details` is the traceback of a user's code, for the log file and the command line.
     """
 
     title = "Something went wrong"
     exit_code = ExitCode.FAILED
+    details = ""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

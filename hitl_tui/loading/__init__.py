@@ -1,0 +1,1 @@
+"""From names and files to graphs and settings; nothing here is imported until it is needed."""

@@ -1,0 +1,60 @@
+"""The one place where a failure becomes words on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+import click
+
+from hitl_tui.errors import ExitCode, HitlError
+
+INTERRUPTED = 130
+"""What shells report for a program ended by ctrl+c."""
+
+
+def guarded(command: Callable[[], object]) -> int:
+    """Run a command; returns its exit code and never lets a traceback out."""
+    try:
+        result = command()
+    except click.exceptions.Exit as left:
+        return left.exit_code
+    except click.ClickException as wrong:
+        wrong.show()
+        return wrong.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        _say("stopped")
+        return INTERRUPTED
+    except HitlError as error:
+        report(error)
+        return int(error.exit_code)
+    except BrokenPipeError:
+        # The reader of a pipe has gone; closing stdout at exit must not complain about it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.FAILED)
+    except Exception as error:
+        _unexpected(error)
+        return int(ExitCode.FAILED)
+    return int(result) if isinstance(result, int) else int(ExitCode.DONE)
+
+
+def report(error: HitlError) -> None:
+    """Say on stderr what went wrong and how to mend it."""
+    _say(f"hitl-tui: {error.title}: {error.message}")
+    for part in (error.details, error.hint):
+        if part:
+            _say("\n".join(f"  {line}" for line in part.splitlines()))
+
+
+def _unexpected(error: Exception) -> None:
+    from hitl_tui.cli.logs import write_crash
+
+    _say(f"hitl-tui: unexpected {type(error).__name__}: {error}")
+    _say(f"  {write_crash(error)}")
+
+
+def _say(text: str) -> None:
+    from hitl_tui.view.sanitise import sanitise
+
+    click.echo(sanitise(text), err=True)

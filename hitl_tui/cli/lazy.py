@@ -1,0 +1,53 @@
+"""A click group that imports a command's module only when the command is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from hitl_tui.suggest import did_you_mean
+
+
+class Entry(NamedTuple):
+    """Where a command lives, and its line in `--help`."""
+
+    module: str
+    summary: str
+
+
+class LazyGroup(click.Group):
+    """Lists its commands from a table, so that `--help` costs no imports.
+
+    Args:
+        entries: the commands by name, in the order in which `--help` shows them; each is the
+            attribute of its name in its module.
+    """
+
+    def __init__(self, *args: Any, entries: dict[str, Entry], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.entries = entries
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.entries.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = getattr(import_module(entry.module), cmd_name.replace("-", "_"))
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and name not in self.entries:
+            hint = did_you_mean(name, self.entries)
+            ctx.fail(f"No such command {name!r}; {hint}" if hint else f"No such command {name!r}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])

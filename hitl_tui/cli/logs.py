@@ -1,0 +1,52 @@
+"""The log file: the details that a screen or a line on stderr leaves out."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+import platformdirs
+
+_FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
+
+
+class _PrivateFile(RotatingFileHandler):
+    """Rotates, and keeps what it writes from other users: tracebacks may quote drafts."""
+
+    def _open(self) -> io.TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        return io.TextIOWrapper(io.FileIO(descriptor, "a"), encoding="utf-8", errors="backslashreplace")
+
+
+def log_path() -> Path:
+    """Where the log file is."""
+    return Path(platformdirs.user_log_dir("hitl-tui", appauthor=False)) / "hitl-tui.log"
+
+
+def start_log() -> Path | None:
+    """Send what `hitl_tui` logs to the log file; None when it can't be written."""
+    logger = logging.getLogger("hitl_tui")
+    if not any(isinstance(handler, _PrivateFile) for handler in logger.handlers):
+        path = log_path()
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handler = _PrivateFile(path, maxBytes=1_000_000, backupCount=2)
+        except OSError:
+            return None
+        handler.setFormatter(logging.Formatter(_FORMAT))
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
+    return log_path()
+
+
+def write_crash(error: BaseException) -> str:
+    """Log an unexpected error; returns a sentence that says where."""
+    path = start_log()
+    if path is None:
+        return f"the log file {log_path()} can't be written, so there are no details"
+    logging.getLogger("hitl_tui").error("unexpected error", exc_info=error)
+    return f"this is a bug; the details are in {path}"

@@ -1,0 +1,114 @@
+"""Running a user's code to get at a graph: import it, call it, and blame only it when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar
+
+from hitl_tui.errors import GraphInvalid, HitlError, UsageError
+
+T = TypeVar("T")
+
+_OURS = str(Path(__file__).resolve().parent.parent)
+
+
+class CodeFailed(GraphInvalid):
+    """A user's code raised; `details` is the traceback of that code alone."""
+
+    title = "The graph's code failed"
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import a .py file; it sees its neighbours as under `python FILE`.
+
+    Raises:
+        CodeFailed: the file's code raised.
+    """
+    name = f"hitl_graph_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} isn't a Python file", "give a .py file or module:attribute")
+    module = importlib.util.module_from_spec(spec)
+    loader = spec.loader
+    sys.modules[name] = module
+    try:
+        with _importable(path.parent):
+            blaming(path.name, lambda: loader.exec_module(module))
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def import_named(name: str, directory: Path) -> ModuleType:
+    """Import a module by name, from `directory` where it isn't installed.
+
+    Raises:
+        UsageError: there is no such module.
+        CodeFailed: the module's code raised.
+    """
+
+    def load() -> ModuleType | None:
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+                return None
+            raise
+
+    with _importable(directory):
+        module = blaming(name, load)
+    if module is None:
+        raise UsageError(
+            f"there is no module {name!r} in {directory} or among what is installed here",
+            "a file is given as path/to/file.py",
+        )
+    return module
+
+
+def blaming(what: str, call: Callable[[], T]) -> T:
+    """Call a user's code; what it raises becomes an error that shows their lines only."""
+    try:
+        return call()
+    except HitlError as error:
+        error.details = error.details or "".join(_their_frames(error).format())
+        raise error from None
+    except (Exception, SystemExit) as error:
+        summary = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        lines = traceback.TracebackException.from_exception(error)
+        lines.stack = _their_frames(error)
+        raise CodeFailed(f"{what}: {summary}", details="".join(lines.format(chain=False))) from None
+
+
+def _their_frames(error: BaseException) -> traceback.StackSummary:
+    frames = traceback.extract_tb(error.__traceback__)
+    return traceback.StackSummary.from_list(
+        [frame for frame in frames if not frame.filename.startswith((_OURS, "<frozen importlib"))]
+    )
+
+
+@contextlib.contextmanager
+def _importable(directory: Path) -> Iterator[None]:
+    """Let user code import from its directory.
+
+    First in line while it loads, as Python would do; last in line from then on, so that a file of
+    theirs never stands in for a module that we or a library load late.
+    """
+    entry = str(directory)
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        sys.path.remove(entry)
+        if entry not in sys.path:
+            sys.path.append(entry)

@@ -1,0 +1,152 @@
+"""GRAPH on the command line, and the source in a thread's record: from a spec to a graph."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hitl_tui.engine.graph import StateGraph
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.loading.code import blaming, import_file, import_named
+from hitl_tui.suggest import did_you_mean
+
+Graph = StateGraph | GraphRunner
+
+USUAL_NAMES = ("graph", "runner", "workflow", "build")
+"""What a graph is looked for under when GRAPH names a file alone."""
+
+_KINDS = "a StateGraph, a GraphRunner, or a function that returns one"
+
+
+def resolve_spec(spec: str, directory: Path | None = None) -> str:
+    """GRAPH with the path of a file made absolute, as it is written into a thread's record.
+
+    Raises:
+        UsageError: neither a file nor `module:attribute`.
+    """
+    path, name = _split(spec)
+    if path is None:
+        return spec
+    full = ((directory or Path.cwd()) / path.expanduser()).resolve()
+    if not full.is_file():
+        neighbours = [file.name for file in full.parent.glob("*.py")] if full.parent.is_dir() else []
+        raise UsageError(f"there is no file {full}", did_you_mean(full.name, neighbours))
+    return f"{full}:{name}" if name else str(full)
+
+
+def load_graph(
+    spec: str,
+    options: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    *,
+    directory: Path | None = None,
+) -> Graph:
+    """The graph that `spec` names.
+
+    Args:
+        spec: `module:attribute`, `file.py` or `file.py:name`.
+        options: what a function that builds the graph is called with; it must take all of them.
+        defaults: options that are passed to a function only if it takes them.
+        directory: what relative files and modules are looked for in; the current one if None.
+
+    Raises:
+        UsageError: nothing there of that name, or options that it doesn't take.
+        GraphInvalid: it isn't a graph, or its code failed (`CodeFailed`).
+    """
+    directory = directory or Path.cwd()
+    path, name = _split(resolve_spec(spec, directory))
+    if path is None:
+        module_name, _, name = spec.partition(":")
+        module = import_named(module_name, directory)
+    else:
+        module = import_file(path)
+    label, target = _find(module, name, spec)
+    return _to_graph(label, target, dict(options or {}), dict(defaults or {}))
+
+
+def _split(spec: str) -> tuple[Path | None, str]:
+    """A file and a name in it, or (None, attribute) for a module."""
+    head, colon, name = spec.rpartition(":")
+    if colon and head.endswith(".py"):
+        return Path(head), name
+    if spec.endswith(".py"):
+        return Path(spec), ""
+    if colon and all(part.isidentifier() for part in head.split(".")) and name:
+        return None, name
+    hint = "give module:attribute, file.py or file.py:name"
+    if Path(spec).with_suffix(".py").is_file():
+        hint = f"did you mean {Path(spec).with_suffix('.py')}?"
+    raise UsageError(f"{spec!r} doesn't name a graph", hint)
+
+
+def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
+    """The named attribute of a module, or its one graph."""
+    public = {key: value for key, value in vars(module).items() if not key.startswith("_")}
+    if name:
+        target: object = module
+        for part in name.split("."):
+            if not hasattr(target, part):
+                graphs = [key for key, value in public.items() if isinstance(value, Graph) or callable(value)]
+                raise UsageError(f"{spec}: there is no {part!r} in it", did_you_mean(part, graphs))
+            target = getattr(target, part)
+        return f"{name} in {spec}", target
+    for usual in USUAL_NAMES:
+        if usual in public:
+            return f"{usual} in {spec}", public[usual]
+    graphs = [key for key, value in public.items() if isinstance(value, Graph)]
+    if len(graphs) == 1:
+        return f"{graphs[0]} in {spec}", public[graphs[0]]
+    found = f"several graphs ({', '.join(sorted(graphs))})" if graphs else "no graph"
+    example = sorted(graphs)[0] if graphs else "NAME"
+    raise UsageError(
+        f"{spec} has {found}, and nothing called {', '.join(USUAL_NAMES[:-1])} or {USUAL_NAMES[-1]}",
+        f"say which: {spec}:{example}",
+    )
+
+
+def _to_graph(label: str, target: object, options: dict[str, Any], defaults: dict[str, Any]) -> Graph:
+    if isinstance(target, Graph):
+        if options:
+            raise UsageError(
+                f"{label} is built already and takes no {_listed(options)}",
+                "leave it out, or name a function that builds the graph with it",
+            )
+        return target
+    if not callable(target):
+        raise GraphInvalid(f"{label} is of type {type(target).__name__}", f"it must be {_KINDS}")
+    arguments = _arguments(label, target, options, defaults)
+    graph = blaming(label, lambda: target(**arguments))
+    if not isinstance(graph, Graph):
+        if inspect.iscoroutine(graph):
+            graph.close()
+        raise GraphInvalid(f"{label} returned {type(graph).__name__}", f"it must be {_KINDS}")
+    return graph
+
+
+def _arguments(label: str, target: Any, options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """What to call a function with: every option, and the defaults it takes."""
+    try:
+        parameters = inspect.signature(target).parameters
+    except ValueError:
+        return options
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    names = [name for name, parameter in parameters.items() if parameter.kind in kinds]
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return defaults | options
+    if unknown := {name: value for name, value in options.items() if name not in names}:
+        takes = f"it takes {', '.join(names)}" if names else "it takes no options"
+        raise UsageError(f"{label} takes no {_listed(unknown)}", takes)
+    arguments = {name: value for name, value in defaults.items() if name in names} | options
+    empty = inspect.Parameter.empty
+    needed = [name for name in names if parameters[name].default is empty and name not in arguments]
+    if needed:
+        raise UsageError(f"{label} needs {', '.join(needed)}", "give the parameters defaults, or the options")
+    return arguments
+
+
+def _listed(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"--{name.replace('_', '-')}" for name in options)

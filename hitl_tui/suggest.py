@@ -1,0 +1,15 @@
+"""`did you mean ...?` for a misspelt name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known word, or all of them when there are few; "" else."""
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    if near := get_close_matches(word, names, n=1, cutoff=0.6):
+        return f"did you mean {near[0]!r}?"
+    return f"known: {', '.join(names)}" if 0 < len(names) <= 12 else ""
