@@ -1,0 +1,184 @@
+"""A real pseudo-terminal around a program: its screen as text, keys to press, a size to change."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pyte
+
+KEYS = {
+    "enter": "\r",
+    "escape": "\x1b",
+    "tab": "\t",
+    "shift+tab": "\x1b[Z",
+    "space": " ",
+    "backspace": "\x7f",
+    "delete": "\x1b[3~",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "home": "\x1b[H",
+    "end": "\x1b[F",
+    "pageup": "\x1b[5~",
+    "pagedown": "\x1b[6~",
+}
+
+
+class Terminal:
+    """A program in a terminal of its own; use it as a context manager, so that it never outlives a test."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        size: tuple[int, int] = (120, 40),
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        self.raw = bytearray()
+        self._closed = False
+        self._screen = pyte.Screen(*size)
+        self._stream = pyte.ByteStream(self._screen)
+        self._master, slave = os.openpty()
+        self._set_size(*size)
+        self._program = subprocess.Popen(
+            list(argv),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=cwd,
+            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})},
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(slave)
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        os.close(self._master)
+
+    @property
+    def pid(self) -> int:
+        """The program's process id."""
+        return self._program.pid
+
+    def text(self) -> str:
+        """The screen as it is now, without blanks at the ends of lines."""
+        self._pump(0)
+        return "\n".join(line.rstrip() for line in self._screen.display)
+
+    def find(self, wanted: str) -> tuple[int, int] | None:
+        """Column and row of a text on the screen, both from 0."""
+        for row, line in enumerate(self._screen.display):
+            if (column := line.find(wanted)) >= 0:
+                return column, row
+        return None
+
+    def wait_for(self, wanted: str, timeout: float = 20) -> str:
+        """Wait until a text is on the screen; returns the screen."""
+        return self._wait(lambda: wanted in self.text(), f"{wanted!r} to come up", timeout)
+
+    def wait_gone(self, unwanted: str, timeout: float = 20) -> str:
+        """Wait until a text is no longer on the screen; returns the screen."""
+        return self._wait(lambda: unwanted not in self.text(), f"{unwanted!r} to go away", timeout)
+
+    def settle(self, quiet: float = 0.25, timeout: float = 10) -> str:
+        """Wait until nothing was painted for a while; returns the screen."""
+        end = time.monotonic() + timeout
+        while self._pump(quiet) and time.monotonic() < end:
+            pass
+        return self.text()
+
+    def press(self, *keys: str) -> None:
+        """Press keys by name (`enter`, `ctrl+x`, `a`); other texts are typed letter by letter."""
+        for key in keys:
+            if key.startswith("ctrl+") and len(key) == 6:
+                data = chr(ord(key[5].upper()) - 64)
+            else:
+                data = KEYS.get(key, key)
+            os.write(self._master, data.encode())
+            self._pump(0.03)
+
+    def click(self, wanted: str) -> None:
+        """Click with the left button on a text that is on the screen."""
+        self.wait_for(wanted)
+        found = self.find(wanted)
+        assert found is not None
+        column, row = found[0] + len(wanted) // 2 + 1, found[1] + 1
+        os.write(self._master, f"\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m".encode())
+        self._pump(0.03)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the size; the program gets SIGWINCH."""
+        self._screen.resize(rows, columns)
+        self._set_size(columns, rows)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program and all it started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+    def kill(self) -> None:
+        """End the program at once, as a power cut would (SIGKILL)."""
+        if self._program.poll() is None:
+            self.signal(signal.SIGKILL)
+            self._program.wait()
+
+    def wait_exit(self, timeout: float = 20) -> int:
+        """Wait until the program has ended; returns its exit code."""
+        self._wait(lambda: self._program.poll() is not None, "the program to end", timeout)
+        self._pump(0)
+        return self._program.wait()
+
+    def _wait(self, done: Callable[[], bool], what: str, timeout: float) -> str:
+        end = time.monotonic() + timeout
+        while not done():
+            over = "the program has ended" if self._program.poll() is not None else ""
+            if not over and time.monotonic() > end:
+                over = f"{timeout} s are over"
+            self._pump(0.03)
+            if over and not done():
+                raise AssertionError(f"waited for {what}, but {over}; the screen:\n{self.text()}")
+        return self.text()
+
+    def _set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _pump(self, seconds: float) -> bool:
+        """Feed the emulator for that long; says whether the program painted anything."""
+        end = time.monotonic() + seconds
+        painted = False
+        while True:
+            left = max(0.0, end - time.monotonic())
+            if self._closed:
+                time.sleep(left)
+                return painted
+            if not select.select([self._master], [], [], left)[0]:
+                return painted
+            try:
+                data = os.read(self._master, 65536)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                self._closed = True
+                continue
+            painted = True
+            self.raw += data
+            if b"\x1b[c" in data:
+                os.write(self._master, b"\x1b[?62;22c")
+            self._stream.feed(data)
