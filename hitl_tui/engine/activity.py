@@ -9,20 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 
-import msgspec
-
 from hitl_tui.engine.events import Event, ModelCalled, NodeRetrying, TextStreamed
+from hitl_tui.engine.records import ModelUse
 
-
-class ModelUse(msgspec.Struct, frozen=True):
-    """One model call's use; `cost` in US dollars, None where the price is unknown."""
-
-    agent: str
-    provider: str
-    model: str
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
+__all__ = ["Activity", "AttemptCancelled", "ModelUse", "current_activity"]
 
 
 class AttemptCancelled(BaseException):
@@ -60,13 +50,13 @@ class Activity:
 
     def text(self, text: str, agent: str = "") -> None:
         """Stream a piece of text to whoever watches."""
-        if self._sink and text:
+        if self._sink and text and not self._cancelled:
             self._sink(TextStreamed(self.node, agent, text))
 
     def model_called(self, use: ModelUse, duration: int) -> None:
         """Count a model call, failed ones included; `duration` in microseconds."""
         self.uses.append(use)
-        if self._sink:
+        if self._sink and not self._cancelled:
             self._sink(
                 ModelCalled(
                     self.node, use.agent, use.model, use.tokens_in, use.tokens_out, use.cost, duration

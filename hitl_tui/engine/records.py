@@ -53,6 +53,17 @@ class UpdateRecord(msgspec.Struct, frozen=True):
     result: Any = msgspec.UNSET
 
 
+class ModelUse(msgspec.Struct, frozen=True):
+    """One model call's use; `cost` in US dollars, None where the price is unknown."""
+
+    agent: str
+    provider: str
+    model: str
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
 class Checkpoint(msgspec.Struct, frozen=True):
     """One committed step.  Step 0 is the input (SPEC 10).
 
@@ -84,11 +95,23 @@ class Checkpoint(msgspec.Struct, frozen=True):
     note: str | None = None
     decision: str | None = None
     text: str | None = None
+    uses: tuple[ModelUse, ...] = ()
 
     @property
     def next_node(self) -> str | None:
         """The node that runs next, END, or None while the route is undecided."""
         return next_of(self.position)
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """Sums over the steps of a thread up to one of them; `active` in microseconds."""
+
+    visits: dict[str, int]
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    cost_known: bool
+    active: int
 
 
 def next_of(position: str) -> str | None:

@@ -26,7 +26,7 @@ Part = Literal["whole", "items", "members", "properties", "none"]
 Reduce = Callable[[Any, Any], Any]
 
 
-class Refused(Exception):  # noqa: N818 - an answer of a reducer, turned into ReducerError with its channel
+class Refused(Exception):
     """A reducer's refusal, without the channel's name; `hint` says how to mend it."""
 
     def __init__(self, message: str, hint: str = "") -> None:

@@ -16,6 +16,7 @@ from hitl_tui.engine.records import (
     LedgerEntry,
     ThreadInfo,
     ThreadSummary,
+    Totals,
     UpdateRecord,
 )
 
@@ -55,6 +56,9 @@ class Store(Protocol):
 
     def ledger(self, thread_id: str) -> list[LedgerEntry]:
         """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork."""
+
+    def totals(self, thread_id: str, step: int) -> Totals:
+        """Sums over the checkpoints of steps 0 to `step`; visits count steps of source "node"."""
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         """The forks of a thread, oldest first."""

@@ -1,0 +1,300 @@
+"""Building a graph of nodes, edges and channels (SPEC 5)."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from hitl_tui.engine.channels import BoundChannel, Channel, bind
+from hitl_tui.engine.description import EdgeInfo, GraphInfo, InputField, NodeInfo
+from hitl_tui.engine.gates import Gate
+from hitl_tui.engine.records import END, START, Limits
+from hitl_tui.engine.retry import RetryPolicy
+from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.termination import Termination
+from hitl_tui.engine.topology import check_topology
+from hitl_tui.errors import GraphInvalid, HitlError
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.runner import GraphRunner
+    from hitl_tui.engine.store import Store
+
+NodeFunction = Callable[..., Any]
+RouteFunction = Callable[[WorkflowState], Any]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as added; `reads` and `writes` None mean all channels."""
+
+    name: str
+    function: NodeFunction
+    reads: tuple[str, ...] | None
+    writes: tuple[str, ...] | None
+    retry: RetryPolicy
+    timeout: float | None
+    takes_config: bool
+
+
+@dataclass(frozen=True)
+class Route:
+    """A conditional edge: the function's key picks the target."""
+
+    function: RouteFunction
+    targets: dict[str, str]
+
+
+@dataclass(frozen=True)
+class CompiledGraph:
+    """A checked graph, ready to run; immutable and shared by all threads of a runner."""
+
+    name: str
+    channels: dict[str, BoundChannel]
+    nodes: dict[str, Node]
+    edges: dict[str, str]
+    routes: dict[str, Route]
+    entry: str
+    before: dict[str, Gate | None]
+    after: dict[str, Gate | None]
+    termination: Termination | None
+    limits: Limits
+    agents: Mapping[str, Any]
+    inputs: tuple[InputField, ...]
+
+    @property
+    def info(self) -> GraphInfo:
+        """The graph as data."""
+        edges = [EdgeInfo(START, self.entry, "")]
+        for name in self.nodes:
+            if name in self.edges:
+                edges.append(EdgeInfo(name, self.edges[name], ""))
+            elif name in self.routes:
+                edges += [EdgeInfo(name, target, key) for key, target in self.routes[name].targets.items()]
+        return GraphInfo(
+            name=self.name,
+            nodes=tuple(NodeInfo(n.name, n.reads or ("*",), n.writes or ("*",)) for n in self.nodes.values()),
+            edges=tuple(edges),
+            channels=tuple(channel.info for channel in self.channels.values()),
+            inputs=self.inputs,
+        )
+
+    @property
+    def digest(self) -> str:
+        """A hash of what the graph declares: nodes, edges, channels, reducers."""
+        return hashlib.sha256(msgspec.json.encode(self.info, order="sorted")).hexdigest()
+
+    def route(self, node: str, state: WorkflowState) -> str:
+        """Where the run goes after `node`, "" where there is no way on.
+
+        Raises:
+            HitlError: the routing function raised or returned an unknown key.
+        """
+        if node in self.edges:
+            return self.edges[node]
+        if node not in self.routes:
+            return ""
+        route = self.routes[node]
+        try:
+            key = route.function(state)
+        except HitlError:
+            raise
+        except Exception as error:
+            raise HitlError(
+                f"the routing function after node {node!r} raised {type(error).__name__}: {error}"
+            ) from error
+        name = str(key).lower() if isinstance(key, bool) else key
+        if name not in route.targets:
+            raise HitlError(
+                f"the routing function after node {node!r} returned {key!r}",
+                f"valid keys: {', '.join(map(repr, route.targets))}",
+            )
+        return route.targets[name]
+
+
+@dataclass
+class StateGraph:
+    """A graph under construction; every method returns the graph, so that calls chain.
+
+    Args:
+        channels: name to `Channel`.
+        name: shown on screens and kept with threads.
+    """
+
+    channels: Mapping[str, Channel]
+    name: str = "graph"
+    _nodes: dict[str, Node] = field(default_factory=dict, init=False, repr=False)
+    _edges: list[tuple[str, str]] = field(default_factory=list, init=False, repr=False)
+    _routes: dict[str, Route] = field(default_factory=dict, init=False, repr=False)
+
+    def add_node(
+        self,
+        name: str,
+        fn: NodeFunction,
+        *,
+        reads: Sequence[str] | None = None,
+        writes: Sequence[str] | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: float | None = None,
+    ) -> Self:
+        """Add a node: a sync or async function `(state, config) -> mapping | NodeResult | None`.
+
+        Args:
+            reads, writes: channel names it may touch; None for all, "*" in reads for all public ones.
+            retry: how often it is tried; once by default.
+            timeout: seconds an attempt may take.
+
+        Raises:
+            GraphInvalid: a bad or duplicate name, or no function.
+        """
+        if not isinstance(name, str) or not name.strip() or name in (START, END) or ":" in name:
+            raise GraphInvalid(
+                f"node name {name!r} is not allowed", f"any text but {START}, {END} and without ':'"
+            )
+        if name in self._nodes:
+            raise GraphInvalid(f"node {name!r} was added twice", "give each node its own name")
+        if not callable(fn):
+            raise GraphInvalid(
+                f"node {name!r} is a {type(fn).__name__}", "a node is a function (state, config)"
+            )
+        if timeout is not None and timeout <= 0:
+            raise GraphInvalid(f"node {name!r}: timeout {timeout!r} must be above 0 seconds")
+        self._nodes[name] = Node(
+            name=name,
+            function=fn,
+            reads=None if reads is None else tuple(reads),
+            writes=None if writes is None else tuple(writes),
+            retry=retry or RetryPolicy(max_attempts=1),
+            timeout=timeout,
+            takes_config=_takes_config(fn),
+        )
+        return self
+
+    def add_edge(self, source: str, target: str) -> Self:
+        """Go from `source` to `target`; START and END are the ends."""
+        if (source, target) in self._edges:
+            raise GraphInvalid(f"the edge {source!r} -> {target!r} was added twice", "remove one")
+        self._edges.append((source, target))
+        return self
+
+    def add_conditional_edge(
+        self, source: str, route_fn: RouteFunction, route_map: Mapping[str, str] | Sequence[str]
+    ) -> Self:
+        """Let `route_fn(state)` pick the way on after `source`.
+
+        Args:
+            route_map: key to node (or END); a list of names stands for keys that are names.
+        """
+        if source in self._routes:
+            raise GraphInvalid(
+                f"node {source!r} has two conditional edges", "put all its targets in one route_map"
+            )
+        if not callable(route_fn):
+            raise GraphInvalid(f"the route after {source!r} is no function", "give a function (state) -> key")
+        targets = dict(route_map) if isinstance(route_map, Mapping) else {name: name for name in route_map}
+        self._routes[source] = Route(route_fn, {_key(key): target for key, target in targets.items()})
+        return self
+
+    def compile(
+        self,
+        *,
+        checkpointer: Store | None = None,
+        agents: Mapping[str, Any] | None = None,
+        interrupt_before: Sequence[str | Gate] | str = (),
+        interrupt_after: Sequence[str | Gate] | str = (),
+        termination: Termination | None = None,
+        limits: Limits | None = None,
+        inputs: Sequence[InputField] = (),
+    ) -> GraphRunner:
+        """Check the graph and make a runner of it.
+
+        Args:
+            checkpointer: where threads live; without one nothing is kept.
+            agents: what nodes find as `config.agents`.
+            interrupt_before, interrupt_after: nodes to stop at, "*" for all, or gates.
+            termination: ends a run as completed(termination).
+            limits: what a run may use up; 25 iterations by default.
+            inputs: what to ask a person for when a thread starts.
+
+        Raises:
+            GraphInvalid: says what is wrong and how to mend it.
+        """
+        from hitl_tui.engine.runner import GraphRunner
+
+        channels = bind(self.channels)
+        before = self._interrupts(interrupt_before, "interrupt_before")
+        after = self._interrupts(interrupt_after, "interrupt_after")
+        if (before or after) and checkpointer is None:
+            raise GraphInvalid(
+                "interrupts need a checkpointer, or a stopped run could not go on",
+                "compile(checkpointer=MemoryCheckpointer()) or SQLiteCheckpointer(path)",
+            )
+        check_topology(
+            self._nodes, self._edges, {n: r.targets for n, r in self._routes.items()}, termination is not None
+        )
+        self._check_names(channels, inputs, termination)
+        graph = CompiledGraph(
+            name=self.name,
+            channels=channels,
+            nodes=dict(self._nodes),
+            edges={source: target for source, target in self._edges if source != START},
+            routes=dict(self._routes),
+            entry=next(target for source, target in self._edges if source == START),
+            before=before,
+            after=after,
+            termination=termination,
+            limits=limits or Limits(),
+            agents=dict(agents or {}),
+            inputs=tuple(inputs),
+        )
+        return GraphRunner(graph, checkpointer)
+
+    def _interrupts(self, given: Sequence[str | Gate] | str, option: str) -> dict[str, Gate | None]:
+        found: dict[str, Gate | None] = {}
+        for entry in [given] if isinstance(given, str) else given:
+            if entry == "*":
+                found.update({name: None for name in self._nodes if name not in found})
+                continue
+            name, gate = (entry.node, entry) if isinstance(entry, Gate) else (entry, None)
+            if name not in self._nodes:
+                raise GraphInvalid(
+                    f"{option} names an unknown node {name!r}", f"nodes: {', '.join(self._nodes)}"
+                )
+            found[name] = gate
+        return found
+
+    def _check_names(
+        self,
+        channels: Mapping[str, BoundChannel],
+        inputs: Sequence[InputField],
+        termination: Termination | None,
+    ) -> None:
+        wanted = [(f"input {item.name!r}", item.channel) for item in inputs]
+        wanted += [
+            ("a termination condition", name) for name in (termination.channels if termination else ())
+        ]
+        for node in self._nodes.values():
+            wanted += [(f"reads of node {node.name!r}", name.partition(".")[0]) for name in node.reads or ()]
+            wanted += [(f"writes of node {node.name!r}", name) for name in node.writes or ()]
+        for where, name in wanted:
+            if name not in channels and name != "*":
+                raise GraphInvalid(
+                    f"{where}: there is no channel {name!r}", f"channels: {', '.join(channels)}"
+                )
+
+
+def _key(key: Any) -> str:
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _takes_config(function: NodeFunction) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters)

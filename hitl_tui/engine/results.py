@@ -1,0 +1,94 @@
+"""What a node returns and what a run returns (SPEC 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.engine.records import ErrorInfo, ModelUse, Request, Status
+from hitl_tui.engine.state import undeclared
+from hitl_tui.errors import HitlError
+
+
+@dataclass(frozen=True)
+class NodeResult:
+    """The envelope a node may return instead of a plain mapping of updates (seed 001).
+
+    Attributes:
+        updates: channel name to update.
+        text: a summary for people, kept with the checkpoint.
+        status: "completed", or "failed" to fail the attempt with `text` as the reason.
+        usage: model calls the engine did not see, for the totals.
+    """
+
+    updates: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+    status: str = "completed"
+    usage: tuple[ModelUse, ...] = ()
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """One committed step, as `stream` yields it."""
+
+    node: str
+    step: int
+    iteration: int
+    updates: tuple[AppliedUpdate, ...]
+    state: Mapping[str, Any]
+
+
+class RunResult(Mapping[str, Any]):
+    """Where a run stopped: `result["channel"]` is a value.
+
+    Attributes:
+        status: completed, waiting, failed or cancelled tell apart done, a human, an error or a
+            limit (`reason` "limit"), and the end by hand.
+        step: the thread's last step.
+        pending: the requests that wait for a human.
+    """
+
+    def __init__(
+        self,
+        *,
+        thread_id: str,
+        status: Status,
+        reason: str,
+        step: int,
+        state: Mapping[str, Any],
+        pending: tuple[Request, ...],
+        error: ErrorInfo | None,
+    ) -> None:
+        self.thread_id = thread_id
+        self.status = status
+        self.reason = reason
+        self.step = step
+        self.state = MappingProxyType(dict(state))
+        self.pending = pending
+        self.error = error
+
+    def __getitem__(self, channel: str) -> Any:
+        if channel not in self.state:
+            raise undeclared(channel, self.state)
+        return self.state[channel]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.state)
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+    def __repr__(self) -> str:
+        return f"RunResult({self.thread_id!r}, {self.status}({self.reason}), step {self.step})"
+
+    def output(self) -> Any:
+        """The value of the channel `output`; raises `HitlError` where the graph has none."""
+        if "output" not in self.state:
+            raise HitlError(
+                "the graph has no channel 'output'",
+                'add "output": Channel("") or read another channel of the result',
+            )
+        return self.state["output"]

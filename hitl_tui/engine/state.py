@@ -1,0 +1,114 @@
+"""The state: what nodes and routes read, and what the engine keeps behind it (SPEC 1, 6)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hitl_tui.engine.channels import RUN_INPUTS, BoundChannel
+from hitl_tui.errors import ReadDenied, UndeclaredChannel
+
+Reads = tuple[str, ...] | None
+
+
+class WorkflowState(Mapping[str, Any]):
+    """A read-only view of the channels that a node may read.
+
+    `state["name"]` and `state.get("name")` give a channel, `state["plan.steps"]` a leaf of one;
+    `goal` and `constraints` of the run can always be read.
+
+    Raises:
+        UndeclaredChannel: the graph has no such channel.
+        ReadDenied: the node's `reads` do not name it.
+    """
+
+    __slots__ = ("_channels", "_extras", "_reads", "_values")
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        channels: Mapping[str, BoundChannel],
+        reads: Reads = None,
+        extras: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._values = values
+        self._channels = channels
+        self._reads = reads
+        self._extras = extras or {}
+
+    def __getitem__(self, name: str) -> Any:
+        if self._reads is None and name in self._values:
+            return self._values[name]
+        if name in RUN_INPUTS:
+            return self._extras.get(name)
+        channel, _, path = name.partition(".")
+        if channel not in self._channels:
+            raise undeclared(channel, self._channels)
+        if not self._may_read(channel, name):
+            raise ReadDenied(
+                f"channel {name!r} is not among the node's reads ({', '.join(self._reads or ()) or 'none'})",
+                f"add {name!r} to reads=[...] of the node",
+            )
+        return _leaf(self._values[channel], path, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The channel's value, `default` where it is null."""
+        value = self[name]
+        return default if value is None else value
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._channels if self._may_read(name, name))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._channels and self._may_read(name, name)
+
+    def __repr__(self) -> str:
+        return f"WorkflowState({', '.join(self)})"
+
+    def _may_read(self, channel: str, name: str) -> bool:
+        reads = self._reads
+        if reads is None or channel in reads or name in reads:
+            return True
+        return "*" in reads and self._channels[channel].visibility == "public"
+
+
+def _leaf(value: Any, path: str, name: str) -> Any:
+    for part in path.split(".") if path else ():
+        try:
+            value = value[int(part)] if isinstance(value, list) else value[part]
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise UndeclaredChannel(
+                f"there is nothing at {name!r}", "check the path inside the channel"
+            ) from None
+    return value
+
+
+def undeclared(name: str, channels: Mapping[str, Any]) -> UndeclaredChannel:
+    """The error for a name that is not a channel, with the nearest one that is."""
+    close = difflib.get_close_matches(name, channels, 1)
+    known = ", ".join(channels) or "none"
+    return UndeclaredChannel(
+        f"there is no channel {name!r}; channels: {known}", f"did you mean {close[0]!r}?" if close else ""
+    )
+
+
+class LiveState:
+    """All channels of a thread with their digests; replaced, never changed, by a commit."""
+
+    __slots__ = ("digests", "values")
+
+    def __init__(self, values: dict[str, Any], digests: dict[str, bytes]) -> None:
+        self.values = values
+        self.digests = digests
+
+    @classmethod
+    def initial(cls, channels: Mapping[str, BoundChannel]) -> LiveState:
+        """Every channel at its default."""
+        return cls(
+            {name: channel.default for name, channel in channels.items()},
+            {name: channel.default_hash for name, channel in channels.items()},
+        )

@@ -1,0 +1,83 @@
+"""Conditions that end a run as completed(termination), combined with `|` and `&` (SPEC 5).
+
+They are looked at after a step whose route does not lead to END.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.state import WorkflowState
+from hitl_tui.errors import GraphInvalid
+
+
+class RunTotals(msgspec.Struct, frozen=True):
+    """What conditions can look at besides the state: node runs of this invocation and US dollars spent."""
+
+    turns: int
+    cost: float
+
+
+class Termination:
+    """A condition over the state and the run's totals; `reason` says it in words."""
+
+    def __init__(
+        self, reached: Callable[[WorkflowState, RunTotals], bool], reason: str, channels: tuple[str, ...] = ()
+    ) -> None:
+        self.reached = reached
+        self.reason = reason
+        self.channels = channels
+
+    def __or__(self, other: Termination) -> Termination:
+        return Termination(
+            lambda state, totals: self.reached(state, totals) or other.reached(state, totals),
+            f"{self.reason} or {other.reason}",
+            self.channels + other.channels,
+        )
+
+    def __and__(self, other: Termination) -> Termination:
+        return Termination(
+            lambda state, totals: self.reached(state, totals) and other.reached(state, totals),
+            f"{self.reason} and {other.reason}",
+            self.channels + other.channels,
+        )
+
+
+def max_turns(n: int) -> Termination:
+    """Ends after `n` node runs of an invocation; human decisions do not count."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise GraphInvalid(f"max_turns({n!r}): give a whole number of at least 1")
+    return Termination(lambda _state, totals: totals.turns >= n, f"{n} turns")
+
+
+def cost_limit(usd: float) -> Termination:
+    """Ends once the thread has spent `usd` US dollars; calls of unknown price count as nothing."""
+    if usd <= 0:
+        raise GraphInvalid(f"cost_limit({usd!r}): give an amount above 0")
+    return Termination(lambda _state, totals: totals.cost >= usd, f"${usd:g} spent")
+
+
+def text_match(pattern: str, channel: str) -> Termination:
+    """Ends when the regular expression is found in the channel: its text, or its newest entry's."""
+    try:
+        search = re.compile(pattern).search
+    except re.error as error:
+        raise GraphInvalid(f"text_match({pattern!r}): {error}", "see the syntax of Python's re") from None
+
+    def reached(state: WorkflowState, _totals: RunTotals) -> bool:
+        value: Any = state[channel]
+        if isinstance(value, list):
+            value = value[-1] if value else ""
+        return isinstance(value, str) and search(value) is not None
+
+    return Termination(reached, f"{pattern!r} found in {channel}", (channel,))
+
+
+def custom_condition(fn: Callable[[WorkflowState], bool]) -> Termination:
+    """Ends when `fn(state)` is true."""
+    name = getattr(fn, "__name__", "a condition")
+    return Termination(lambda state, _totals: bool(fn(state)), f"{name} is true")
