@@ -1,0 +1,66 @@
+"""What each package may load, seen in a fresh process: heavy modules come late (DESIGN, principle 6)."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import hitl_tui
+
+HEAVY = {"textual", "rich", "litellm", "netext"}
+
+
+def loaded_after(code: str) -> set[str]:
+    """Top-level modules that a fresh Python has loaded after running `code`."""
+    program = f"import json, sys\n{code}\nprint(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True, timeout=60
+    )
+    return set(json.loads(result.stdout.splitlines()[-1]))
+
+
+def modules_of(package: str) -> list[str]:
+    found = import_module(package)
+    return [package, *(info.name for info in pkgutil.walk_packages(found.__path__, f"{package}."))]
+
+
+@pytest.mark.parametrize("package", ["engine", "stores", "agents", "workflows", "loading", "drivers", "view", "cli"])
+def test_only_ui_loads_the_screen_and_nobody_loads_models(package: str) -> None:
+    names = modules_of(f"hitl_tui.{package}")
+    assert not HEAVY & loaded_after(f"import {', '.join(names)}")
+
+
+def test_ui_loads_neither_models_nor_the_graph_layout() -> None:
+    names = modules_of("hitl_tui.ui")
+    assert not {"litellm", "netext"} & loaded_after(f"import {', '.join(names)}")
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "demo --help", "run --help", "threads --help"])
+def test_help_loads_nothing_heavy(arguments: str) -> None:
+    code = f"""
+sys.argv = ["hitl-tui", *{arguments.split()!r}]
+from hitl_tui.cli.main import main
+try:
+    main()
+except SystemExit as left:
+    assert left.code == 0, left.code
+"""
+    assert not (HEAVY | {"sqlite3", "msgspec", "asyncio", "logging"}) & loaded_after(code)
+
+
+def test_importing_the_package_loads_no_library() -> None:
+    ours = loaded_after("import hitl_tui") - loaded_after("pass")
+    assert ours - set(sys.stdlib_module_names) == {"hitl_tui"}
+
+
+def test_every_public_name_is_there() -> None:
+    for name in hitl_tui.__all__:
+        assert getattr(hitl_tui, name) is not None
+    assert dir(hitl_tui) == sorted(hitl_tui.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Chanel'"):
+        _ = hitl_tui.Chanel  # type: ignore[attr-defined]
