@@ -1,54 +1,165 @@
-"""Values, amounts and times as a person reads them."""
+"""Values, amounts and times as a person reads them.
+
+Nothing here costs more for a larger value: a preview looks at the ends of what it shows.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import datetime
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final, Literal
 
-from hitl_tui.view.spans import Line
+from hitl_tui.engine.events import PRIVATE
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, plain_text, trusted
 
 Kind = Literal["null", "bool", "number", "text", "list", "object", "private", "other"]
+
+PRIVATE_TEXT: Final = "[private]"
+_LONG_TEXT: Final = 60
+_HUGE_NUMBER: Final = 10**40
+_KEYS_SHOWN: Final = 8
+_SECOND: Final = 1_000_000
 
 
 def kind(value: Any) -> Kind:
     """What a value is, in one word."""
-    raise NotImplementedError
+    if value is PRIVATE:
+        return "private"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, list | tuple):
+        return "list"
+    return "object" if isinstance(value, Mapping) else "other"
 
 
 def size(value: Any) -> str:
     """How large a value is: "list 4", "text 612", "3 keys"; "" for what has no size."""
-    raise NotImplementedError
+    what = kind(value)
+    if what in ("text", "list"):
+        return f"{what} {len(value)}"
+    return count(len(value), "key") if what == "object" else ""
 
 
-def preview_line(value: Any, limit: int) -> Line:
+def count(n: int, noun: str) -> str:
+    """ "1 line", "5 lines"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def preview_line(value: Any, limit: int = 80) -> Line:
     """`preview` as spans: the size dim, the value itself with role value."""
-    raise NotImplementedError
+    what = kind(value)
+    if what == "private":
+        return (trusted(PRIVATE_TEXT, "private"),)
+    if what == "text" and (len(value) > _LONG_TEXT or "\n" in value):
+        return _with_size(size(value) + " ", quoted(value, limit - len(size(value)) - 1))
+    if what == "list":
+        last = f"  {inline(value[-1], limit - len(size(value)) - 2)}" if value else ""
+        return _with_size(size(value), last)
+    if what == "object":
+        keys = inline(value, limit - len(size(value)) - 1)
+        return (
+            (trusted(keys, "value"), trusted(f" {size(value)}", "dim"))
+            if value
+            else (trusted("{}", "value"),)
+        )
+    return (trusted(inline(value, limit), "value"),)
+
+
+def _with_size(text: str, value: str) -> Line:
+    return (trusted(text, "dim"), trusted(value, "value")) if value else (trusted(text, "dim"),)
 
 
 def preview(value: Any, limit: int = 80) -> str:
     """A value on one line of about `limit` cells, at a cost independent of its size."""
-    raise NotImplementedError
+    return plain_text(preview_line(value, limit))
+
+
+def inline(value: Any, limit: int = 80) -> str:
+    """A value inside a sentence: “text”, 12, true, null, list 4, {a, b}, [private]; sanitised."""
+    what = kind(value)
+    if what == "private":
+        return PRIVATE_TEXT
+    if what == "text":
+        return quoted(value, limit)
+    if what == "list":
+        return size(value)
+    if what == "object":
+        names = ", ".join(sanitise_line(str(name), 24) for name in islice(value, _KEYS_SHOWN))
+        more = ", …" if len(value) > _KEYS_SHOWN else ""
+        return "{" + _cut(names + more, max(limit - 2, 1)) + "}"
+    return _cut(scalar(value), max(limit, 1))
+
+
+def scalar(value: Any) -> str:
+    """null, true, a number; anything that is no JSON by its type alone."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        # Python refuses to write very long integers, and takes quadratic time for long ones.
+        return str(value) if abs(value) < _HUGE_NUMBER else f"integer of {value.bit_length():,} bits"
+    if isinstance(value, float):
+        return repr(value)
+    return f"⟨{sanitise_line(type(value).__name__, 40)}⟩"
+
+
+def quoted(text: str, limit: int) -> str:
+    """A text in quotation marks on one line of about `limit` cells."""
+    return f"“{sanitise_line(text, max(limit - 2, 1))}”"
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def tokens(n: int) -> str:
     """ "214 tok", "1.2k tok", "3.4M tok"."""
-    raise NotImplementedError
+    if n < 1_000:
+        return f"{n} tok"
+    return f"{n / 1_000:.1f}k tok" if n < 999_950 else f"{n / 1_000_000:.1f}M tok"
 
 
-def cost(usd: float, known: bool) -> str:
-    """ "$0.0123"; "≥ $0.0123" where only a part is known, "unknown" where nothing is."""
-    raise NotImplementedError
+def cost(usd: float, known: bool = True) -> str:
+    """ "$0.0123"; "≥ $0.0123" where only a part is known, "cost unknown" where nothing is."""
+    if not known and usd == 0:
+        return "cost unknown"
+    amount = f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
+    if 0 < usd < 0.0001:
+        amount = "<$0.0001"
+    return amount if known else f"≥ {amount}"
 
 
 def duration(us: int) -> str:
     """ "0.4 s", "8.4 s", "2m 05s", "1h 02m" of microseconds."""
-    raise NotImplementedError
+    tenths = max(us, 0) // (_SECOND // 10)
+    if tenths < 600:
+        return f"{tenths / 10:.1f} s"
+    minutes, seconds = divmod(tenths // 10, 60)
+    if minutes < 60:
+        return f"{minutes}m {seconds:02}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h {minutes:02}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
 
 
 def ago(at: int, now: int) -> str:
     """ "just now", "5 m ago", "3 d ago"."""
-    raise NotImplementedError
+    seconds = max(now - at, 0) // _SECOND
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds // length} {unit} ago"
+    return "just now"
 
 
 def clock(at: int, offset_minutes: int = 0) -> str:
     """ "14:03:59" of microseconds since the epoch, in a zone given by its offset from UTC."""
-    raise NotImplementedError
+    seconds = at // _SECOND + offset_minutes * 60
+    return str(datetime.timedelta(seconds=seconds % 86_400)).rjust(8, "0")

@@ -10,5 +10,5 @@ from hitl_tui.view.spans import Line
 
 
 def lens(updates: Sequence[AppliedUpdate], glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
-    """Lines for all updates of a step: a title line each (channel, reducer), then two-space-indented facts."""
+    """Lines for all updates of a step: a title each, its facts indented below."""
     raise NotImplementedError

@@ -1,12 +1,18 @@
-"""From events to what a run's screen shows: a pure fold, without I/O and without a clock."""
+"""From events to what a run's screen shows: a pure fold, without I/O and without a clock.
+
+A batch is folded into one builder, so that a thousand events copy the history once, not a thousand
+times.  Nothing here depends on where one batch ends and the next begins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from hitl_tui.drivers.protocol import Capabilities, GraphInfo, Snapshot, Stamped
+from hitl_tui.engine import events as ev
 from hitl_tui.engine.events import AppliedUpdate, Progress
 from hitl_tui.engine.records import Checkpoint, ErrorInfo, LedgerEntry
 
@@ -17,7 +23,7 @@ STREAM_TAIL = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StreamView:
-    """What the newest node writes or wrote while running.
+    """What the newest attempt of a node writes or wrote while running.
 
     `text` is the raw tail of what was streamed (sanitise before showing), `length` counts all of
     it, so that a screen can append what is new; `serial` is the number of the event that began it.
@@ -92,14 +98,54 @@ class RunView:
         """The newest checkpoint."""
         return self.checkpoints[-1] if self.checkpoints else None
 
+    @property
+    def has_older(self) -> bool:
+        """True if there are checkpoints before the loaded ones."""
+        return bool(self.checkpoints) and self.checkpoints[0].step > 0
+
     def checkpoint(self, step: int) -> Checkpoint | None:
         """The checkpoint of a step, where it is loaded."""
-        raise NotImplementedError
+        return find_step(self.checkpoints, step)
+
+
+def find_step(checkpoints: Sequence[Checkpoint], step: int) -> Checkpoint | None:
+    """The checkpoint of a step in a sequence sorted by step."""
+    at = bisect_left(checkpoints, step, key=_step_of)
+    return checkpoints[at] if at < len(checkpoints) and checkpoints[at].step == step else None
+
+
+def _step_of(checkpoint: Checkpoint) -> int:
+    return checkpoint.step
 
 
 def open_view(snapshot: Snapshot) -> RunView:
     """The view a screen begins with."""
-    raise NotImplementedError
+    progress = snapshot.progress
+    running = progress.next_node if progress.status == "running" else None
+    return RunView(
+        thread_id=snapshot.thread_id,
+        graph=snapshot.graph,
+        capabilities=snapshot.capabilities,
+        parent=snapshot.parent,
+        fork_step=snapshot.fork_step,
+        progress=snapshot.progress,
+        values=snapshot.values,
+        checkpoints=snapshot.checkpoints,
+        head_updates=snapshot.updates,
+        stream=StreamView(node=running or "", live=running is not None),
+        running_node=running,
+        ledger=snapshot.ledger[-LEDGER_WINDOW:],
+        error=snapshot.progress.error,
+        notice=snapshot.notice,
+        last_event=snapshot.last_event,
+    )
+
+
+def add_older(view: RunView, checkpoints: Iterable[Checkpoint]) -> RunView:
+    """The view with an older page of checkpoints, in any order."""
+    first = view.checkpoints[0].step if view.checkpoints else view.progress.head + 1
+    older = sorted((found for found in checkpoints if found.step < first), key=_step_of)
+    return replace(view, checkpoints=(*older, *view.checkpoints)) if older else view
 
 
 def fold(view: RunView, events: Iterable[Stamped]) -> RunView:
@@ -108,14 +154,192 @@ def fold(view: RunView, events: Iterable[Stamped]) -> RunView:
     Events with a number up to `view.last_event` are skipped.  A gap in the numbers means that a
     new snapshot is needed: see `is_gap`.
     """
-    raise NotImplementedError
+    builder = _Builder(view)
+    for stamped in events:
+        if stamped.number > builder.last_event:
+            builder.last_event = stamped.number
+            _APPLY[type(stamped.event)](builder, stamped.event)
+    return builder.build() if builder.last_event != view.last_event else view
 
 
 def is_gap(view: RunView, events: Sequence[Stamped]) -> bool:
     """True if events were lost before this batch, so that only a new snapshot helps."""
-    raise NotImplementedError
+    return bool(events) and events[0].number > view.last_event + 1
 
 
-def add_older(view: RunView, checkpoints: Iterable[Checkpoint]) -> RunView:
-    """The view with an older page of checkpoints, in any order."""
-    raise NotImplementedError
+class _Builder:
+    """The view while a batch is folded: what changes, in mutable form."""
+
+    def __init__(self, view: RunView) -> None:
+        self.view = view
+        self.last_event = view.last_event
+        self.progress = view.progress
+        self.values: dict[str, Any] | None = None
+        self.checkpoints: list[Checkpoint] = []
+        self.ledger: list[LedgerEntry] = []
+        self.head_updates = view.head_updates
+        self.running = _Running(view.running_node, view.running_since, view.running_attempt)
+        self.retry = view.retry
+        self.error = view.error
+        self.notice = view.notice
+        self.dropped = view.dropped
+        self.forks: list[tuple[str, int]] = []
+        self.stream = view.stream
+        self.pieces: list[str] = []
+
+    def build(self) -> RunView:
+        self.flush_stream()
+        view = self.view
+        return replace(
+            view,
+            last_event=self.last_event,
+            progress=self.progress,
+            values=view.values if self.values is None else self.values,
+            checkpoints=self._newest_checkpoints(),
+            ledger=(*view.ledger, *self.ledger)[-LEDGER_WINDOW:] if self.ledger else view.ledger,
+            head_updates=self.head_updates,
+            running_node=self.running.node,
+            running_since=self.running.since,
+            running_attempt=self.running.attempt,
+            retry=self.retry,
+            error=self.error,
+            notice=self.notice,
+            dropped=self.dropped,
+            forks=(*view.forks, *self.forks) if self.forks else view.forks,
+            stream=self.stream,
+        )
+
+    def _newest_checkpoints(self) -> tuple[Checkpoint, ...]:
+        if not self.checkpoints:
+            return self.view.checkpoints
+        # Pages of older ones that a person asked for are not taken away again.
+        keep = max(CHECKPOINT_WINDOW, len(self.view.checkpoints))
+        return (*self.view.checkpoints, *self.checkpoints)[-keep:]
+
+    def flush_stream(self) -> None:
+        if self.pieces:
+            text = "".join((self.stream.text, *self.pieces))
+            self.stream = replace(self.stream, text=text[-STREAM_TAIL:])
+            self.pieces.clear()
+
+    def stop(self) -> None:
+        """No node is in flight any more."""
+        self.running = _IDLE
+        self.retry = None
+        if self.stream.live:
+            self.stream = replace(self.stream, live=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    node: str | None = None
+    since: int | None = None
+    attempt: int = 0
+
+
+_IDLE: Final = _Running()
+
+
+def _run_started(builder: _Builder, event: ev.RunStarted) -> None:
+    builder.progress = event.progress
+    builder.error = event.progress.error
+    builder.notice = ""
+    builder.dropped = ""
+
+
+def _node_started(builder: _Builder, event: ev.NodeStarted) -> None:
+    builder.running = _Running(event.node, event.at, event.attempt)
+    builder.retry = None
+    builder.pieces.clear()
+    builder.stream = StreamView(serial=builder.last_event, node=event.node, started=event.at, live=True)
+
+
+def _text_streamed(builder: _Builder, event: ev.TextStreamed) -> None:
+    stream = builder.stream
+    text = event.text
+    if stream.agent != event.agent:
+        # Two agents of one node would otherwise run into one another.
+        text = f"\n{text}" if stream.length and stream.agent else text
+        stream = replace(stream, agent=event.agent)
+    builder.stream = replace(stream, node=event.node, length=stream.length + len(text))
+    builder.pieces.append(text)
+    builder.retry = None
+
+
+def _model_called(builder: _Builder, event: ev.ModelCalled) -> None:
+    stream = builder.stream
+    known = event.cost is not None and (stream.cost is not None or not stream.calls)
+    builder.stream = replace(
+        stream,
+        agent=event.agent or stream.agent,
+        model=event.model,
+        tokens_in=stream.tokens_in + event.tokens_in,
+        tokens_out=stream.tokens_out + event.tokens_out,
+        cost=(stream.cost or 0.0) + (event.cost or 0.0) if known else None,
+        calls=stream.calls + 1,
+    )
+    builder.retry = None
+
+
+def _node_retrying(builder: _Builder, event: ev.NodeRetrying) -> None:
+    builder.retry = RetryNotice(event.node, event.attempt, event.max_attempts, event.wait, event.error)
+
+
+def _step_committed(builder: _Builder, event: ev.StepCommitted) -> None:
+    if builder.values is None:
+        builder.values = dict(builder.view.values)
+    builder.values.update((update.channel, update.after) for update in event.updates)
+    builder.checkpoints.append(event.checkpoint)
+    builder.head_updates = event.updates
+    builder.progress = event.progress
+    builder.error = event.progress.error
+    if builder.stream.live:
+        builder.stream = replace(builder.stream, duration=event.checkpoint.duration)
+    builder.stop()
+
+
+def _progress_changed(builder: _Builder, event: ev.ProgressChanged) -> None:
+    builder.progress = event.progress
+    builder.error = event.progress.error
+    if event.progress.status != "running":
+        builder.stop()
+
+
+def _ledger_written(builder: _Builder, event: ev.LedgerWritten) -> None:
+    builder.ledger.append(event.entry)
+
+
+def _node_failed(builder: _Builder, event: ev.NodeFailed) -> None:
+    builder.error = event.error
+    builder.stop()
+
+
+def _attempt_dropped(builder: _Builder, event: ev.AttemptDropped) -> None:
+    builder.dropped = f"{event.node}, attempt {event.attempt}: {event.why}"
+    builder.stop()
+
+
+def _thread_forked(builder: _Builder, event: ev.ThreadForked) -> None:
+    builder.forks.append((event.child, event.step))
+
+
+def _run_ended(builder: _Builder, event: ev.RunEnded) -> None:
+    builder.progress = event.progress
+    builder.error = event.progress.error or (builder.error if event.progress.status == "failed" else None)
+    builder.stop()
+
+
+_APPLY: Final[dict[type, Callable[[_Builder, Any], None]]] = {
+    ev.RunStarted: _run_started,
+    ev.NodeStarted: _node_started,
+    ev.TextStreamed: _text_streamed,
+    ev.ModelCalled: _model_called,
+    ev.NodeRetrying: _node_retrying,
+    ev.StepCommitted: _step_committed,
+    ev.ProgressChanged: _progress_changed,
+    ev.LedgerWritten: _ledger_written,
+    ev.NodeFailed: _node_failed,
+    ev.AttemptDropped: _attempt_dropped,
+    ev.ThreadForked: _thread_forked,
+    ev.RunEnded: _run_ended,
+}

@@ -1,13 +1,126 @@
-"""The one sanitiser."""
+"""The one sanitiser: every string of a model, a tool, a file or a user goes through it before it is shown.
+
+| code points                                                        | become                            |
+|--------------------------------------------------------------------|-----------------------------------|
+| C0 controls and DEL, ESC among them                                | their pictures, as `␛`, `␀`, `␡`  |
+| newline, tab                                                       | kept; on one line `⏎` and `␉`     |
+| carriage return before a newline                                   | dropped                           |
+| C1 controls (the 8-bit CSI, OSC, ...)                              | `⟨U+009B⟩`                        |
+| bidi controls, isolates and marks; line and paragraph separators   | `⟨U+202E⟩`                        |
+| invisible characters: ZWSP, ZWNJ, BOM, soft hyphen, fillers, tags  | `⟨U+200B⟩`                        |
+| variation selectors 15 and 16, zero-width joiner                   | kept inside an emoji, else marked |
+| other variation selectors                                          | `⟨U+FE01⟩`                        |
+| private use, unassigned, lone surrogates                           | `⟨U+E000⟩`                        |
+| combining marks: at the start of a line; more than four in a row   | put on `◌`; cut with `⟨+9 marks⟩` |
+
+Square brackets, ampersands and the like are kept: whoever draws must not parse markup at all.
+The result is never touched by a second run.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from typing import Final
+
+_MARKS_KEPT: Final = 4
+
+# Ranges without anything to look at more closely; a text of these alone is returned as it is.
+_CLEAN: Final = (
+    "\\n\\t\\x20-\\x7e\u00a0-\u00ac\u00ae-\u02ff\u0384-\u038a\u038e-\u03a1\u03a3-\u0482\u048a-\u052f"
+    "\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u218b\u2190-\u2426\u2460-\u2b73"
+    "\u3001-\u3029\u3041-\u3096\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff9d"
+    "\U0001f300-\U0001f64f\U0001f680-\U0001f6c5"
+)
+_SUSPECT: Final = re.compile(f"[^{_CLEAN}]")
+
+# Visible to nobody, though Unicode files them under letters and marks.
+_INVISIBLE_LETTERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+_FORBIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_MARK_CATEGORIES: Final = frozenset({"Mn", "Me"})
+_JOINERS: Final = frozenset("\u200d\ufe0e\ufe0f")
+
+_EMOJI: Final = (
+    "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u2440-\u27bf\u2900-\u297f\u2b00-\u2bff"
+    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
+)
+_STRAY_SELECTOR: Final = re.compile(f"(?<!{_EMOJI})(?!(?<=[0-9#*])\ufe0f\u20e3)[\ufe0e\ufe0f]")
+_STRAY_JOINER: Final = re.compile(f"(?<!{_EMOJI})(?<![\ufe0e\ufe0f])\u200d|\u200d(?!{_EMOJI})")
+_ANY_MARK: Final = "\u0301"
+_FEW: Final = 32
+
 
 def sanitise(text: str, *, multiline: bool = True) -> str:
-    """`text` with every code point that could deceive or steer a terminal made visible."""
-    raise NotImplementedError
+    """`text` with every code point that could deceive or steer a terminal made visible.
+
+    Without `multiline` newlines and tabs are made visible too.  Never raises.
+    """
+    if _SUSPECT.search(text):
+        text = _clean(text.replace("\r\n", "\n"))
+    return text if multiline else text.replace("\n", "⏎").replace("\t", "␉")
 
 
 def sanitise_line(text: str, limit: int) -> str:
     """`text` on one line, newlines as "⏎", cut to about `limit` cells; costs no more for a huge text."""
-    raise NotImplementedError
+    # Sanitising shortens a text only where it drops CR or cuts a run of marks.
+    clean = sanitise(text[: 2 * max(limit, 0) + 16], multiline=False)
+    if len(clean) <= limit and len(text) <= 2 * limit + 16:
+        return clean
+    cut = clean[: max(limit - 1, 0)]
+    return cut.rstrip("\u200d") + "…" if limit > 0 else ""
+
+
+def is_mark(char: str) -> bool:
+    """True for a combining mark: it takes no cell of its own."""
+    return unicodedata.category(char) in _MARK_CATEGORIES
+
+
+def _clean(text: str) -> str:
+    """The slow path: looks at each distinct character once, not at each occurrence."""
+    distinct = set(text)
+    forbidden = {char for char in distinct if _forbidden(char)}
+    text = _replace(text, forbidden - _JOINERS)
+    if forbidden & _JOINERS:
+        text = _STRAY_SELECTOR.sub(lambda found: _marker(found[0]), text)
+        text = _STRAY_JOINER.sub(lambda found: _marker(found[0]), text)
+    marks = {char for char in distinct - forbidden if is_mark(char)}
+    return _tame_marks(text, marks) if marks else text
+
+
+def _forbidden(char: str) -> bool:
+    if char in "\n\t":
+        return False
+    if unicodedata.category(char) in _FORBIDDEN_CATEGORIES or char in _INVISIBLE_LETTERS:
+        return True
+    return (
+        "\ufe00" <= char <= "\ufe0f" or "\u180b" <= char <= "\u180f" or "\U000e0100" <= char <= "\U000e01ef"
+    )
+
+
+def _marker(char: str) -> str:
+    code = ord(char)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+
+
+def _replace(text: str, chars: set[str]) -> str:
+    if len(chars) > _FEW:
+        return text.translate({ord(char): _marker(char) for char in chars})
+    for char in chars:
+        text = text.replace(char, _marker(char))
+    return text
+
+
+def _tame_marks(text: str, marks: set[str]) -> str:
+    """Cut runs of marks, and keep a mark from combining with what a screen puts before a line."""
+    # A class of many characters makes a slow expression, so many marks are looked at as if they were one.
+    many = len(marks) > _FEW
+    shadow = text.translate(dict.fromkeys(map(ord, marks), _ANY_MARK)) if many else text
+    mark = _ANY_MARK if many else f"[{''.join(marks)}]"
+    pieces: list[str] = []
+    done = 0
+    for found in re.finditer(f"(?m)^(?={mark})|(?<={mark}{{{_MARKS_KEPT}}}){mark}+", shadow):
+        pieces += text[done : found.start()], f"⟨+{len(found[0])} marks⟩" if found[0] else "◌"
+        done = found.end()
+    return "".join((*pieces, text[done:]))

@@ -28,8 +28,6 @@ class StatusLine:
         return " · ".join(part for part in (self.step, self.tokens, self.cost, self.elapsed) if part)
 
 
-def status(
-    view: RunView, now_us: int, *, pausing: bool = False, glyphs: Glyphs = UNICODE
-) -> StatusLine:
+def status(view: RunView, now_us: int, *, pausing: bool = False, glyphs: Glyphs = UNICODE) -> StatusLine:
     """The status of a thread at a moment; `pausing` says that a pause was asked for and not yet reached."""
     raise NotImplementedError
