@@ -144,8 +144,8 @@ class BoundChannel:
             return normalise(given, self.name)
         if self.reducer.text in ("min", "max"):
             warnings.warn(
-                f"channel {self.name!r}: {self.reducer.text} starts from 0; say default=None to let the first "
-                "update win.",
+                f"channel {self.name!r}: {self.reducer.text} starts from 0; say default=None to let the "
+                "first update win.",
                 stacklevel=5,
             )
         return self.reducer.default

@@ -220,7 +220,7 @@ def _custom(function: Callable[[Any, Any], Any], text: str = "") -> Reducer:
     module = getattr(function, "__module__", "")
     return Reducer(
         text or f"{module}:{name}",
-        lambda previous, update: function(previous, update),
+        function,
         part="none",
         custom=True,
         source_hash=hashlib.sha256(source.encode()).hexdigest(),

@@ -1,0 +1,173 @@
+"""Writing things down: update records, ledger entries and snapshots in their hash chains (SPEC 10)."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.canonical import canonical
+from hitl_tui.engine.changes import Change
+from hitl_tui.engine.records import Cursor, LedgerEntry, Source, UpdateRecord
+from hitl_tui.engine.values import FrozenDict, FrozenList, thaw
+
+_encode = msgspec.json.Encoder().encode
+
+# What a record takes in the log besides its update, for the balance of log and snapshots.
+_RECORD_OVERHEAD = 200
+_SMALLEST_SNAPSHOT = 16_384
+
+
+def record_hash(record: UpdateRecord) -> bytes:
+    """The digest of a record, chained to the one before it; values enter by their hashes."""
+    facts = _encode(
+        (
+            record.thread_id,
+            record.seq,
+            record.step,
+            record.invocation,
+            record.node,
+            record.path,
+            record.attempt,
+            record.channel,
+            record.op,
+            record.reducer,
+            record.visibility,
+            record.source,
+            record.tainted,
+            record.actor,
+            record.note,
+            record.at,
+        )
+    )
+    hashes = record.prev_record_hash + record.previous_hash + record.update_hash + record.next_hash
+    return sha256(hashes + facts).digest()
+
+
+def write_records(
+    cursor: Cursor,
+    changes: Sequence[Change],
+    *,
+    step: int,
+    node: str,
+    source: Source,
+    at: int,
+    attempt: int = 1,
+    actor: str | None = None,
+    note: str | None = None,
+) -> tuple[UpdateRecord, ...]:
+    """The records of one step's changes, chained to the cursor's last record."""
+    records = []
+    previous = cursor.last_record_hash
+    for seq, change in enumerate(changes, cursor.last_seq + 1):
+        channel = change.channel
+        custom = channel.reducer.custom and change.op == "reduce"
+        unsigned = UpdateRecord(
+            thread_id=cursor.thread_id,
+            seq=seq,
+            step=step,
+            invocation=cursor.invocation,
+            node=node,
+            path="",
+            attempt=attempt,
+            channel=channel.name,
+            op=change.op,
+            reducer=channel.reducer.text,
+            visibility=channel.visibility,
+            source=source,
+            update=change.update,
+            previous_hash=change.before_hash,
+            update_hash=change.update_hash,
+            next_hash=change.after_hash,
+            tainted=False,
+            actor=actor,
+            note=note,
+            at=at,
+            prev_record_hash=previous,
+            record_hash=b"",
+            result=change.after if custom else msgspec.UNSET,
+        )
+        previous = record_hash(unsigned)
+        records.append(msgspec.structs.replace(unsigned, record_hash=previous))
+    return tuple(records)
+
+
+def ledger_entry(
+    cursor: Cursor,
+    kind: str,
+    *,
+    at: int,
+    step: int | None = None,
+    request_id: str | None = None,
+    actor: str | None = None,
+    note: str | None = None,
+    seen: bytes = b"",
+    data: Any = None,
+) -> LedgerEntry:
+    """The next entry of the decision ledger after the cursor's last one."""
+    entry = LedgerEntry(
+        thread_id=cursor.thread_id,
+        n=cursor.ledger_n + 1,
+        kind=kind,
+        step=cursor.head if step is None else step,
+        request_id=request_id,
+        actor=actor,
+        note=note,
+        seen=seen,
+        data=thaw(data),
+        at=at,
+        prev_hash=cursor.ledger_hash,
+        hash=b"",
+    )
+    return msgspec.structs.replace(entry, hash=ledger_hash(entry))
+
+
+def ledger_hash(entry: LedgerEntry) -> bytes:
+    """The digest of a ledger entry, chained to the one before it."""
+    facts = [
+        entry.thread_id,
+        entry.n,
+        entry.kind,
+        entry.step,
+        entry.request_id,
+        entry.actor,
+        entry.note,
+        entry.seen.hex(),
+        entry.data,
+        entry.at,
+    ]
+    return sha256(entry.prev_hash + canonical(facts)).digest()
+
+
+def log_size(changes: Sequence[Change]) -> int:
+    """About how many bytes the changes add to the log."""
+    return sum(change.size + _RECORD_OVERHEAD for change in changes)
+
+
+def snapshot_due(log_bytes: int, last_snapshot_bytes: int) -> bool:
+    """True when the log since the last snapshot has outgrown it, so that all snapshots together
+    stay a constant factor of the log (SPEC 10)."""
+    return log_bytes > max(_SMALLEST_SNAPSHOT, last_snapshot_bytes)
+
+
+def encode_snapshot(values: dict[str, Any]) -> tuple[bytes, int]:
+    """A state as stored, and its size before compression in bytes."""
+    data = _encode(values)
+    return zlib.compress(data, 1), len(data)
+
+
+def decode_snapshot(data: bytes) -> dict[str, Any]:
+    """The state back from `encode_snapshot`, frozen."""
+    return {name: freeze(value) for name, value in msgspec.json.decode(zlib.decompress(data)).items()}
+
+
+def freeze(value: Any) -> Any:
+    """A decoded JSON value as channels keep it."""
+    if isinstance(value, list):
+        return FrozenList(map(freeze, value))
+    if isinstance(value, dict):
+        return FrozenDict({key: freeze(item) for key, item in value.items()})
+    return value

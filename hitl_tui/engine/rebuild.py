@@ -1,0 +1,96 @@
+"""State at any step, from the nearest snapshot and the records after it (SPEC 10).
+
+Looking at history never runs user code: results of custom reducers are in their records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.canonical import channel_hash, state_hash
+from hitl_tui.engine.channels import BoundChannel
+from hitl_tui.engine.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.journal import decode_snapshot
+from hitl_tui.engine.records import UpdateRecord
+from hitl_tui.engine.reducers import parse_reducer
+from hitl_tui.engine.state import LiveState
+from hitl_tui.engine.store import Store
+from hitl_tui.errors import LogCorrupt, UnknownThread
+
+
+def state_at(
+    store: Store, thread_id: str, step: int, defaults: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """All channel values as of a step.
+
+    Args:
+        defaults: values of channels that no record names yet; without them those are left out.
+
+    Raises:
+        UnknownThread: no such thread or step.
+    """
+    if store.checkpoint(thread_id, step) is None:
+        raise UnknownThread(f"thread {thread_id!r} has no step {step}", "see `hitl-tui threads`")
+    found = store.snapshot(thread_id, step)
+    first = found[0] + 1 if found else 0
+    values = {**(defaults or {}), **(decode_snapshot(found[1]) if found else {})}
+    for record in store.records(thread_id, first, step):
+        values[record.channel] = next_value(record, values.get(record.channel))
+    return values
+
+
+def next_value(record: UpdateRecord, previous: Any) -> Any:
+    """What a record makes of the value before it."""
+    if record.op == "set":
+        return record.update
+    if record.result is not msgspec.UNSET:
+        return record.result
+    return parse_reducer(record.reducer).reduce(previous, record.update)
+
+
+def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, BoundChannel]) -> LiveState:
+    """The state at a step with its digests, checked against the checkpoint's hash.
+
+    Raises:
+        LogCorrupt: the log does not reproduce the state that was committed.
+    """
+    defaults = {name: channel.default for name, channel in channels.items()}
+    values = state_at(store, thread_id, step, defaults)
+    digests = {name: channel_hash(value) for name, value in values.items()}
+    checkpoint = store.checkpoint(thread_id, step)
+    if checkpoint and set(values) == set(channels) and state_hash(digests) != checkpoint.state_hash:
+        raise LogCorrupt(
+            f"thread {thread_id!r}: the log rebuilds another state at step {step} than was committed",
+            "the store was changed from outside, or the defaults of the graph's channels were",
+        )
+    known = {name: values[name] for name in channels}
+    return LiveState(known, {name: digests[name] for name in channels})
+
+
+def applied_updates(records: Iterable[UpdateRecord], values: Mapping[str, Any]) -> tuple[AppliedUpdate, ...]:
+    """The updates of a step for the lens, from its records and the values before it."""
+    current = dict(values)
+    updates = []
+    for record in records:
+        before = current.get(record.channel)
+        after = current[record.channel] = next_value(record, before)
+        private = record.visibility == "private"
+        updates.append(
+            AppliedUpdate(
+                channel=record.channel,
+                op=record.op,
+                reducer=record.reducer,
+                visibility=record.visibility,
+                source=record.source,
+                before=PRIVATE if private else before,
+                update=PRIVATE if private else record.update,
+                after=PRIVATE if private else after,
+                changed=record.previous_hash != record.next_hash,
+                actor=record.actor,
+                note=record.note,
+            )
+        )
+    return tuple(updates)
