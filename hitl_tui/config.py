@@ -45,7 +45,9 @@ class Settings(msgspec.Struct, frozen=True):
 def config_path() -> Path:
     """The configuration file in use, whether it exists or not."""
     named = os.environ.get(FILE_VARIABLE)
-    return Path(named) if named else platformdirs.user_config_path("hitl-tui", appauthor=False) / "config.toml"
+    return (
+        Path(named) if named else platformdirs.user_config_path("hitl-tui", appauthor=False) / "config.toml"
+    )
 
 
 def default_store() -> str:

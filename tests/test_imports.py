@@ -17,7 +17,9 @@ HEAVY = {"textual", "rich", "litellm", "netext"}
 
 def loaded_after(code: str) -> set[str]:
     """Top-level modules that a fresh Python has loaded after running `code`."""
-    program = f"import json, sys\n{code}\nprint(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"
+    program = (
+        f"import json, sys\n{code}\nprint(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"
+    )
     result = subprocess.run(
         [sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True, timeout=60
     )
@@ -29,7 +31,9 @@ def modules_of(package: str) -> list[str]:
     return [package, *(info.name for info in pkgutil.walk_packages(found.__path__, f"{package}."))]
 
 
-@pytest.mark.parametrize("package", ["engine", "stores", "agents", "workflows", "loading", "drivers", "view", "cli"])
+@pytest.mark.parametrize(
+    "package", ["engine", "stores", "agents", "workflows", "loading", "drivers", "view", "cli"]
+)
 def test_only_ui_loads_the_screen_and_nobody_loads_models(package: str) -> None:
     names = modules_of(f"hitl_tui.{package}")
     assert not HEAVY & loaded_after(f"import {', '.join(names)}")

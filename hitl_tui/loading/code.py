@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from hitl_tui.errors import GraphInvalid, HitlError, UsageError
 
 T = TypeVar("T")
 
-_OURS = str(Path(__file__).resolve().parent.parent)
+_NOT_THEIRS = (f"{Path(__file__).resolve().parent.parent}{os.sep}", importlib.__file__, "<frozen importlib")
 
 
 class CodeFailed(GraphInvalid):
@@ -87,13 +88,15 @@ def blaming(what: str, call: Callable[[], T]) -> T:
         summary = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         lines = traceback.TracebackException.from_exception(error)
         lines.stack = _their_frames(error)
-        raise CodeFailed(f"{what}: {summary}", details="".join(lines.format(chain=False))) from None
+        failed = CodeFailed(f"{what}: {summary}")
+        failed.details = "".join(lines.format(chain=False))
+        raise failed from None
 
 
 def _their_frames(error: BaseException) -> traceback.StackSummary:
     frames = traceback.extract_tb(error.__traceback__)
     return traceback.StackSummary.from_list(
-        [frame for frame in frames if not frame.filename.startswith((_OURS, "<frozen importlib"))]
+        [frame for frame in frames if not frame.filename.startswith(_NOT_THEIRS)]
     )
 
 

@@ -78,8 +78,8 @@ def _split(spec: str) -> tuple[Path | None, str]:
     if colon and all(part.isidentifier() for part in head.split(".")) and name:
         return None, name
     hint = "give module:attribute, file.py or file.py:name"
-    if Path(spec).with_suffix(".py").is_file():
-        hint = f"did you mean {Path(spec).with_suffix('.py')}?"
+    if Path(f"{spec}.py").is_file():
+        hint = f"did you mean {spec}.py?"
     raise UsageError(f"{spec!r} doesn't name a graph", hint)
 
 

@@ -51,4 +51,6 @@ def read_toml(path: Path) -> TomlFile:
     try:
         return TomlFile(path, text, tomli.loads(text))
     except tomli.TOMLDecodeError as error:
-        raise UsageError(f"{path}:{error.lineno}:{error.colno}: {error.msg}", "the file must be TOML") from None
+        raise UsageError(
+            f"{path}:{error.lineno}:{error.colno}: {error.msg}", "the file must be TOML"
+        ) from None

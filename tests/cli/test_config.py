@@ -74,7 +74,7 @@ def test_a_broken_file_names_the_place(content: bytes, problem: str) -> None:
 
 def test_a_named_file_must_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HITL_TUI_CONFIG", "/nowhere/config.toml")
-    with pytest.raises(UsageError, match="there is no file /nowhere/config.toml"):
+    with pytest.raises(UsageError, match=r"there is no file /nowhere/config\.toml"):
         load_settings()
 
 

@@ -61,7 +61,7 @@ class Terminal:
             cwd=cwd,
             env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  one call, no locks
         )
         os.close(slave)
 

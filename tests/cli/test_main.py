@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from hitl_tui import __version__
+from hitl_tui.cli.failures import guarded
+from hitl_tui.cli.logs import log_path
+from hitl_tui.cli.main import COMMANDS, cli
+from hitl_tui.errors import GraphInvalid, HitlError, StaleWriter, UsageError
+from hitl_tui.loading.code import CodeFailed
+
+
+@pytest.fixture(autouse=True)
+def _quiet_log() -> Iterator[None]:
+    yield
+    logger = logging.getLogger("hitl_tui")
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+        handler.close()
+    logger.propagate = True
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own, without a terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "hitl_tui", *arguments],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+
+
+def raising(error: BaseException) -> int:
+    def command() -> None:
+        raise error
+
+    return guarded(command)
+
+
+@pytest.mark.parametrize("option", ["-v", "--version"])
+def test_version(option: str) -> None:
+    result = run(option)
+    assert (result.returncode, result.stdout) == (0, f"hitl-tui {__version__}\n")
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+def test_help_lists_every_command(arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert result.returncode == 0
+    for name, entry in COMMANDS.items():
+        assert f"  {name}" in result.stdout
+        assert entry.summary in result.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_where_the_table_says_and_says_the_same(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.name == name
+    assert command.get_short_help_str(limit=200) == COMMANDS[name].summary
+    assert CliRunner().invoke(command, ["--help"]).exit_code == 0
+
+
+def test_a_misspelt_command_gets_a_hint() -> None:
+    result = run("demmo")
+    assert result.returncode == 2
+    assert "No such command 'demmo'; did you mean 'demo'?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (HitlError("m"), 1),
+        (UsageError("m"), 2),
+        (GraphInvalid("m"), 2),
+        (StaleWriter("m"), 4),
+        (click.UsageError("m"), 2),
+        (click.Abort(), 130),
+        (KeyboardInterrupt(), 130),
+        (BrokenPipeError(), 1),
+    ],
+)
+def test_exit_codes(error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "dup2", lambda *_: 0)
+    assert raising(error) == code
+
+
+def test_an_error_says_what_and_how_to_mend_it(capsys: pytest.CaptureFixture[str]) -> None:
+    error = CodeFailed("graph.py: KeyError: 'x'", "define x")
+    error.details = "Traceback\n  line 3"
+    assert raising(error) == 2
+    assert capsys.readouterr().err == (
+        "hitl-tui: The graph's code failed: graph.py: KeyError: 'x'\n  Traceback\n    line 3\n  define x\n"
+    )
+
+
+def test_hostile_text_in_an_error_stays_text(capsys: pytest.CaptureFixture[str]) -> None:
+    raising(UsageError("no file \x1b]52;c;aGk=\x07\x9b31m\u202e"))
+    assert not set("\x1b\x07\x9b\u202e") & set(capsys.readouterr().err)
+
+
+def test_an_unexpected_error_is_one_line_and_a_log_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert raising(RuntimeError("boom")) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "hitl-tui: unexpected RuntimeError: boom"
+    assert str(log_path()) in second
+    log = log_path().read_text()
+    assert "Traceback" in log
+    assert "RuntimeError: boom" in log
+    assert log_path().stat().st_mode & 0o777 == 0o600
+
+
+def test_a_log_file_that_cannot_be_written_is_said(
+    capsys: pytest.CaptureFixture[str], isolated: Path
+) -> None:
+    log_path().parent.parent.mkdir(parents=True)
+    log_path().parent.write_text("in the way")
+    assert raising(RuntimeError("boom")) == 1
+    assert "can't be written" in capsys.readouterr().err
+
+
+def test_results_become_exit_codes() -> None:
+    assert guarded(lambda: 3) == 3
+    assert guarded(lambda: None) == 0

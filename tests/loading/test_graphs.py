@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import StateGraph
+from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.loading.code import CodeFailed
+from hitl_tui.loading.graphs import load_graph, resolve_spec
+
+GRAPH = """
+from hitl_tui import END, START, Channel, StateGraph
+
+def make(name="made"):
+    return StateGraph({"n": Channel(0)}, name=name).add_node("a", lambda state: {}).add_edge(START, "a")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The current directory, whose modules are forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    before, path = set(sys.modules), list(sys.path)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+    sys.path[:] = path
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(GRAPH + text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["graph", "runner", "workflow", "build"])
+def test_a_file_is_looked_through_for_the_usual_names(folder: Path, name: str) -> None:
+    write(folder / "mine.py", f"other = make('other')\n{name} = make()")
+    loaded = load_graph("mine.py")
+    assert isinstance(loaded, StateGraph)
+    assert loaded.name == "made"
+
+
+def test_the_only_graph_of_a_file_needs_no_name(folder: Path) -> None:
+    write(folder / "mine.py", "anything = make()")
+    assert load_graph("mine.py").name == "made"  # type: ignore[union-attr]
+
+
+def test_several_graphs_need_a_name(folder: Path) -> None:
+    write(folder / "mine.py", "one = make('1')\ntwo = make('2')")
+    with pytest.raises(UsageError, match=r"several graphs \(one, two\)") as caught:
+        load_graph("mine.py")
+    assert caught.value.hint == "say which: mine.py:one"
+    assert load_graph("mine.py:two").name == "2"  # type: ignore[union-attr]
+
+
+def test_a_module_is_found_in_the_current_directory(folder: Path) -> None:
+    (folder / "pack").mkdir()
+    write(folder / "pack" / "inner.py", "class Holder:\n    graph = make('held')")
+    assert load_graph("pack.inner:Holder.graph").name == "held"  # type: ignore[union-attr]
+
+
+def test_a_file_sees_its_neighbours_and_does_not_hide_modules(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "neighbour.py").write_text("NAME = 'from next door'")
+    (folder / "sub" / "colorsys.py").write_text("raise RuntimeError('hides the library')")
+    write(folder / "sub" / "mine.py", "import neighbour\ngraph = make(neighbour.NAME)")
+    assert load_graph("sub/mine.py").name == "from next door"  # type: ignore[union-attr]
+    import colorsys
+
+    assert colorsys.rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
+
+
+def test_files_of_the_same_name_are_kept_apart(folder: Path) -> None:
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        write(folder / name / "mine.py", f"graph = make({name!r})")
+    assert load_graph("a/mine.py").name == "a"  # type: ignore[union-attr]
+    assert load_graph("b/mine.py").name == "b"  # type: ignore[union-attr]
+
+
+def test_a_function_gets_the_options_it_takes(folder: Path) -> None:
+    write(folder / "mine.py", "def build(model='m', api_base=None):\n    return make(f'{model} {api_base}')")
+    loaded = load_graph("mine.py", {"model": "x"}, {"api_base": "y", "checkpointer": object()})
+    assert loaded.name == "x y"  # type: ignore[union-attr]
+
+
+def test_a_function_with_any_options_gets_all(folder: Path) -> None:
+    write(folder / "mine.py", "def build(**options):\n    return make(','.join(sorted(options)))")
+    assert load_graph("mine.py", {"model": "x"}, {"api_base": "y"}).name == "api_base,model"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("def build(model):\n    return make()", "takes no --api-base", "it takes model"),
+        ("def build():\n    return make()", "takes no --api-base", "it takes no options"),
+        ("graph = make()", "is built already and takes no --api-base", "leave it out"),
+    ],
+)
+def test_options_that_are_not_taken(folder: Path, text: str, message: str, hint: str) -> None:
+    write(folder / "mine.py", text)
+    with pytest.raises(UsageError, match=message) as caught:
+        load_graph("mine.py", {"api_base": "x"})
+    assert hint in caught.value.hint
+
+
+def test_a_function_that_needs_more(folder: Path) -> None:
+    write(folder / "mine.py", "def build(depth, *, model):\n    return make()")
+    with pytest.raises(UsageError, match="needs depth"):
+        load_graph("mine.py", {"model": "x"})
+
+
+@pytest.mark.parametrize(
+    ("spec", "message", "hint"),
+    [
+        ("mime.py", "there is no file", "did you mean 'mine.py'?"),
+        ("nowhere/mine.py", "there is no file", ""),
+        ("mine.py:grahp", "there is no 'grahp' in it", "did you mean 'graph'?"),
+        ("mine", "doesn't name a graph", "did you mean mine.py?"),
+        ("", "doesn't name a graph", "give module:attribute"),
+        ("a b:c", "doesn't name a graph", "give module:attribute"),
+        ("mine:grahp", "there is no 'grahp' in it", "did you mean 'graph'?"),
+        ("no_such_module:graph", "there is no module 'no_such_module'", "path/to/file.py"),
+        ("mine.deeper:graph", "there is no module 'mine.deeper'", "path/to/file.py"),
+    ],
+)
+def test_nothing_there_of_that_name(folder: Path, spec: str, message: str, hint: str) -> None:
+    write(folder / "mine.py", "graph = make()")
+    with pytest.raises(UsageError, match=message) as caught:
+        load_graph(spec)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("kind", ["mine.py", "mine:graph"])
+def test_code_that_raises_shows_its_own_lines_only(folder: Path, kind: str) -> None:
+    (folder / "mine.py").write_text("def deep():\n    return {}['key']\n\ndeep()\n")
+    with pytest.raises(CodeFailed, match="KeyError: 'key'") as caught:
+        load_graph(kind)
+    details = caught.value.details
+    assert details.startswith("Traceback (most recent call last):\n  File")
+    assert details.count(str(folder / "mine.py")) == 2
+    assert "line 2, in deep" in details
+    assert "hitl_tui/loading" not in details
+    assert "importlib" not in details
+    assert caught.value.__cause__ is None
+
+
+def test_a_missing_import_of_the_users_is_their_error(folder: Path) -> None:
+    write(folder / "mine.py", "import not_installed_here")
+    with pytest.raises(CodeFailed, match="ModuleNotFoundError: No module named 'not_installed_here'"):
+        load_graph("mine:graph")
+
+
+def test_a_syntax_error_names_file_and_line(folder: Path) -> None:
+    (folder / "mine.py").write_text("x = 1\ndef broken(:\n")
+    with pytest.raises(CodeFailed, match="SyntaxError") as caught:
+        load_graph("mine.py")
+    assert 'mine.py", line 2' in caught.value.details
+
+
+def test_a_file_that_exits(folder: Path) -> None:
+    (folder / "mine.py").write_text("import sys\nsys.exit(3)\n")
+    with pytest.raises(CodeFailed, match="SystemExit: 3"):
+        load_graph("mine.py")
+
+
+def test_a_failed_file_is_read_again(folder: Path) -> None:
+    (folder / "mine.py").write_text("1 / 0\n")
+    with pytest.raises(CodeFailed, match="ZeroDivisionError"):
+        load_graph("mine.py")
+    write(folder / "mine.py", "graph = make()")
+    assert load_graph("mine.py").name == "made"  # type: ignore[union-attr]
+
+
+def test_an_error_of_ours_in_their_code_keeps_its_words_and_says_where(folder: Path) -> None:
+    write(folder / "mine.py", "def build():\n    return make().add_node('a', lambda state: {})")
+    with pytest.raises(GraphInvalid, match="node 'a' was added twice") as caught:
+        load_graph("mine.py")
+    assert "in build" in caught.value.details
+    assert "hitl_tui/engine" not in caught.value.details
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("graph = 3", "graph in mine.py is of type int"),
+        ("def build():\n    return None", "build in mine.py returned NoneType"),
+        ("async def build():\n    return make()", "build in mine.py returned coroutine"),
+    ],
+)
+def test_what_is_not_a_graph(folder: Path, text: str, message: str) -> None:
+    write(folder / "mine.py", text)
+    with pytest.raises(GraphInvalid, match=message) as caught:
+        load_graph("mine.py")
+    assert "StateGraph" in caught.value.hint
+
+
+def test_specs_are_made_absolute(folder: Path) -> None:
+    write(folder / "mine.py", "")
+    assert resolve_spec("mine.py") == str(folder / "mine.py")
+    assert resolve_spec("./mine.py:x") == f"{folder / 'mine.py'}:x"
+    assert resolve_spec("pack.mod:x") == "pack.mod:x"
