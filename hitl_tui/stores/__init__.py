@@ -1,0 +1,31 @@
+"""Where threads are kept: in memory or in one SQLite file.
+
+The stores are loaded on first use, so that importing the package loads no database.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hitl_tui.stores.base import Checkpointer
+    from hitl_tui.stores.memory import MemoryCheckpointer
+    from hitl_tui.stores.opening import open_store
+    from hitl_tui.stores.sqlite import SQLiteCheckpointer
+
+__all__ = ["Checkpointer", "MemoryCheckpointer", "SQLiteCheckpointer", "open_store"]
+
+_HOMES = {
+    "Checkpointer": "hitl_tui.stores.base",
+    "MemoryCheckpointer": "hitl_tui.stores.memory",
+    "SQLiteCheckpointer": "hitl_tui.stores.sqlite",
+    "open_store": "hitl_tui.stores.opening",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

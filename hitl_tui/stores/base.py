@@ -1,0 +1,336 @@
+"""What all stores share: the lineage of forks, and the verbs of seed 004 (SPEC 10, 11).
+
+A fork owns only what came after it left its parent.  Reads walk its *segments*: its own rows, then
+its parent's up to the fork, and so on.  A store implements the methods over one thread's own rows.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from hitl_tui.engine.rebuild import state_at
+from hitl_tui.engine.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Lease,
+    LedgerEntry,
+    Source,
+    ThreadInfo,
+    ThreadSummary,
+    Totals,
+    UpdateRecord,
+)
+from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
+from hitl_tui.stores.liveness import describe, is_dead, new_lease
+
+UNBOUNDED = 2**32 - 1
+"""The highest step, seq and ledger number a thread can have."""
+
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class Segment(NamedTuple):
+    """The rows one thread gives to a lineage: those above `after_*`, up to `last_*` included."""
+
+    thread_id: str
+    after_step: int
+    last_step: int
+    after_seq: int
+    last_seq: int
+    after_entry: int
+    last_entry: int
+
+
+class Spent(NamedTuple):
+    """What the steps of one source and node took together; `unpriced` of them have no known cost."""
+
+    source: Source
+    node: str
+    steps: int
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    unpriced: int
+    duration: int
+
+
+class Checkpointer(ABC):
+    """A store of threads; implements `hitl_tui.engine.store.Store` on top of a thread's own rows."""
+
+    def __init__(self) -> None:
+        # What a thread shares is fixed when it is made, so a lineage never has to be looked up again.
+        self._lineages: dict[str, tuple[Segment, ...]] = {}
+
+    # -- of one store ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+        """Add a thread; `cursor.ledger_n` of a fork says how many decisions it shares.
+
+        Raises:
+            ThreadBusy: the name is taken.
+            UnknownThread: the parent does not exist.
+            UsageError: the name can't be a thread's (`check_thread_id`).
+        """
+
+    @abstractmethod
+    def commit(self, thread_id: str, commit: Commit) -> None:
+        """Write all of a commit or none of it (see `Store.commit`)."""
+
+    @abstractmethod
+    def info(self, thread_id: str) -> ThreadInfo | None:
+        """The thread's fixed facts, or None when there is no such thread."""
+
+    @abstractmethod
+    def cursor(self, thread_id: str) -> Cursor | None:
+        """Where the thread stands, or None when there is no such thread."""
+
+    @abstractmethod
+    def children(self, thread_id: str) -> list[ThreadInfo]:
+        """The forks of a thread, oldest first."""
+
+    @abstractmethod
+    def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
+        """Threads by last change, newest first; `query` is a part of the id, in any (ASCII) case."""
+
+    @abstractmethod
+    def list_threads(self) -> list[str]:
+        """The ids of all threads that have a step, in alphabetical order."""
+
+    def new_lease(self, now: int) -> Lease:
+        """A lease of this process with a fresh token; `now` in microseconds."""
+        return new_lease(now)
+
+    @abstractmethod
+    def lease(self, thread_id: str) -> Lease | None:
+        """Who holds the thread, dead or alive; None when nobody does."""
+
+    @abstractmethod
+    def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
+        """Take the thread for writing; returns the dead holder's lease that was taken over.
+
+        Args:
+            now: microseconds since the epoch.
+
+        Raises:
+            ThreadBusy: a living holder has it (names user, host and process).
+            UnknownThread: there is no such thread.
+        """
+
+    @abstractmethod
+    def renew(self, thread_id: str, token: str, expires_at: int) -> None:
+        """Keep a lease; raises `ThreadBusy` when it is held no more."""
+
+    @abstractmethod
+    def release(self, thread_id: str, token: str) -> None:
+        """Give a lease back; nothing happens when it is not held."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release files and handles; closing twice is fine."""
+
+    # -- over one thread's own rows ---------------------------------------------------------------
+
+    @abstractmethod
+    def _origin(self, thread_id: str) -> tuple[ThreadInfo, int] | None:
+        """The thread's fixed facts and how many ledger entries it shares with its parent."""
+
+    @abstractmethod
+    def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
+        """Checkpoints of steps `first` to `last`, newest first."""
+
+    @abstractmethod
+    def _own_records(self, thread_id: str, first: int, last: int) -> Iterable[UpdateRecord]:
+        """Records of steps `first` to `last`, by seq."""
+
+    @abstractmethod
+    def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
+        """The newest snapshot of steps `first` to `last`."""
+
+    @abstractmethod
+    def _own_ledger(self, thread_id: str, last: int) -> list[LedgerEntry]:
+        """Ledger entries up to number `last`, oldest first."""
+
+    @abstractmethod
+    def _own_spending(self, thread_id: str, first: int, last: int) -> Iterable[Spent]:
+        """What steps `first` to `last` took, summed in any way."""
+
+    # -- over a lineage -----------------------------------------------------------------------
+
+    def checkpoint(self, thread_id: str, step: int) -> Checkpoint | None:
+        """The checkpoint of a step, the parent's where the thread shares it."""
+        found = self.checkpoints(thread_id, step + 1, 1)
+        return found[0] if found and found[0].step == step else None
+
+    def checkpoints(self, thread_id: str, before: int | None, limit: int) -> list[Checkpoint]:
+        """At most `limit` checkpoints with step < `before` (None: from the head), newest first."""
+        found: list[Checkpoint] = []
+        for segment in self._lineage(thread_id):
+            last = segment.last_step if before is None else min(before - 1, segment.last_step)
+            missing = limit - len(found)
+            if missing > 0 and last > segment.after_step:
+                found += self._own_checkpoints(segment.thread_id, segment.after_step + 1, last, missing)
+        return found
+
+    def records(self, thread_id: str, first_step: int, last_step: int) -> Iterator[UpdateRecord]:
+        """The records of steps `first_step` to `last_step`, both included, by seq."""
+        for segment in reversed(self._lineage(thread_id)):
+            first = max(first_step, segment.after_step + 1)
+            last = min(last_step, segment.last_step)
+            if first <= last:
+                yield from self._own_records(segment.thread_id, first, last)
+
+    def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
+        """The newest snapshot at or before `step`: its step and its bytes."""
+        for segment in self._lineage(thread_id):
+            first, last = segment.after_step + 1, min(step, segment.last_step)
+            if first <= last and (found := self._own_snapshot(segment.thread_id, first, last)):
+                return found
+        return None
+
+    def ledger(self, thread_id: str) -> list[LedgerEntry]:
+        """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork."""
+        return [
+            entry
+            for segment in reversed(self._lineage(thread_id))
+            if segment.last_entry > segment.after_entry
+            for entry in self._own_ledger(segment.thread_id, segment.last_entry)
+        ]
+
+    def totals(self, thread_id: str, step: int) -> Totals:
+        """Sums over the checkpoints of steps 0 to `step`; visits count steps of source "node"."""
+        spent = [
+            part
+            for segment in reversed(self._lineage(thread_id))
+            if min(step, segment.last_step) > segment.after_step
+            for part in self._own_spending(
+                segment.thread_id, segment.after_step + 1, min(step, segment.last_step)
+            )
+        ]
+        visits: dict[str, int] = {}
+        for part in spent:
+            if part.source == "node":
+                visits[part.node] = visits.get(part.node, 0) + part.steps
+        return Totals(
+            visits=visits,
+            tokens_in=sum(part.tokens_in for part in spent),
+            tokens_out=sum(part.tokens_out for part in spent),
+            cost=sum(part.cost for part in spent),
+            cost_known=not any(part.unpriced for part in spent),
+            active=sum(part.duration for part in spent),
+        )
+
+    def _lineage(self, thread_id: str) -> tuple[Segment, ...]:
+        """The segments of a thread, its own first; empty when there is no such thread."""
+        known = self._lineages.get(thread_id)
+        if known is not None:
+            return known
+        segments: list[Segment] = []
+        step = seq = entry = UNBOUNDED
+        above: str | None = thread_id
+        while above is not None and (origin := self._origin(above)) is not None:
+            info, shared = origin
+            root = info.parent is None
+            after_step, after_seq = (-1, 0) if root else (info.fork_step, info.fork_seq)
+            segments.append(Segment(above, after_step, step, after_seq, seq, shared, entry))
+            step, seq, entry = min(step, after_step), min(seq, after_seq), min(entry, shared)
+            above = info.parent
+        if not segments:
+            return ()
+        lineage = self._lineages[thread_id] = tuple(segments)
+        return lineage
+
+    # -- the verbs of seed 004 --------------------------------------------------------------------
+
+    def load_latest(self, thread_id: str) -> tuple[int, dict[str, Any]] | None:
+        """The newest step and the state after it, or None when the thread has no step."""
+        cursor = self.cursor(thread_id)
+        if cursor is None or cursor.head < 0:
+            return None
+        return cursor.head, state_at(self, thread_id, cursor.head)
+
+    def load_step(self, thread_id: str, step: int) -> dict[str, Any] | None:
+        """The state after a step, or None when the thread has no such step."""
+        cursor = self.cursor(thread_id)
+        if cursor is None or not 0 <= step <= cursor.head:
+            return None
+        return state_at(self, thread_id, step)
+
+    def save(self, thread_id: str, step: int, state: Mapping[str, Any]) -> None:
+        raise NotImplementedError
+
+
+def check_thread_id(thread_id: str) -> str:
+    """The id, if it can name a thread: 1 to 200 characters, no control characters or surrogates.
+
+    Raises:
+        UsageError: it can't.
+    """
+    if not 1 <= len(thread_id) <= 200:
+        raise UsageError(f"a thread id has 1 to 200 characters, this one {len(thread_id)}")
+    if _UNPRINTABLE.search(thread_id):
+        raise UsageError(f"thread id {thread_id!r} holds a control character", "use printable text")
+    return thread_id
+
+
+def waiting(cursor: Cursor) -> tuple[str, int | None]:
+    """What a thread waits for, in a few words, and since when; ("", None) when it does not wait."""
+    if cursor.pending:
+        return cursor.pending[0].title, cursor.pending[0].asked_at
+    if cursor.status == "waiting":
+        return cursor.reason, cursor.updated_at
+    return "", None
+
+
+def writer(checkpoint: Checkpoint) -> str:
+    """Who wrote a step: a person's name, a node's, or where it came from."""
+    return checkpoint.actor or checkpoint.node or checkpoint.source
+
+
+def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int) -> Lease | None:
+    """The dead holder that `lease` takes over from, if any; raises `ThreadBusy` for a living one."""
+    if holder is None or holder.token == lease.token:
+        return None
+    if not is_dead(holder, now):
+        raise ThreadBusy(
+            f"thread {thread_id!r} is held by {describe(holder)}",
+            "wait until it is done, or watch it meanwhile",
+        )
+    return holder
+
+
+def refused(thread_id: str, commit: Commit, version: int, holder: Lease | None) -> HitlError | None:
+    """Why a commit may not be written, or None when it may.
+
+    Args:
+        version: the version the thread is at.
+        holder: who holds the thread now.
+    """
+    if version != commit.expected_version:
+        return StaleWriter(
+            f"thread {thread_id!r} is at version {version}, not {commit.expected_version}: nothing is stored",
+            "look at what changed and try again",
+        )
+    return None if holder and holder.token == commit.lease_token else not_held(thread_id, holder)
+
+
+def not_held(thread_id: str, holder: Lease | None) -> ThreadBusy:
+    """The error of a writer whose lease is gone."""
+    who = f"is now held by {describe(holder)}" if holder else "is held by nobody: its lease was given back"
+    return ThreadBusy(
+        f"thread {thread_id!r} {who}: nothing is stored", "take the thread again and look at it"
+    )
+
+
+def taken(thread_id: str) -> ThreadBusy:
+    """The error for a new thread whose name is in use."""
+    return ThreadBusy(f"there is a thread {thread_id!r} already", "choose another name")
+
+
+def unknown(thread_id: str) -> UnknownThread:
+    """The error for a thread that the store does not hold."""
+    return UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")

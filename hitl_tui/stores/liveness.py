@@ -1,0 +1,97 @@
+"""Who holds a thread, and whether that process still lives (SPEC 10, lease)."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import uuid
+from functools import lru_cache
+from pathlib import Path
+
+from hitl_tui.engine.records import Lease
+
+LEASE_TIME = 30_000_000
+"""How long a lease lasts without being renewed, in microseconds; it only matters across hosts."""
+
+
+def new_lease(now: int, lasting: int = LEASE_TIME) -> Lease:
+    """A lease of this process.
+
+    Args:
+        now: microseconds since the epoch.
+        lasting: microseconds until it ends for other hosts, unless renewed.
+    """
+    user, host = _identity()
+    pid = os.getpid()
+    return Lease(
+        token=uuid.uuid4().hex,
+        user=user,
+        host=host,
+        pid=pid,
+        process_started=process_started(pid) or 0,
+        expires_at=now + lasting,
+    )
+
+
+def is_dead(lease: Lease, now: int) -> bool:
+    """Whether a holder can't write any more.
+
+    On this host the process itself is asked, so neither a slow holder nor a clock that jumps loses
+    its thread.  Of another host only the lease's end is known.
+    """
+    if lease.host != _identity()[1]:
+        return lease.expires_at <= now
+    alive = _pid_exists(lease.pid)
+    if alive is None:
+        return lease.expires_at <= now
+    if not alive:
+        return True
+    started = process_started(lease.pid)
+    if started == 0:
+        return True
+    return bool(started and lease.process_started and started != lease.process_started)
+
+
+def describe(lease: Lease) -> str:
+    """A holder in words: "ann on host box, process 4711"."""
+    return f"{lease.user} on host {lease.host}, process {lease.pid}"
+
+
+def process_started(pid: int) -> int | None:
+    """When a process started, in clock ticks since boot: with the pid it names one process.
+
+    Returns 0 for a process that has ended and waits to be reaped, None where the system does not
+    tell (no /proc, or another user's process behind hidepid).
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    # The command in the second field may hold spaces and brackets; fields count from its end.
+    fields = stat[stat.rfind(b")") + 2 :].split()
+    if len(fields) < 20:
+        return None
+    return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def _pid_exists(pid: int) -> bool | None:
+    # Elsewhere than on POSIX signal 0 is not a question but a signal.
+    if os.name != "posix":
+        return None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+@lru_cache(maxsize=1)
+def _identity() -> tuple[str, str]:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid()) if hasattr(os, "getuid") else "unknown"
+    return user, socket.gethostname()

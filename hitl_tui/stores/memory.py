@@ -1,0 +1,210 @@
+"""Threads in memory: for tests, demos and short sessions; gone when the process ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+import msgspec
+
+from hitl_tui.engine.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Lease,
+    LedgerEntry,
+    ThreadInfo,
+    ThreadSummary,
+    UpdateRecord,
+)
+from hitl_tui.stores.base import (
+    UNBOUNDED,
+    Checkpointer,
+    Spent,
+    check_thread_id,
+    not_held,
+    refuse_takeover,
+    refused,
+    taken,
+    unknown,
+    waiting,
+    writer,
+)
+from hitl_tui.stores.liveness import describe, is_dead
+
+
+class _Thread:
+    """One thread's own rows, each list in the order of its steps or numbers."""
+
+    def __init__(self, info: ThreadInfo, cursor: Cursor, order: int) -> None:
+        self.info = info
+        self.cursor = cursor
+        self.order = order
+        self.shared_entries = cursor.ledger_n if info.parent is not None else 0
+        self.last_writer = info.created_by or ""
+        self.lease: Lease | None = None
+        self.records: list[UpdateRecord] = []
+        self.checkpoints: list[Checkpoint] = []
+        self.snapshots: list[tuple[int, bytes]] = []
+        self.ledger: list[LedgerEntry] = []
+
+
+class MemoryCheckpointer(Checkpointer):
+    """A store in memory, usable from several threads.
+
+    Nothing is copied: what was committed is what is read, and is not to be changed.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads: dict[str, _Thread] = {}
+        self._lock = threading.RLock()
+
+    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+        check_thread_id(info.thread_id)
+        with self._lock:
+            if info.thread_id in self._threads:
+                raise taken(info.thread_id)
+            if info.parent is not None:
+                self._thread(info.parent)
+            self._threads[info.thread_id] = _Thread(info, cursor, len(self._threads))
+
+    def commit(self, thread_id: str, commit: Commit) -> None:
+        with self._lock:
+            thread = self._thread(thread_id)
+            refusal = refused(thread_id, commit, thread.cursor.version, thread.lease)
+            if refusal is not None:
+                raise refusal
+            thread.records += commit.records
+            thread.ledger += commit.ledger
+            if commit.checkpoint is not None:
+                thread.checkpoints.append(commit.checkpoint)
+                thread.last_writer = writer(commit.checkpoint)
+            if commit.snapshot is not None:
+                thread.snapshots.append((commit.cursor.head, commit.snapshot))
+            thread.cursor = commit.cursor
+
+    def info(self, thread_id: str) -> ThreadInfo | None:
+        thread = self._threads.get(thread_id)
+        return thread.info if thread else None
+
+    def cursor(self, thread_id: str) -> Cursor | None:
+        thread = self._threads.get(thread_id)
+        return thread.cursor if thread else None
+
+    def children(self, thread_id: str) -> list[ThreadInfo]:
+        with self._lock:
+            found = [thread.info for thread in self._threads.values() if thread.info.parent == thread_id]
+        return sorted(found, key=lambda info: info.created_at)
+
+    def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
+        part = _ascii_lower(query)
+        with self._lock:
+            found = [t for t in self._threads.values() if part in _ascii_lower(t.info.thread_id)]
+            found.sort(key=lambda t: (t.cursor.updated_at, t.order), reverse=True)
+            now = time.time_ns() // 1000
+            return [_summary(thread, now) for thread in found[offset : offset + limit]]
+
+    def list_threads(self) -> list[str]:
+        with self._lock:
+            return sorted(name for name, thread in self._threads.items() if thread.cursor.head >= 0)
+
+    def lease(self, thread_id: str) -> Lease | None:
+        thread = self._threads.get(thread_id)
+        return thread.lease if thread else None
+
+    def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
+        with self._lock:
+            thread = self._thread(thread_id)
+            dead = refuse_takeover(thread_id, thread.lease, lease, now)
+            thread.lease = lease
+            return dead
+
+    def renew(self, thread_id: str, token: str, expires_at: int) -> None:
+        with self._lock:
+            thread = self._thread(thread_id)
+            if thread.lease is None or thread.lease.token != token:
+                raise not_held(thread_id, thread.lease)
+            thread.lease = msgspec.structs.replace(thread.lease, expires_at=expires_at)
+
+    def release(self, thread_id: str, token: str) -> None:
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            if thread and thread.lease and thread.lease.token == token:
+                thread.lease = None
+
+    def close(self) -> None:
+        """Nothing to release: the threads live as long as the object."""
+
+    def _origin(self, thread_id: str) -> tuple[ThreadInfo, int] | None:
+        thread = self._threads.get(thread_id)
+        return (thread.info, thread.shared_entries) if thread else None
+
+    def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
+        with self._lock:
+            rows = self._threads[thread_id].checkpoints
+            end = bisect_right(rows, last, key=lambda row: row.step)
+            start = max(bisect_left(rows, first, key=lambda row: row.step), end - limit)
+            return rows[start:end][::-1]
+
+    def _own_records(self, thread_id: str, first: int, last: int) -> Iterable[UpdateRecord]:
+        with self._lock:
+            rows = self._threads[thread_id].records
+            start = bisect_left(rows, first, key=lambda row: row.step)
+            end = bisect_right(rows, last, key=lambda row: row.step)
+            return rows[start:end]
+
+    def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
+        with self._lock:
+            rows = self._threads[thread_id].snapshots
+            end = bisect_right(rows, last, key=lambda row: row[0])
+            return rows[end - 1] if end and rows[end - 1][0] >= first else None
+
+    def _own_ledger(self, thread_id: str, last: int) -> list[LedgerEntry]:
+        with self._lock:
+            return [entry for entry in self._threads[thread_id].ledger if entry.n <= last]
+
+    def _own_spending(self, thread_id: str, first: int, last: int) -> Iterable[Spent]:
+        return [
+            Spent(
+                point.source,
+                point.node,
+                1,
+                point.tokens_in,
+                point.tokens_out,
+                point.cost or 0.0,
+                point.cost is None,
+                point.duration,
+            )
+            for point in reversed(self._own_checkpoints(thread_id, first, last, UNBOUNDED))
+        ]
+
+    def _thread(self, thread_id: str) -> _Thread:
+        thread = self._threads.get(thread_id)
+        if thread is None:
+            raise unknown(thread_id)
+        return thread
+
+
+def _summary(thread: _Thread, now: int) -> ThreadSummary:
+    cursor, lease = thread.cursor, thread.lease
+    waiting_for, waiting_since = waiting(cursor)
+    return ThreadSummary(
+        info=thread.info,
+        head=cursor.head,
+        status=cursor.status,
+        reason=cursor.reason,
+        next_node=cursor.next_node,
+        waiting_for=waiting_for,
+        waiting_since=waiting_since,
+        last_writer=thread.last_writer,
+        updated_at=cursor.updated_at,
+        held_by=describe(lease) if lease and not is_dead(lease, now) else None,
+    )
+
+
+def _ascii_lower(text: str) -> str:
+    """Lower case of A to Z alone, as SQLite's `lower` has it."""
+    return text.lower() if text.isascii() else "".join(c.lower() if c.isascii() else c for c in text)

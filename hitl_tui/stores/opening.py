@@ -1,0 +1,44 @@
+"""From what a user writes to a store: `memory:`, `sqlite:///runs.db` or just `runs.db`."""
+
+from __future__ import annotations
+
+import re
+
+from hitl_tui.errors import UsageError
+from hitl_tui.stores.base import Checkpointer
+
+_FORMS = "write memory:, sqlite:///runs.db (sqlite:////var/runs.db for an absolute path) or a plain path"
+# Two letters at least, so that the drive of C:\runs.db is no scheme.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def open_store(url: str) -> Checkpointer:
+    """The store a URL or a path names; a SQLite file is created where there is none.
+
+    Raises:
+        UsageError: the URL names no store.
+        StoreUnusable: the store can't be opened.
+        LogCorrupt: the store is damaged.
+    """
+    if url == "memory:":
+        from hitl_tui.stores.memory import MemoryCheckpointer
+
+        return MemoryCheckpointer()
+    path = url.removeprefix("sqlite:///")
+    if path == url:
+        _refuse_other_urls(url)
+    if not path:
+        raise UsageError(f"{url!r} names no file", _FORMS)
+    from hitl_tui.stores.sqlite import SQLiteCheckpointer
+
+    return SQLiteCheckpointer(path)
+
+
+def _refuse_other_urls(url: str) -> None:
+    if url in (":memory:", "memory"):
+        raise UsageError(f"{url!r} is not a store", "write memory: for a store that ends with the process")
+    if url.startswith("sqlite:"):
+        raise UsageError(f"{url!r} is not a SQLite URL", _FORMS)
+    if scheme := _SCHEME.match(url):
+        hint = f"{_FORMS}; for a file of that name write ./{url}"
+        raise UsageError(f"there is no store of the kind {scheme[0]!r} (in {url!r})", hint)

@@ -1,0 +1,299 @@
+"""Threads in one SQLite file: whole commits only, several threads and processes at once (SPEC 10)."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Lease,
+    LedgerEntry,
+    ThreadInfo,
+    ThreadSummary,
+    UpdateRecord,
+)
+from hitl_tui.errors import HitlError
+from hitl_tui.stores import sqlite_rows as rows
+from hitl_tui.stores.base import (
+    Checkpointer,
+    Spent,
+    check_thread_id,
+    not_held,
+    refuse_takeover,
+    refused,
+    taken,
+    unknown,
+    writer,
+)
+from hitl_tui.stores.sqlite_file import damaged, open_file, translate
+from hitl_tui.stores.sqlite_transaction import Transaction
+
+# Records read at a time: long logs are read in pieces, so that a writer never waits for a reader.
+_CHUNK = 128
+
+
+def _insert(table: str, columns: str) -> str:
+    return f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * (columns.count(',') + 1))})"
+
+
+_ADD_RECORD = _insert("record", rows.RECORD)
+_ADD_CHECKPOINT = _insert("checkpoint", rows.CHECKPOINT)
+_ADD_LEDGER = _insert("ledger", rows.LEDGER)
+_ADD_SNAPSHOT = _insert("snapshot", "id, body")
+_ADD_CURSOR = _insert("cursor", f"{rows.CURSOR}, thread")
+_ADD_THREAD = _insert(
+    "thread",
+    "id, graph_name, graph_digest, source, parent, fork_step, fork_seq, shared_entries, "
+    "created_at, created_by",
+)
+_MOVE_CURSOR = (
+    "UPDATE cursor SET version = ?, head = ?, status = ?, reason = ?, position = ?, waiting_for = ?, "
+    "waiting_since = ?, last_writer = coalesce(?, last_writer), updated_at = ?, body = ? "
+    "WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
+)
+_FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
+_THREAD = f"SELECT {rows.THREAD}, t.shared_entries {_FROM_THREAD} WHERE t.id = ?"
+_CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
+_SUMMARIES = (
+    f"SELECT {rows.THREAD}, {rows.SUMMARY} FROM cursor AS c JOIN thread AS t ON t.key = c.thread "
+    "LEFT JOIN thread AS p ON p.key = t.parent LEFT JOIN lease AS l ON l.thread = c.thread "
+    "{where} ORDER BY c.updated_at DESC, c.thread DESC LIMIT ? OFFSET ?"
+)
+_ALL_SUMMARIES = _SUMMARIES.format(where="")
+_SOME_SUMMARIES = _SUMMARIES.format(where="WHERE instr(lower(t.id), lower(?))")
+_CHECKPOINTS = f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
+_RECORDS = f"SELECT {rows.RECORD} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
+_SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+_LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
+_SPENDING = (
+    "SELECT source, node, count(*), sum(tokens_in), sum(tokens_out), coalesce(sum(cost), 0.0), "
+    "count(*) - count(cost), sum(duration) FROM checkpoint WHERE id BETWEEN ? AND ? GROUP BY source, node"
+)
+_LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
+_TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+class SQLiteCheckpointer(Checkpointer):
+    """A store in one SQLite file, usable from several threads and processes.
+
+    Args:
+        path: the file; it and its directories are created where they are missing, for their owner
+            alone.
+
+    Raises:
+        StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
+        LogCorrupt: ours, but damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self.path = Path(os.path.abspath(os.path.expanduser(path)))
+        self._db = open_file(self.path)
+        self._lock = threading.RLock()
+        self._writing = Transaction(self._db, self._lock, self.path)
+        self._keys: dict[str, int] = {}
+
+    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+        check_thread_id(info.thread_id)
+        with self._writing as db:
+            if db.execute("SELECT 1 FROM thread WHERE id = ?", (info.thread_id,)).fetchone():
+                raise taken(info.thread_id)
+            parent = None if info.parent is None else self._key(info.parent)
+            row = (
+                info.thread_id,
+                info.graph_name,
+                info.graph_digest,
+                rows.source_of(info),
+                parent,
+                info.fork_step,
+                info.fork_seq,
+                0 if parent is None else cursor.ledger_n,
+                info.created_at,
+                info.created_by,
+            )
+            key = db.execute(_ADD_THREAD, row).lastrowid
+            db.execute(_ADD_CURSOR, (*rows.cursor_row(cursor, info.created_by or ""), key))
+
+    def commit(self, thread_id: str, commit: Commit) -> None:
+        key = self._key(thread_id)
+        base = key << 32
+        point, cursor = commit.checkpoint, commit.cursor
+        guard = (key, commit.expected_version, commit.lease_token)
+        with self._writing as db:
+            moved = (*rows.cursor_row(cursor, writer(point) if point else None), *guard)
+            if db.execute(_MOVE_CURSOR, moved).rowcount != 1:
+                raise self._refusal(thread_id, key, commit)
+            for record in commit.records:
+                db.execute(_ADD_RECORD, rows.record_row(base, record))
+            if point is not None:
+                db.execute(_ADD_CHECKPOINT, rows.checkpoint_row(base, point))
+            if commit.snapshot is not None:
+                db.execute(_ADD_SNAPSHOT, (base | cursor.head, commit.snapshot))
+            for entry in commit.ledger:
+                db.execute(_ADD_LEDGER, rows.ledger_row(base, entry))
+
+    def info(self, thread_id: str) -> ThreadInfo | None:
+        origin = self._origin(thread_id)
+        return origin[0] if origin else None
+
+    def cursor(self, thread_id: str) -> Cursor | None:
+        key = self._find(thread_id)
+        if key is None:
+            return None
+        found = self._rows("SELECT body FROM cursor WHERE thread = ?", (key,))
+        with self._decoding():
+            return rows.cursor_of(found[0][0])
+
+    def children(self, thread_id: str) -> list[ThreadInfo]:
+        found = self._rows(_CHILDREN, (self._find(thread_id),))
+        with self._decoding():
+            return [rows.thread_of(row) for row in found]
+
+    def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
+        page = (limit, offset)
+        found = self._rows(_SOME_SUMMARIES, (query, *page)) if query else self._rows(_ALL_SUMMARIES, page)
+        now = time.time_ns() // 1000
+        with self._decoding():
+            return [rows.summary_of(row, now) for row in found]
+
+    def list_threads(self) -> list[str]:
+        sql = "SELECT id FROM thread JOIN cursor ON thread = key WHERE head >= 0 ORDER BY id"
+        return [row[0] for row in self._rows(sql)]
+
+    def lease(self, thread_id: str) -> Lease | None:
+        found = self._rows(_LEASE, (self._find(thread_id),))
+        return Lease(*found[0]) if found else None
+
+    def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
+        key = self._key(thread_id)
+        with self._writing as db:
+            held = db.execute(_LEASE, (key,)).fetchone()
+            dead = refuse_takeover(thread_id, Lease(*held) if held else None, lease, now)
+            db.execute(_TAKE, (key, *msgspec.structs.astuple(lease)))
+            return dead
+
+    def renew(self, thread_id: str, token: str, expires_at: int) -> None:
+        key = self._key(thread_id)
+        with self._writing as db:
+            sql = "UPDATE lease SET expires_at = ? WHERE thread = ? AND token = ?"
+            if db.execute(sql, (expires_at, key, token)).rowcount != 1:
+                raise not_held(thread_id, self.lease(thread_id))
+
+    def release(self, thread_id: str, token: str) -> None:
+        with self._writing as db:
+            db.execute("DELETE FROM lease WHERE thread = ? AND token = ?", (self._find(thread_id), token))
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
+        version = self._rows("SELECT version FROM cursor WHERE thread = ?", (key,))[0][0]
+        return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)
+
+    # -- over one thread's own rows ---------------------------------------------------------------
+
+    def _origin(self, thread_id: str) -> tuple[ThreadInfo, int] | None:
+        if self._find(thread_id) is None:
+            return None
+        row = self._rows(_THREAD, (thread_id,))[0]
+        with self._decoding():
+            return rows.thread_of(row[:-1]), row[-1]
+
+    def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
+        base = self._key(thread_id) << 32
+        found = self._rows(_CHECKPOINTS, (base + first, base + last, limit))
+        return [rows.checkpoint_of(thread_id, row) for row in found]
+
+    def _own_records(self, thread_id: str, first: int, last: int) -> Iterator[UpdateRecord]:
+        base = self._key(thread_id) << 32
+        # A step's records are those after the last one of the step before.
+        sql = "SELECT last_seq FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id {} LIMIT 1"
+        below = self._rows(sql.format("DESC"), (base, base + first - 1))
+        above = self._rows(sql.format("ASC"), (base + last, base + rows.NUMBER))
+        place = base + (below[0][0] if below else 0)
+        end = base + (above[0][0] if above else rows.NUMBER)
+        while found := self._rows(_RECORDS, (place, end)):
+            previous = self._record_hash(thread_id, (found[0][0] & rows.NUMBER) - 1)
+            place = found[-1][0]
+            with self._decoding():
+                records = list(rows.records_of(thread_id, found, previous))
+            yield from (record for record in records if first <= record.step <= last)
+
+    def _record_hash(self, thread_id: str, seq: int) -> bytes:
+        """The hash of one record of a lineage, b"" where there is none."""
+        for segment in self._lineage(thread_id):
+            if segment.after_seq < seq <= segment.last_seq:
+                row_id = self._key(segment.thread_id) << 32 | seq
+                found = self._rows("SELECT hashes FROM record WHERE id = ?", (row_id,))
+                return rows.record_hash_of(found[0][0]) if found else b""
+        return b""
+
+    def _entry_hash(self, thread_id: str, n: int) -> bytes:
+        """The hash of one ledger entry of a lineage, b"" where there is none."""
+        for segment in self._lineage(thread_id):
+            if segment.after_entry < n <= segment.last_entry:
+                row_id = self._key(segment.thread_id) << 32 | n
+                found = self._rows("SELECT hash FROM ledger WHERE id = ?", (row_id,))
+                return bytes(found[0][0]) if found else b""
+        return b""
+
+    def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
+        base = self._key(thread_id) << 32
+        found = self._rows(_SNAPSHOT, (base + first, base + last))
+        return (found[0][0] & rows.NUMBER, found[0][1]) if found else None
+
+    def _own_ledger(self, thread_id: str, last: int) -> list[LedgerEntry]:
+        base = self._key(thread_id) << 32
+        found = self._rows(_LEDGER, (base, base + last))
+        previous = self._entry_hash(thread_id, (found[0][0] & rows.NUMBER) - 1) if found else b""
+        with self._decoding():
+            return list(rows.ledger_of(thread_id, found, previous))
+
+    def _own_spending(self, thread_id: str, first: int, last: int) -> list[Spent]:
+        base = self._key(thread_id) << 32
+        return [Spent(*row) for row in self._rows(_SPENDING, (base + first, base + last))]
+
+    # -- one statement ----------------------------------------------------------------------------
+
+    def _key(self, thread_id: str) -> int:
+        key = self._find(thread_id)
+        if key is None:
+            raise unknown(thread_id)
+        return key
+
+    def _find(self, thread_id: str) -> int | None:
+        key = self._keys.get(thread_id)
+        if key is None:
+            found = self._rows("SELECT key FROM thread WHERE id = ?", (thread_id,))
+            if found:
+                key = self._keys[thread_id] = found[0][0]
+        return key
+
+    def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        try:
+            with self._lock:
+                return self._db.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+        except UnicodeEncodeError:
+            # A lone surrogate is in no file, so nothing has such a name.
+            return []
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        try:
+            yield
+        except (msgspec.MsgspecError, ValueError, TypeError, IndexError) as error:
+            raise damaged(self.path, f"a row can't be read ({error})") from error

@@ -1,0 +1,145 @@
+"""Opening a store file: is it ours, is it whole, may we write it, is its version ours (SPEC 8, 10).
+
+Nothing is written to a file that is not ours, not even a lock: its first bytes are read first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from pathlib import Path
+
+from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable
+from hitl_tui.stores import sqlite_schema
+
+BUSY_SECONDS = 5.0
+"""How long a writer waits for another process before the store counts as locked."""
+
+_MAGIC = b"SQLite format 3\x00"
+_HEADER = 100
+_APPLICATION_ID_AT = 68
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """A connection to the store in `path`, created or brought to the newest version as needed.
+
+    Raises:
+        StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
+        LogCorrupt: ours, but damaged.
+    """
+    try:
+        _create_or_examine(path)
+        db = sqlite3.connect(
+            f"{path.as_uri()}?mode=rw",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_SECONDS,
+        )
+    except (OSError, ValueError) as error:
+        raise _no_access(path, error) from error
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    try:
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA synchronous = NORMAL")
+        _migrate(db, path)
+        # Last, so that a file is marked as ours in its first bytes before a log lies beside it.
+        db.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.Error as error:
+        db.close()
+        raise translate(error, path) from error
+    except HitlError:
+        db.close()
+        raise
+    return db
+
+
+def translate(error: sqlite3.Error, path: Path) -> HitlError:
+    """What an error of SQLite means to a user, in words."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnusable(
+            f"the store {path} stayed locked by another program for {BUSY_SECONDS:g} s",
+            "end that program or try again",
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return StoreUnusable(f"the store {path} is read-only", "make the file and its directory writable")
+    if code == sqlite3.SQLITE_FULL:
+        return StoreUnusable(f"no space is left for the store {path}", "make room and try again")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error):
+        return damaged(path, str(error))
+    return StoreUnusable(f"the store {path} can't be used: {error}")
+
+
+def damaged(path: Path, what: str) -> LogCorrupt:
+    """The error for a store that is ours but can't be read as it should."""
+    return LogCorrupt(
+        f"the store {path} is damaged: {what}",
+        f"go back to a copy of it, or save what can be read with `sqlite3 {path} .recover`",
+    )
+
+
+def _create_or_examine(path: Path) -> None:
+    _make_directories(path.parent)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        return
+    if not path.is_file():
+        raise StoreUnusable(f"the store {path} is not a file", "name a file, such as runs.db")
+    with path.open("rb") as file:
+        head = file.read(_HEADER)
+    if not head:
+        path.chmod(0o600)
+    elif not head.startswith(_MAGIC):
+        raise StoreUnusable(f"{path} is not a store: it is no SQLite file", "name another file")
+    elif len(head) < _HEADER:
+        raise damaged(path, "the file ends within its first page")
+    elif int.from_bytes(head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]) != sqlite_schema.APPLICATION_ID:
+        raise StoreUnusable(f"{path} is a SQLite file of another program", "name another file")
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        raise StoreUnusable(f"the store {path} is read-only", "make the file and its directory writable")
+
+
+def _make_directories(directory: Path) -> None:
+    """Make what is missing of a path; what we make is for its owner alone."""
+    if directory.exists():
+        return
+    _make_directories(directory.parent)
+    with contextlib.suppress(FileExistsError):
+        directory.mkdir(0o700)
+
+
+def _migrate(db: sqlite3.Connection, path: Path) -> None:
+    newest = len(sqlite_schema.MIGRATIONS)
+    if _known_version(db, path) == newest:
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Read again: another process may have done it while we waited for the lock.
+        for migration in sqlite_schema.MIGRATIONS[_known_version(db, path) :]:
+            migration(db)
+        db.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {newest}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _known_version(db: sqlite3.Connection, path: Path) -> int:
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    newest = len(sqlite_schema.MIGRATIONS)
+    if version > newest:
+        raise StoreUnusable(
+            f"the store {path} was made by a newer hitl-tui (version {version}, this one knows {newest})",
+            "upgrade hitl-tui, or name another file",
+        )
+    return version
+
+
+def _no_access(path: Path, error: OSError | ValueError) -> StoreUnusable:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return StoreUnusable(f"the store {path} can't be opened: {reason}", "check the path and its permissions")

@@ -1,0 +1,260 @@
+"""Between records and rows of a store file (the tables are in sqlite_schema).
+
+`hashes` of a record is previous, next and record hash, then the update's hash unless it equals the
+next one, as it does wherever a value is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.records import (
+    Checkpoint,
+    Cursor,
+    Lease,
+    LedgerEntry,
+    Source,
+    ThreadInfo,
+    ThreadSummary,
+    UpdateRecord,
+    next_of,
+)
+from hitl_tui.stores.base import waiting
+from hitl_tui.stores.liveness import describe, is_dead
+
+Row = Sequence[Any]
+
+NUMBER = 0xFFFFFFFF
+"""The lower half of an id: seq, step or entry number."""
+
+_HASH = 32
+# Places in this tuple are written to files: append only.
+_SOURCES: tuple[Source, ...] = ("input", "node", "map", "subgraph", "human", "fork", "rollback")
+_SOURCE_BITS, _SET, _PRIVATE, _TAINTED = 7, 8, 16, 32
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_decode_cursor = msgspec.json.Decoder(Cursor).decode
+
+RECORD = (
+    "id, step, invocation, node, path, attempt, channel, reducer, flags, actor, note, at, hashes, "
+    "change, result"
+)
+
+
+def record_row(base: int, record: UpdateRecord) -> Row:
+    """A record as a row of the thread whose ids begin at `base`."""
+    update_hash, next_hash = record.update_hash, record.next_hash
+    hashes = record.previous_hash + next_hash + record.record_hash
+    if update_hash != next_hash:
+        hashes += update_hash
+    if len(hashes) not in (3 * _HASH, 4 * _HASH):
+        raise ValueError("the hashes of a record have 32 bytes each")
+    flags = _SOURCES.index(record.source)
+    if record.op == "set":
+        flags |= _SET
+    if record.visibility == "private":
+        flags |= _PRIVATE
+    if record.tainted:
+        flags |= _TAINTED
+    return (
+        base | record.seq,
+        record.step,
+        record.invocation,
+        record.node,
+        record.path,
+        record.attempt,
+        record.channel,
+        record.reducer,
+        flags,
+        record.actor,
+        record.note,
+        record.at,
+        hashes,
+        _encode(record.update),
+        None if record.result is msgspec.UNSET else _encode(record.result),
+    )
+
+
+def records_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[UpdateRecord]:
+    """The records of consecutive rows, given the hash of the record before them."""
+    for row in found:
+        record = _record_of(thread_id, row, previous)
+        previous = record.record_hash
+        yield record
+
+
+def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecord:
+    (row_id, step, invocation, node, path, attempt, channel, reducer, flags, actor, note, at, *rest) = row
+    hashes, change, result = rest
+    return UpdateRecord(
+        thread_id=thread_id,
+        seq=row_id & NUMBER,
+        step=step,
+        invocation=invocation,
+        node=node,
+        path=path,
+        attempt=attempt,
+        channel=channel,
+        op="set" if flags & _SET else "reduce",
+        reducer=reducer,
+        visibility="private" if flags & _PRIVATE else "public",
+        source=_SOURCES[flags & _SOURCE_BITS],
+        update=_decode(change),
+        previous_hash=hashes[:_HASH],
+        update_hash=hashes[3 * _HASH :] or hashes[_HASH : 2 * _HASH],
+        next_hash=hashes[_HASH : 2 * _HASH],
+        tainted=bool(flags & _TAINTED),
+        actor=actor,
+        note=note,
+        at=at,
+        prev_record_hash=prev_record_hash,
+        record_hash=hashes[2 * _HASH : 3 * _HASH],
+        result=msgspec.UNSET if result is None else _decode(result),
+    )
+
+
+def record_hash_of(hashes: bytes) -> bytes:
+    """The record hash among a row's hashes."""
+    return hashes[2 * _HASH : 3 * _HASH]
+
+
+CHECKPOINT = (
+    "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
+    "duration, tokens_in, tokens_out, cost, state_hash, first_seq, last_seq, at, actor, note, decision, text"
+)
+
+
+def checkpoint_row(base: int, point: Checkpoint) -> Row:
+    """A checkpoint as a row of the thread whose ids begin at `base`."""
+    return (
+        base | point.step,
+        "" if point.parent_thread == point.thread_id else point.parent_thread,
+        point.parent_step,
+        point.source,
+        point.node,
+        point.position,
+        point.status,
+        point.reason,
+        point.invocation,
+        point.iteration,
+        point.attempt,
+        point.duration,
+        point.tokens_in,
+        point.tokens_out,
+        point.cost,
+        point.state_hash,
+        point.first_seq,
+        point.last_seq,
+        point.at,
+        point.actor,
+        point.note,
+        point.decision,
+        point.text,
+    )
+
+
+def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
+    """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
+    row_id, parent, *rest = row
+    return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
+
+
+LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash"
+
+
+def ledger_row(base: int, entry: LedgerEntry) -> Row:
+    """A ledger entry as a row of the thread whose ids begin at `base`."""
+    return (
+        base | entry.n,
+        entry.kind,
+        entry.step,
+        entry.request_id,
+        entry.actor,
+        entry.note,
+        entry.seen,
+        _encode(entry.data),
+        entry.at,
+        entry.hash,
+    )
+
+
+def ledger_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[LedgerEntry]:
+    """The ledger entries of consecutive rows, given the hash of the one before them."""
+    for row_id, kind, step, request_id, actor, note, seen, data, at, own in found:
+        n, value = row_id & NUMBER, _decode(data)
+        yield LedgerEntry(thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own)
+        previous = own
+
+
+CURSOR = "version, head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at, body"
+
+
+def cursor_row(cursor: Cursor, last_writer: str | None) -> Row:
+    """A cursor as the columns of `CURSOR`."""
+    return (
+        cursor.version,
+        cursor.head,
+        cursor.status,
+        cursor.reason,
+        cursor.position,
+        *waiting(cursor),
+        last_writer,
+        cursor.updated_at,
+        _encode(cursor),
+    )
+
+
+def cursor_of(body: bytes) -> Cursor:
+    """The cursor of its JSON."""
+    return _decode_cursor(body)
+
+
+# Columns of `thread AS t LEFT JOIN thread AS p ON p.key = t.parent`.
+THREAD = (
+    "t.id, t.graph_name, t.graph_digest, t.source, p.id, t.fork_step, t.fork_seq, t.created_at, t.created_by"
+)
+THREAD_COLUMNS = 9
+
+
+def thread_of(row: Row) -> ThreadInfo:
+    """The fixed facts of a thread."""
+    thread_id, name, digest, source, parent, fork_step, fork_seq, created_at, created_by = row
+    return ThreadInfo(
+        thread_id, name, digest, _decode(source), parent, fork_step, fork_seq, created_at, created_by
+    )
+
+
+def source_of(info: ThreadInfo) -> bytes:
+    """How to build a thread's graph again, as JSON."""
+    return _encode(info.source)
+
+
+LEASE = "token, user, host, pid, process_started, expires_at"
+# Columns of the cursor AS c and the lease AS l (left joined) behind those of `THREAD`.
+SUMMARY = (
+    "c.head, c.status, c.reason, c.position, c.waiting_for, c.waiting_since, c.last_writer, c.updated_at, "
+    "l.token, l.user, l.host, l.pid, l.process_started, l.expires_at"
+)
+
+
+def summary_of(row: Row, now: int) -> ThreadSummary:
+    """A line of a list of threads; a holder counts only while it lives."""
+    facts, holder = row[THREAD_COLUMNS:-6], row[-6:]
+    head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
+    lease = Lease(*holder) if holder[0] is not None else None
+    return ThreadSummary(
+        info=thread_of(row[:THREAD_COLUMNS]),
+        head=head,
+        status=status,
+        reason=reason,
+        next_node=next_of(position),
+        waiting_for=waiting_for,
+        waiting_since=waiting_since,
+        last_writer=last_writer,
+        updated_at=updated_at,
+        held_by=describe(lease) if lease and not is_dead(lease, now) else None,
+    )

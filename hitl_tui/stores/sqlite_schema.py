@@ -1,0 +1,121 @@
+"""The tables of a store file, and the way from each older version of them to the newest.
+
+Rows of a thread have the id `thread << 32 | number` (seq, step or entry): one integer key, so a
+thread's rows lie side by side in the order they were written and need no index beside the table.
+Nothing is stored that follows from another row: the thread's name, `prev_record_hash`, `prev_hash`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sqlite3 import Connection
+
+APPLICATION_ID = 0x4869546C
+"""Marks a SQLite file as ours ("HiTl")."""
+
+
+def _first_version(db: Connection) -> None:
+    for statement in _VERSION_1:
+        db.execute(statement)
+
+
+_VERSION_1 = (
+    """CREATE TABLE thread (
+        key INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        graph_name TEXT NOT NULL,
+        graph_digest TEXT NOT NULL,
+        source BLOB NOT NULL,
+        parent INTEGER REFERENCES thread (key),
+        fork_step INTEGER NOT NULL,
+        fork_seq INTEGER NOT NULL,
+        shared_entries INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        created_by TEXT
+    )""",
+    "CREATE INDEX thread_parent ON thread (parent) WHERE parent IS NOT NULL",
+    # `body` is the whole cursor as JSON; the columns before it are what lists and guards need of it.
+    """CREATE TABLE cursor (
+        thread INTEGER PRIMARY KEY REFERENCES thread (key),
+        version INTEGER NOT NULL,
+        head INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        position TEXT NOT NULL,
+        waiting_for TEXT NOT NULL,
+        waiting_since INTEGER,
+        last_writer TEXT NOT NULL,
+        updated_at INTEGER NOT NULL,
+        body BLOB NOT NULL
+    )""",
+    "CREATE INDEX cursor_updated ON cursor (updated_at)",
+    """CREATE TABLE lease (
+        thread INTEGER PRIMARY KEY REFERENCES thread (key),
+        token TEXT NOT NULL,
+        user TEXT NOT NULL,
+        host TEXT NOT NULL,
+        pid INTEGER NOT NULL,
+        process_started INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL
+    )""",
+    # `flags`, `hashes`: see sqlite_rows.  `change` and `result` are JSON; a NULL result is none.
+    """CREATE TABLE record (
+        id INTEGER PRIMARY KEY,
+        step INTEGER NOT NULL,
+        invocation INTEGER NOT NULL,
+        node TEXT NOT NULL,
+        path TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        channel TEXT NOT NULL,
+        reducer TEXT NOT NULL,
+        flags INTEGER NOT NULL,
+        actor TEXT,
+        note TEXT,
+        at INTEGER NOT NULL,
+        hashes BLOB NOT NULL,
+        change BLOB NOT NULL,
+        result BLOB
+    )""",
+    # An empty `parent_thread` is the thread itself.
+    """CREATE TABLE checkpoint (
+        id INTEGER PRIMARY KEY,
+        parent_thread TEXT,
+        parent_step INTEGER NOT NULL,
+        source TEXT NOT NULL,
+        node TEXT NOT NULL,
+        position TEXT NOT NULL,
+        status TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        invocation INTEGER NOT NULL,
+        iteration INTEGER NOT NULL,
+        attempt INTEGER NOT NULL,
+        duration INTEGER NOT NULL,
+        tokens_in INTEGER NOT NULL,
+        tokens_out INTEGER NOT NULL,
+        cost REAL,
+        state_hash BLOB NOT NULL,
+        first_seq INTEGER NOT NULL,
+        last_seq INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        actor TEXT,
+        note TEXT,
+        decision TEXT,
+        text TEXT
+    )""",
+    "CREATE TABLE snapshot (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    """CREATE TABLE ledger (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        step INTEGER NOT NULL,
+        request_id TEXT,
+        actor TEXT,
+        note TEXT,
+        seen BLOB NOT NULL,
+        data BLOB NOT NULL,
+        at INTEGER NOT NULL,
+        hash BLOB NOT NULL
+    )""",
+)
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first_version,)
+"""Item n makes version n + 1 out of version n; an empty file is version 0.  Only ever append."""
