@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hitl_tui.engine.records import Checkpoint
+from hitl_tui.view.diff import opcodes
+from hitl_tui.view.format import inline, kind
+from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.writer import writer
+
+_WIDE: Final = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,4 +27,69 @@ class BlameLine:
 
 def blame(versions: Sequence[tuple[Checkpoint, Any]]) -> tuple[BlameLine, ...]:
     """Last writers in the newest version, from a channel's versions, oldest first."""
-    raise NotImplementedError
+    if not versions:
+        return ()
+    newest = versions[-1][1]
+    what = kind(newest)
+    if what == "text":
+        texts = [value.split("\n") if isinstance(value, str) else [] for _, value in versions]
+        return _lines(versions, texts, [sanitise(line) for line in texts[-1]])
+    if what == "list":
+        items = [_tokens(value) for _, value in versions]
+        return _lines(versions, items, [inline(item, _WIDE) for item in newest])
+    if what == "object":
+        return _keys(versions)
+    return _whole(versions)
+
+
+def _line(checkpoint: Checkpoint, text: str) -> BlameLine:
+    return BlameLine(checkpoint.step, writer(checkpoint), text)
+
+
+def _tokens(value: Any) -> list[str]:
+    """Items in a form that can be compared and hashed."""
+    return [_token(item) for item in value] if isinstance(value, list | tuple) else []
+
+
+def _token(item: Any) -> str:
+    return json.dumps(item, sort_keys=True, default=repr)
+
+
+def _lines(
+    versions: Sequence[tuple[Checkpoint, Any]], rows: Sequence[Sequence[str]], shown: Sequence[str]
+) -> tuple[BlameLine, ...]:
+    """Carry each row's writer along through the versions; what is new belongs to who wrote the version."""
+    owners: list[int] = []
+    before: Sequence[str] = []
+    for at, after in enumerate(rows):
+        kept: list[int] = []
+        for equal, old, old_end, new, new_end in opcodes(before, after):
+            kept += owners[old:old_end] if equal else [at] * (new_end - new)
+        owners, before = kept, after
+    return tuple(_line(versions[owner][0], text) for owner, text in zip(owners, shown, strict=True))
+
+
+def _keys(versions: Sequence[tuple[Checkpoint, Any]]) -> tuple[BlameLine, ...]:
+    owners: dict[str, Checkpoint] = {}
+    before: Mapping[str, Any] = {}
+    for checkpoint, value in versions:
+        after = value if isinstance(value, Mapping) else {}
+        for key in after:
+            if key not in before or _token(before[key]) != _token(after[key]):
+                owners[key] = checkpoint
+        before = after
+    return tuple(
+        _line(owners[key], f"{sanitise_line(str(key), 64)}: {inline(value, _WIDE)}")
+        for key, value in before.items()
+    )
+
+
+def _whole(versions: Sequence[tuple[Checkpoint, Any]]) -> tuple[BlameLine, ...]:
+    """The last step at which the value became what it is."""
+    newest = versions[-1][1]
+    first = versions[-1][0]
+    for checkpoint, value in reversed(versions):
+        if _token(value) != _token(newest):
+            break
+        first = checkpoint
+    return (_line(first, inline(newest, _WIDE)),)

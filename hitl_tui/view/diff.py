@@ -1,12 +1,26 @@
-"""What changed between two values, and values as lines, at a bounded cost."""
+"""What changed between two values, line by line, at a bounded cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from difflib import SequenceMatcher
+from typing import Any, Final, Literal
 
-ValueMode = Literal["text", "json"]
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.value_lines import ValueMode, value_lines
+
+__all__ = ["DiffLine", "ValueMode", "changed_lines", "opcodes", "text_diff", "value_diff", "value_lines"]
+
+_EXACT_LINES: Final = 1_000
+_EXACT_PAIRS: Final = 50_000
+_JSON_LINES: Final = 5_000
+_DEPTH: Final = 8
+
+Opcode = tuple[bool, int, int, int, int]
+"""Whether the items are equal, and their ranges in the old and in the new sequence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +33,115 @@ class DiffLine:
 
 def text_diff(before: str, after: str) -> tuple[DiffLine, ...]:
     """The lines of both texts, in order."""
-    raise NotImplementedError
+    return _lines_diff(_split(before), _split(after))
 
 
 def changed_lines(before: str, after: str) -> int:
     """How many lines were added or removed."""
-    raise NotImplementedError
+    changes = opcodes(_split(before), _split(after))
+    return sum(old_end - old + new_end - new for equal, old, old_end, new, new_end in changes if not equal)
 
 
 def value_diff(before: Any, after: Any) -> tuple[DiffLine, ...]:
-    """`text_diff` for texts; for other values the diff of their pretty JSON."""
-    raise NotImplementedError
+    """`text_diff` for texts; for other values the diff of the first lines of their pretty JSON."""
+    if isinstance(before, str) and isinstance(after, str):
+        return text_diff(before, after)
+    old, new = value_lines(before, "json"), value_lines(after, "json")
+    changes = _lines_diff(old[:_JSON_LINES], new[:_JSON_LINES])
+    left = max(len(old), len(new)) - _JSON_LINES
+    return (*changes, DiffLine("same", f"… {left:,} more lines")) if left > 0 else changes
 
 
-def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
-    """A value as sanitised lines, each made when it is asked for: `len(lines)` and `lines[i]`."""
-    raise NotImplementedError
+def _split(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n") if text else []
+
+
+def _lines_diff(old: Sequence[str], new: Sequence[str]) -> tuple[DiffLine, ...]:
+    lines: list[DiffLine] = []
+    for equal, old_start, old_end, new_start, new_end in opcodes(old, new):
+        if equal:
+            lines += (DiffLine("same", sanitise(line)) for line in old[old_start:old_end])
+        else:
+            lines += (DiffLine("removed", sanitise(line)) for line in old[old_start:old_end])
+            lines += (DiffLine("added", sanitise(line)) for line in new[new_start:new_end])
+    return tuple(lines)
+
+
+def opcodes(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Opcode]:
+    """Equal and changed ranges of two sequences, in order.
+
+    What both share at either end is skipped; the rest is compared exactly where it is small, and
+    between the lines that occur once in both where it is large.
+    """
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    old_end, new_end = len(old) - tail, len(new) - tail
+    if head:
+        yield True, 0, head, 0, head
+    for equal, i1, i2, j1, j2 in _middle(old[head:old_end], new[head:new_end]):
+        yield equal, head + i1, head + i2, head + j1, head + j2
+    if tail:
+        yield True, old_end, len(old), new_end, len(new)
+
+
+def _common(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
+    shorter = min(len(old), len(new))
+    return next((at for at in range(shorter) if old[at] != new[at]), shorter)
+
+
+def _middle(old: Sequence[Hashable], new: Sequence[Hashable], depth: int = 0) -> Iterator[Opcode]:
+    if not old or not new:
+        if old or new:
+            yield False, 0, len(old), 0, len(new)
+    elif _is_cheap(old, new):
+        matcher = SequenceMatcher(None, old, new, autojunk=False)
+        yield from ((tag == "equal", i1, i2, j1, j2) for tag, i1, i2, j1, j2 in matcher.get_opcodes())
+    else:
+        anchors = _anchors(old, new) if depth < _DEPTH else ()
+        yield from _between(old, new, anchors, depth + 1) if anchors else ((False, 0, len(old), 0, len(new)),)
+
+
+def _is_cheap(old: Sequence[Hashable], new: Sequence[Hashable]) -> bool:
+    if max(len(old), len(new)) > _EXACT_LINES:
+        return False
+    counts = Counter(new)
+    return sum(counts[item] for item in old) <= _EXACT_PAIRS
+
+
+def _between(
+    old: Sequence[Hashable], new: Sequence[Hashable], anchors: Sequence[tuple[int, int]], depth: int
+) -> Iterator[Opcode]:
+    """The ranges between anchors, compared one by one; each is smaller than what it is cut from."""
+    i, j = 0, 0
+    for at, to in (*anchors, (len(old), len(new))):
+        for equal, i1, i2, j1, j2 in _middle(old[i:at], new[j:to], depth):
+            yield equal, i + i1, i + i2, j + j1, j + j2
+        if at < len(old):
+            yield True, at, at + 1, to, to + 1
+        i, j = at + 1, to + 1
+
+
+def _anchors(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[tuple[int, int]]:
+    """Items that occur once in both and stand in the same order in both (patience diff)."""
+    once_old, once_new = Counter(old), Counter(new)
+    place = {item: at for at, item in enumerate(new) if once_new[item] == 1}
+    pairs = [(at, place[item]) for at, item in enumerate(old) if once_old[item] == 1 and item in place]
+    return _rising(pairs)
+
+
+def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest run of pairs, not necessarily neighbours, whose second numbers rise."""
+    ends: list[int] = []
+    tops: list[int] = []
+    before: list[int | None] = []
+    for at, (_, value) in enumerate(pairs):
+        place = bisect_left(ends, value)
+        before.append(tops[place - 1] if place else None)
+        ends[place : place + 1] = [value]
+        tops[place : place + 1] = [at]
+    run: list[tuple[int, int]] = []
+    at_: int | None = tops[-1] if tops else None
+    while at_ is not None:
+        run.append(pairs[at_])
+        at_ = before[at_]
+    return run[::-1]

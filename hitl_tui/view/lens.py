@@ -1,14 +1,127 @@
-"""The reducer lens: for each update of a step the old value, the update, the reducer, the new value."""
+"""The reducer lens: for each update of a step the old value, the update, the reducer, the new value.
+
+messages  append
+  list 3 + “revise: Use a concrete…”
+  → list 4
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.view.diff import changed_lines
+from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, size
 from hitl_tui.view.glyphs import UNICODE, Glyphs
-from hitl_tui.view.spans import Line
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.writer import HUMAN
+
+_INDENT: Final = trusted("  ")
+_WIDE: Final = 160
+_SHORT: Final = 30
+_LONG_TEXT: Final = 160
+_CALLS: Final = frozenset({"min", "max"})
+_GATHERING: Final = frozenset({"append", "last_n", "extend", "set_union", "merge", "merge_deep", "sum"})
 
 
 def lens(updates: Sequence[AppliedUpdate], glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
     """Lines for all updates of a step: a title each, its facts indented below."""
-    raise NotImplementedError
+    return tuple(line for update in updates for line in update_lines(update, glyphs))
+
+
+def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
+    """The lines of one update."""
+    title = (untrusted(update.channel, "name"), trusted("  "), *_how(update))
+    if update.visibility == "private" or "private" in (kind(update.before), kind(update.after)):
+        facts: list[Line] = [(_INDENT, trusted(PRIVATE_TEXT, "private"))]
+    elif update.op == "set":
+        facts = _replaced(update, glyphs)
+    else:
+        facts = _reduced(update, glyphs)
+    if update.note and update.op == "set":
+        facts.append((_INDENT, trusted("note  ", "dim"), untrusted(update.note, "human", _WIDE)))
+    return (title, *facts)
+
+
+def _how(update: AppliedUpdate) -> tuple[Span, ...]:
+    if update.op == "set":
+        return trusted("set by ", "human"), untrusted(update.actor or HUMAN, "human", 40)
+    return (untrusted(update.reducer, "dim", 40),)
+
+
+def _reduced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
+    reducer = update.reducer.partition("(")[0]
+    if reducer in ("overwrite", "last"):
+        return _replaced(update, glyphs)
+    if reducer in _CALLS:
+        call = f"{reducer}({inline(update.before, _SHORT)}, {inline(update.update, _SHORT)})"
+        return [(_INDENT, trusted(call, "value"), *_arrow(glyphs), *_result(update))]
+    old = trusted(_shape(update.before), "dim")
+    new = trusted(inline(update.update, _WIDE), "added")
+    if reducer in _GATHERING:
+        if kind(update.after) == "number":
+            return [(_INDENT, old, trusted(" + ", "dim"), new, *_arrow(glyphs), *_result(update))]
+        return [(_INDENT, old, trusted(" + ", "dim"), new), _arrow_line(update, glyphs)]
+    return [
+        (_INDENT, trusted("old ", "dim"), trusted(inline(update.before, _WIDE), "removed")),
+        (_INDENT, trusted("update ", "dim"), trusted(inline(update.update, _WIDE), "value")),
+        _arrow_line(update, glyphs),
+    ]
+
+
+def _arrow(glyphs: Glyphs) -> tuple[Span, ...]:
+    return (trusted(f" {glyphs.arrow} ", "dim"),)
+
+
+def _arrow_line(update: AppliedUpdate, glyphs: Glyphs) -> Line:
+    return (_INDENT, trusted(f"{glyphs.arrow} ", "dim"), *_result(update))
+
+
+def _result(update: AppliedUpdate) -> tuple[Span, ...]:
+    """The new value, and what is remarkable about it."""
+    role: Role = "added" if update.changed else "value"
+    return (trusted(_shape(update.after), role), *_remark(update))
+
+
+def _remark(update: AppliedUpdate) -> tuple[Span, ...]:
+    if not update.changed:
+        return (trusted("  same value", "dim"),)
+    full = update.reducer.startswith("last_n") and kind(update.before) == "list" == kind(update.after)
+    lost = len(update.before) + 1 - len(update.after) if full else 0
+    return (trusted(f"  oldest {lost} dropped", "dim"),) if lost > 0 else ()
+
+
+def _shape(value: Any) -> str:
+    """The size of what has one, the value of the rest."""
+    return inline(value, _SHORT) if kind(value) == "text" else size(value) or inline(value, _SHORT)
+
+
+def _replaced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
+    before, after = update.before, update.after
+    if not update.changed:
+        return [(*_one_line(before, after, glyphs, "value", "value"), trusted("  same value", "dim"))]
+    if kind(before) == kind(after) == "text" and max(len(before), len(after)) > _LONG_TEXT:
+        change = count(changed_lines(before, after), "line")
+        sizes = f"text {len(before)} {glyphs.arrow} {len(after)}, {change} changed"
+        return [(_INDENT, trusted(sizes, "dim")), _new_line(after, glyphs)]
+    if _is_short(before) and _is_short(after):
+        return [_one_line(before, after, glyphs, "removed", "added")]
+    return [(_INDENT, trusted(inline(before, _WIDE), "removed")), _new_line(after, glyphs)]
+
+
+def _is_short(value: Any) -> bool:
+    return kind(value) != "text" or (len(value) <= _SHORT // 2 and "\n" not in value)
+
+
+def _one_line(before: Any, after: Any, glyphs: Glyphs, old: Role, new: Role) -> Line:
+    return (
+        _INDENT,
+        trusted(inline(before, _SHORT), old),
+        *_arrow(glyphs),
+        trusted(inline(after, _SHORT), new),
+    )
+
+
+def _new_line(value: Any, glyphs: Glyphs) -> Line:
+    return (_INDENT, trusted(f"{glyphs.arrow} ", "dim"), trusted(inline(value, _WIDE), "added"))

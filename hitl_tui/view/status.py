@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
+from hitl_tui.engine.events import Progress
+from hitl_tui.engine.records import END, Request, RequestKind, Status
+from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Role
+
+DEFAULT_KEYS: Final[Mapping[str, str]] = MappingProxyType(
+    {"step": "s", "continue": "c", "decide": "d", "edit": "e", "fork": "f"}
+)
+_ASKS: Final[Mapping[RequestKind, str]] = MappingProxyType(
+    {"approve": "verdict", "edit": "edit", "choose": "choice", "ask": "question"}
+)
+_CANCELLED: Final = MappingProxyType(
+    {"user": "cancelled by a person", "rejected": "rejected by a person", "rolled_back": "rolled back"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +45,158 @@ class StatusLine:
         return " · ".join(part for part in (self.step, self.tokens, self.cost, self.elapsed) if part)
 
 
-def status(view: RunView, now_us: int, *, pausing: bool = False, glyphs: Glyphs = UNICODE) -> StatusLine:
-    """The status of a thread at a moment; `pausing` says that a pause was asked for and not yet reached."""
-    raise NotImplementedError
+def status(
+    view: RunView,
+    now_us: int,
+    *,
+    pausing: bool = False,
+    glyphs: Glyphs = UNICODE,
+    keys: Mapping[str, str] = DEFAULT_KEYS,
+) -> StatusLine:
+    """The status of a thread at a moment.
+
+    Args:
+        pausing: a pause was asked for and is not reached yet.
+        keys: the keys that the words name, by action: step, continue, decide, input, fork, extend.
+    """
+    progress = view.progress
+    glyph, word, role = _badge(view, glyphs)
+    since = view.running_since
+    flying = max(now_us - since, 0) if since is not None and progress.status == "running" else 0
+    used = progress.tokens_in + progress.tokens_out
+    return StatusLine(
+        glyph=glyph,
+        word=word,
+        role=role,
+        turn=_turn(view, flying, now_us, pausing, {**DEFAULT_KEYS, **keys}),
+        step=f"step {progress.head}" if progress.head >= 0 else "",
+        tokens=tokens(used) if used else "",
+        cost=cost(progress.cost, progress.cost_known) if used or progress.cost else "",
+        elapsed=duration(progress.active + flying) if progress.active + flying else "",
+    )
+
+
+def _badge(view: RunView, glyphs: Glyphs) -> tuple[str, str, Role]:
+    badges: dict[Status, tuple[str, str, Role]] = {
+        "pending": (glyphs.pending, "READY", "accent"),
+        "running": (glyphs.running, "RUNNING", "node"),
+        "waiting": (glyphs.waiting, "WAITING", "accent"),
+        "completed": (glyphs.done, "DONE", "ok"),
+        "failed": (glyphs.failed, "FAILED", "error"),
+        "cancelled": (glyphs.cancelled, "CANCELLED", "dim"),
+    }
+    progress = view.progress
+    if progress.status == "waiting" and progress.reason == "paused":
+        return glyphs.waiting, "PAUSED", "accent"
+    return badges[progress.status]
+
+
+def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str, str]) -> str:
+    progress = view.progress
+    match progress.status:
+        case "running":
+            return _running(view, flying, pausing)
+        case "waiting":
+            return _waiting(progress, now, keys)
+        case "failed":
+            return _failed(view, keys)
+        case "completed":
+            return (
+                "ended by its termination condition"
+                if progress.reason == "termination"
+                else "reached the end"
+            )
+        case "cancelled":
+            return _CANCELLED.get(progress.reason, _one(progress.reason))
+    return (
+        f"{_next(progress)} — {_go_on(keys)}"
+        if progress.head >= 0
+        else f"needs its input{_press(keys, 'input', 'to give it')}"
+    )
+
+
+def _go_on(keys: Mapping[str, str]) -> str:
+    return f"press {keys['step']} to step or {keys['continue']} to continue"
+
+
+def _press(keys: Mapping[str, str], action: str, purpose: str) -> str:
+    """How to do what not every screen offers."""
+    return f" — press {keys[action]} {purpose}" if action in keys else ""
+
+
+def _next(progress: Progress) -> str:
+    node = progress.next_node
+    if node is None:
+        return "the way on is decided next"
+    return "at the end" if node == END else f"{_one(node)} is next"
+
+
+def _running(view: RunView, flying: int, pausing: bool) -> str:
+    retry = view.retry
+    if retry:
+        failed = f"{_one(retry.node)} failed, attempt {retry.attempt} of {retry.max_attempts}"
+        return f"{failed}, again after {retry.wait:.1f} s: {sanitise_line(retry.error, 80)}"
+    if view.running_node is None:
+        return "pausing" if pausing else "between nodes"
+    node = _one(view.running_node)
+    attempt = f", attempt {view.running_attempt}" if view.running_attempt > 1 else ""
+    stops = f" — pausing after {node}" if pausing else ""
+    return f"{node}{attempt} · {duration(flying)}{stops}"
+
+
+def _waiting(progress: Progress, now: int, keys: Mapping[str, str]) -> str:
+    if progress.pending:
+        return _request(progress, progress.pending[0], now, keys)
+    if progress.reason == "limit":
+        return f"limit reached: {_limit(progress)}{_press(keys, 'extend', 'to extend it')}"
+    return f"{_next(progress)} — {_go_on(keys)}"
+
+
+def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, str]) -> str:
+    node = _one(request.node)
+    if request.breakpoint:
+        return f"stopped {request.when} {node} — {_go_on(keys)}"
+    what = sanitise_line(request.title, 60) or f"{_ASKS[request.kind]} of {node}"
+    parts = [f"{what} — your turn, press {keys['decide']} to decide"]
+    if request.reviewers:
+        names = ", ".join(_one(name) for name in request.reviewers)
+        parts = [f"{what} — waits for {names}"]
+    if request.quorum > 1:
+        parts.append(f"{len(request.votes)} of {request.quorum} votes")
+    if request.deadline is not None:
+        left = request.deadline - now
+        parts.append(f"expires in {duration(left)}" if left > 0 else "expired")
+    if len(progress.pending) > 1:
+        parts.append(f"{len(progress.pending) - 1} more after it")
+    return ", ".join(parts)
+
+
+def _failed(view: RunView, keys: Mapping[str, str]) -> str:
+    progress, error = view.progress, view.error
+    ways = f"press {keys['step']} to try again, {keys['edit']} to edit, {keys['fork']} to fork"
+    if progress.reason == "limit":
+        return f"limit reached: {_limit(progress)}{_press(keys, 'extend', 'to extend it')}"
+    if progress.reason == "dead_end":
+        return f"no edge leads on — {ways}"
+    if progress.reason == "deadline":
+        return "nobody decided before the deadline"
+    if error is None:
+        return _one(progress.reason) or "failed"
+    return f"{_one(error.node)}: {sanitise_line(error.message or error.title, 80)} — {ways}"
+
+
+def _limit(progress: Progress) -> str:
+    """Which limit it was, by what is used up."""
+    limits = progress.limits
+    if limits.max_cost_usd is not None and progress.cost >= limits.max_cost_usd:
+        return f"{cost(progress.cost, progress.cost_known)} of {cost(limits.max_cost_usd)}"
+    used = progress.tokens_in + progress.tokens_out
+    if limits.max_tokens is not None and used >= limits.max_tokens:
+        return f"{used:,} of {limits.max_tokens:,} tokens"
+    if limits.max_seconds is not None and progress.active >= limits.max_seconds * 1_000_000:
+        return f"{duration(progress.active)} of {limits.max_seconds:g} s"
+    return f"{progress.iteration} iterations"
+
+
+def _one(name: str) -> str:
+    return sanitise_line(name, 40)

@@ -6,11 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.drivers.protocol import ChannelInfo
+from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.records import Checkpoint, Visibility
-from hitl_tui.view.format import Kind
+from hitl_tui.view.format import Kind, kind, preview_line
+from hitl_tui.view.lens import lens
 from hitl_tui.view.run_view import RunView
-from hitl_tui.view.spans import Line
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, plain_text
+from hitl_tui.view.writer import writer
+
+PREVIEW_LIMIT = 240
 
 Mark = Literal["+", "≠", "=", "✎", " "]
 
@@ -48,11 +54,81 @@ class StepView:
 
 def head_step(view: RunView) -> StepView:
     """The newest step."""
-    raise NotImplementedError
+    head = view.head
+    return _step_view(view, head, view.progress.head, view.values, view.head_updates)
 
 
 def past_step(
     view: RunView, checkpoint: Checkpoint, values: Mapping[str, Any], updates: Sequence[AppliedUpdate]
 ) -> StepView:
     """Any committed step, from what the driver says of it."""
-    raise NotImplementedError
+    return _step_view(view, checkpoint, checkpoint.step, values, updates)
+
+
+def _step_view(
+    view: RunView,
+    checkpoint: Checkpoint | None,
+    step: int,
+    values: Mapping[str, Any],
+    updates: Sequence[AppliedUpdate],
+) -> StepView:
+    written: dict[str, list[AppliedUpdate]] = {}
+    for update in updates:
+        written.setdefault(update.channel, []).append(update)
+    node = writer(checkpoint) if checkpoint else ""
+    declared = {channel.name: channel for channel in view.graph.channels}
+    names = [*declared, *(name for name in values if name not in declared)]
+    rows = tuple(
+        _row(name, declared.get(name), values.get(name), written.get(name, ()), node) for name in names
+    )
+    return StepView(
+        step=step,
+        checkpoint=checkpoint,
+        is_head=step == view.progress.head,
+        values=values,
+        updates=tuple(updates),
+        rows=rows,
+        lens=lens(updates),
+    )
+
+
+def _row(
+    name: str, info: ChannelInfo | None, value: Any, updates: Sequence[AppliedUpdate], node: str
+) -> ChannelRow:
+    private = (info is not None and info.visibility == "private") or value is PRIVATE
+    shown = PRIVATE if private else value
+    line = preview_line(shown, PREVIEW_LIMIT)
+    mark, word = _mark(updates)
+    return ChannelRow(
+        name=sanitise(name, multiline=False),
+        mark=mark,
+        word=word,
+        reducer=sanitise(info.reducer, multiline=False) if info else "",
+        kind=kind(shown),
+        preview=plain_text(line),
+        value=line,
+        visibility="private" if private else "public",
+        changed_by=_changed_by(updates, node),
+    )
+
+
+def _mark(updates: Sequence[AppliedUpdate]) -> tuple[Mark, str]:
+    """What all updates of one channel in one step did to it, together."""
+    if not updates:
+        return " ", "untouched"
+    if any(update.op == "set" for update in updates):
+        return "✎", "set by hand"
+    if not any(update.changed for update in updates):
+        return "=", "written, same value"
+    before, after = updates[0].before, updates[-1].after
+    if before is None:
+        return "+", "new"
+    grew = kind(before) == kind(after) and kind(after) in ("list", "object") and len(after) > len(before)
+    return ("+", "grew") if grew else ("≠", "changed")
+
+
+def _changed_by(updates: Sequence[AppliedUpdate], node: str) -> str:
+    if not updates:
+        return ""
+    last = updates[-1]
+    return sanitise(last.actor, multiline=False) if last.op == "set" and last.actor else node

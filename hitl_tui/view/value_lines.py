@@ -1,0 +1,128 @@
+"""A value as lines, each made when it is asked for: fifty thousand items cost what is on screen."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, Final, Literal, overload
+
+from hitl_tui.engine.events import PRIVATE
+from hitl_tui.view.format import PRIVATE_TEXT, kind, scalar
+from hitl_tui.view.sanitise import sanitise
+
+ValueMode = Literal["text", "json"]
+
+_LINE_LIMIT: Final = 4_000
+_DEPTH: Final = 100
+_INDENT: Final = "  "
+
+
+def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
+    """A value as sanitised lines, each made when it is asked for: `len(lines)` and `lines[i]`."""
+    if value is PRIVATE:
+        return (PRIVATE_TEXT,)
+    if mode == "text" and isinstance(value, str):
+        return _TextLines(value)
+    return _JsonLines(value)
+
+
+class _Lines(Sequence[str]):
+    """Lines by number; a slice is a list."""
+
+    _count: int
+
+    def line(self, at: int) -> str:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, slice):
+            return [self.line(number) for number in range(*at.indices(self._count))]
+        number = at + self._count if at < 0 else at
+        if not 0 <= number < self._count:
+            raise IndexError(at)
+        return self.line(number)
+
+
+class _TextLines(_Lines):
+    def __init__(self, text: str) -> None:
+        self._raw = text.replace("\r\n", "\n").split("\n")
+        self._count = len(self._raw)
+
+    def line(self, at: int) -> str:
+        return sanitise(self._raw[at])
+
+
+class _JsonLines(_Lines):
+    """Pretty JSON.  A container knows where each child begins, and lays a child out when it is reached."""
+
+    def __init__(self, value: Any, label: str = "", comma: str = "", depth: int = 0) -> None:
+        self._value = value
+        self._label = _INDENT * depth + label
+        self._comma = comma
+        self._depth = depth
+        self._keys = list(value) if isinstance(value, Mapping) else None
+        self._starts: list[int] = []
+        self._child: tuple[int, _JsonLines] | None = None
+        if _is_open(value, depth):
+            children = value if self._keys is None else value.values()
+            self._starts = list(accumulate((_count_lines(child, depth + 1) for child in children), initial=1))
+        self._count = self._starts[-1] + 1 if self._starts else 1
+
+    def line(self, at: int) -> str:
+        if not self._starts:
+            return f"{self._label}{_flat(self._value)}{self._comma}"
+        opening, closing = "{}" if self._keys is not None else "[]"
+        if at == 0:
+            return self._label + opening
+        if at == self._count - 1:
+            return _INDENT * self._depth + closing + self._comma
+        index = bisect_right(self._starts, at) - 1
+        return self._at(index).line(at - self._starts[index])
+
+    def _at(self, index: int) -> _JsonLines:
+        """The child of that number; the newest is kept, for lines are mostly asked for in order."""
+        if self._child is None or self._child[0] != index:
+            key = None if self._keys is None else self._keys[index]
+            child = self._value[index if key is None else key]
+            label = "" if key is None else f"{_text(str(key))}: "
+            comma = "," if index < len(self._value) - 1 else ""
+            self._child = index, _JsonLines(child, label, comma, self._depth + 1)
+        return self._child[1]
+
+
+def _is_open(value: Any, depth: int) -> bool:
+    """True for what is laid out over several lines: containers with something in them."""
+    return isinstance(value, list | tuple | Mapping) and len(value) > 0 and depth < _DEPTH
+
+
+def _count_lines(value: Any, depth: int) -> int:
+    if not _is_open(value, depth):
+        return 1
+    children = value.values() if isinstance(value, Mapping) else value
+    return 2 + sum(_count_lines(child, depth + 1) for child in children)
+
+
+def _flat(value: Any) -> str:
+    if value is PRIVATE:
+        return PRIVATE_TEXT
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple | Mapping):
+        what = kind(value)
+        return ("{}" if what == "object" else "[]") if not value else "…"
+    return scalar(value)
+
+
+def _text(text: str) -> str:
+    shown = sanitise(json.dumps(text[:_LINE_LIMIT], ensure_ascii=False))
+    more = len(text) - _LINE_LIMIT
+    return f"{shown} … {more:,} more characters" if more > 0 else shown

@@ -1,0 +1,20 @@
+"""Who made a step, in a word that a person knows."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hitl_tui.engine.records import Checkpoint
+from hitl_tui.view.sanitise import sanitise_line
+
+HUMAN: Final = "you"
+_NAME_LIMIT: Final = 40
+
+
+def writer(checkpoint: Checkpoint) -> str:
+    """The node's name, the person's, or "input"; sanitised, on one line."""
+    if checkpoint.source == "human":
+        return sanitise_line(checkpoint.actor or HUMAN, _NAME_LIMIT)
+    if checkpoint.node:
+        return sanitise_line(checkpoint.node, _NAME_LIMIT)
+    return checkpoint.source
