@@ -1,0 +1,95 @@
+"""A real model, through litellm."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+
+from hitl_tui.agents.backend import CallFailed, Message, Use, rough_tokens
+from hitl_tui.agents.litellm_errors import explain
+from hitl_tui.agents.litellm_import import preload
+
+
+class LiteLLMBackend:
+    """Streams replies of any model that litellm knows.
+
+    Args:
+        name: as litellm takes it: "provider/model", or a bare name of a well-known model.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    async def stream(
+        self, messages: Sequence[Message], options: Mapping[str, Any]
+    ) -> AsyncGenerator[str | Use, None]:
+        """Yield the reply in pieces, then its use; a server that can't stream gives it in one piece.
+
+        Raises:
+            CallFailed: names provider, model, reason and mend; never a key.
+        """
+        litellm = await asyncio.wrap_future(preload())
+        try:
+            async for piece in self._stream(litellm, messages, options):
+                yield piece
+        except (CallFailed, asyncio.CancelledError, GeneratorExit):
+            raise
+        except Exception as error:
+            # Without its cause: the provider's error may carry the key or the request.
+            raise explain(litellm, error, self._name, options) from None
+
+    def estimate(self, messages: Sequence[Message], text: str) -> Use:
+        """A rough count of tokens at litellm's price."""
+        tokens_in = sum(rough_tokens(message["content"]) for message in messages)
+        return self._use(preload().result(), tokens_in, rough_tokens(text), None)
+
+    async def _stream(
+        self, litellm: Any, messages: Sequence[Message], options: Mapping[str, Any]
+    ) -> AsyncGenerator[str | Use, None]:
+        # Retries are the agent's, so that they are seen.
+        request = {"model": self._name, "messages": list(messages), "max_retries": 0, **options}
+        reply = await litellm.acompletion(**request, stream=True, stream_options={"include_usage": True})
+        spoke, usage = False, None
+        try:
+            async for chunk in reply:
+                usage = getattr(chunk, "usage", None) or usage
+                text = chunk.choices[0].delta.content if chunk.choices else None
+                if text:
+                    spoke = True
+                    yield text
+        finally:
+            await reply.aclose()  # or the provider goes on writing, and charging, unheard
+        # litellm ends every stream with "stop"; only this tells whether the provider did.
+        ended = reply.received_finish_reason or reply.intermittent_finish_reason
+        if spoke and not ended:
+            raise CallFailed(f"{self._name}: the reply broke off before its end", "try again")
+        if not spoke and not ended:
+            whole = await litellm.acompletion(**request, stream=False)
+            yield whole.choices[0].message.content or ""
+            usage = whole.usage
+        if usage:
+            yield self._use(litellm, usage.prompt_tokens, usage.completion_tokens, usage)
+
+    def _use(self, litellm: Any, tokens_in: int, tokens_out: int, usage: Any) -> Use:
+        try:
+            model, provider, _, _ = litellm.get_llm_provider(self._name)
+        except Exception:
+            provider, _, model = self._name.rpartition("/")
+        price = _price(litellm, self._name, tokens_in, tokens_out, usage)
+        return Use(provider, model, tokens_in, tokens_out, price)
+
+
+def _price(litellm: Any, name: str, tokens_in: int, tokens_out: int, usage: Any) -> float | None:
+    """US dollars by litellm's local price map, cached tokens as the usage tells; None where unknown."""
+    try:
+        if litellm.get_model_info(name).get("input_cost_per_token") is None:
+            return None
+        parts = litellm.cost_per_token(
+            model=name, prompt_tokens=tokens_in, completion_tokens=tokens_out, usage_object=usage
+        )
+    except Exception:  # litellm raises a plain Exception for a model that is not in its map
+        return None
+    total = float(sum(parts))
+    # A price of zero is a real price only for models that run on one's own machine.
+    return None if total == 0 and not name.startswith("ollama") else total

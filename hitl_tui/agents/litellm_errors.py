@@ -1,0 +1,112 @@
+"""From litellm's exceptions to one that a user can act on: provider, model, reason, mend."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hitl_tui.agents.backend import CallFailed
+
+_LONGEST_REASON = 300
+
+_PREFIXES = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout)\s*[:-]\s*|\w+Exception - )+")
+_SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
+_SECRET_LOOK = re.compile(r"(?i:bearer)\s+\S+|\b(?:sk|pk|gsk|xai|hf|AIza)[-_][\w.*-]{6,}|\bAIza[\w-]{10,}")
+_KEY_WORDS = re.compile(r"api[ _]?key|credential", re.IGNORECASE)
+_PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+
+def explain(litellm: Any, error: Exception, name: str, options: Mapping[str, Any]) -> CallFailed:
+    """Tell what went wrong with a call to `name` and how to mend it.
+
+    Args:
+        litellm: the module, for what it knows of providers and their keys.
+        error: what a call raised.
+        options: the call's options; values that look secret are cut out of the text.
+    """
+    status = getattr(error, "status_code", None)
+    missing = _missing_keys(litellm, name, options)
+    if missing and (status == 401 or _KEY_WORDS.search(str(error))):
+        where = " and ".join(missing)
+        return CallFailed(
+            f"{_who(litellm, name)}: no API key", f"set {where} in the environment, or pass api_key"
+        )
+    reason, hint = _reason_and_hint(litellm, error, status)
+    text = _one_line(_scrub(str(getattr(error, "message", None) or error), options))
+    return CallFailed(
+        f"{_who(litellm, name)}: {reason}: {text}",
+        hint,
+        retryable=status in _PASSING,
+        retry_after=_retry_after(error),
+    )
+
+
+def _who(litellm: Any, name: str) -> str:
+    try:
+        model, provider, _, _ = litellm.get_llm_provider(name)
+    except Exception:
+        return name
+    return f"{provider}/{model}"
+
+
+def _missing_keys(litellm: Any, name: str, options: Mapping[str, Any]) -> list[str]:
+    if options.get("api_key"):
+        return []
+    try:
+        missing: list[str] = litellm.validate_environment(name)["missing_keys"]
+    except Exception:
+        return []
+    return missing
+
+
+def _reason_and_hint(litellm: Any, error: Exception, status: int | None) -> tuple[str, str]:
+    if isinstance(error, litellm.ContextWindowExceededError):
+        return "the conversation is too long for the model", "shorten the prompt or forget turns"
+    if isinstance(error, litellm.ContentPolicyViolationError):
+        return "the provider refused the content", "change the prompt"
+    if "LLM Provider NOT provided" in str(error):
+        return "unknown provider", 'write the model as "provider/model"'
+    if "Connection error" in str(error) or "Cannot connect" in str(error):
+        return "no connection", "check the network and api_base"
+    return {
+        400: ("the provider refused the request", "check the options of the agent"),
+        401: ("the API key was refused", "check api_key or the key in the environment"),
+        402: ("the account can't pay for the call", "check the account at the provider"),
+        403: ("the key may not use this model", "check the key's rights at the provider"),
+        404: ("no such model or address", "check the model's name and api_base"),
+        408: ("no answer in time", "try again, or pass a longer timeout"),
+        429: ("too many requests", "wait, or check the account's limits"),
+    }.get(
+        status or 0,
+        ("the provider failed", "try again later")
+        if (status or 0) >= 500
+        else ("the call failed", "check the options of the agent"),
+    )
+
+
+def _retry_after(error: Exception) -> float | None:
+    """Seconds of a Retry-After header; a date is not understood, and is rare here."""
+    headers = getattr(error, "litellm_response_headers", None) or {}
+    try:
+        seconds = float(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return seconds if seconds >= 0 else None
+
+
+def _one_line(text: str) -> str:
+    line = _PREFIXES.sub("", " ".join(text.split()))
+    return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
+
+
+def _scrub(text: str, options: Mapping[str, Any]) -> str:
+    """Cut out the values of secret-looking options and variables, and what looks like a key."""
+    named = [*options.items(), *os.environ.items()]
+    for nested in ("extra_headers", "headers"):
+        named += [("secret", value) for value in (options.get(nested) or {}).values()]
+    for name, value in named:
+        if isinstance(value, str) and len(value) >= 8 and _SECRET_NAME.search(name):
+            text = text.replace(value, "[secret]")
+    return _SECRET_LOOK.sub("[secret]", text)

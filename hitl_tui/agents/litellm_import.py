@@ -1,0 +1,54 @@
+"""Imports litellm late, off every event loop, and quiet: a screen is shown while it works."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import warnings
+from concurrent.futures import Future
+from importlib import import_module
+from typing import Any
+
+_lock = threading.Lock()
+_importing: Future[Any] | None = None
+
+
+def preload() -> Future[Any]:
+    """Start importing litellm in a daemon thread, once for the process; it takes about 3 s.
+
+    Returns:
+        a future of the module; it carries the ImportError if litellm can't be imported.
+    """
+    global _importing  # noqa: PLW0603  (the process has one)
+    with _lock:
+        if _importing is None:
+            _importing = Future()
+            _importing.set_running_or_notify_cancel()  # a caller that gives up must not cancel it
+            # A daemon, not an executor's thread: those are joined when the process quits.
+            threading.Thread(target=_import, args=(_importing,), name="litellm-import", daemon=True).start()
+        return _importing
+
+
+def _import(result: Future[Any]) -> None:
+    try:
+        # Read at import; without it litellm fetches its price list from the network.
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        warnings.filterwarnings("ignore", module=r"(litellm|pydantic|aiohttp)\b")
+        litellm = import_module("litellm")
+        _silence(litellm)
+    except BaseException as error:
+        result.set_exception(error)
+    else:
+        result.set_result(litellm)
+
+
+def _silence(litellm: Any) -> None:
+    """No advice on stdout, no telemetry, no downloads, no log lines on the terminal."""
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.disable_hf_tokenizer_download = True
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [logging.NullHandler()]
+        logger.propagate = False

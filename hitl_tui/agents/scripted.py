@@ -1,0 +1,101 @@
+"""A model that follows a script: for demos, tests and rehearsals, without keys or network."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import threading
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any
+
+from hitl_tui.agents.backend import CallFailed, Message, Use, rough_tokens
+
+DEMO_PRICE_IN = 3e-6
+DEMO_PRICE_OUT = 15e-6
+"""US dollars a token.  Made up, near a mid-sized model's, so that costs move in a demo."""
+
+_PIECE = re.compile(r"\s*\S{1,12}")
+
+
+class ScriptedModel:
+    """Streams given replies at the pace of a model.
+
+    The same conversation and seed give the same pieces, waits and token counts in every process.
+
+    Args:
+        replies: texts served in order, or a function from the messages to a reply.  The function
+            runs in a worker thread.  A text whose call is given up is served again.
+        pace: tokens a second; 0 writes at once.
+        seed: of the jitter between pieces.
+        name: "provider/model", or a model name, for cost reports.
+    """
+
+    def __init__(
+        self,
+        replies: Sequence[str] | Callable[[Sequence[Message]], str],
+        *,
+        pace: float = 70.0,
+        seed: int = 0,
+        name: str = "scripted",
+    ) -> None:
+        self._reply = replies if callable(replies) else None
+        self._left = deque(() if callable(replies) else replies)
+        self._served = len(self._left)
+        self._lock = threading.Lock()
+        self._pace = pace
+        self._seed = seed
+        provider, _, self._model = name.rpartition("/")
+        self._provider = provider or "scripted"
+
+    def __repr__(self) -> str:
+        return f"{self._provider}/{self._model}"
+
+    def estimate(self, messages: Sequence[Message], text: str) -> Use:
+        """What a call with this reply uses, at the demo price; exact, as the script counts roughly."""
+        tokens_in = sum(rough_tokens(message["content"]) for message in messages)
+        tokens_out = rough_tokens(text)
+        cost = tokens_in * DEMO_PRICE_IN + tokens_out * DEMO_PRICE_OUT
+        return Use(self._provider, self._model, tokens_in, tokens_out, cost)
+
+    async def stream(
+        self, messages: Sequence[Message], options: Mapping[str, Any]
+    ) -> AsyncGenerator[str | Use, None]:
+        """Yield the next reply in pieces of about a word, then its use; `options` mean nothing here.
+
+        Raises:
+            CallFailed: the script has no reply left.
+        """
+        reply = await asyncio.to_thread(self._reply, messages) if self._reply else self._next_text()
+        whole = False
+        try:
+            jitter = random.Random(f"{self._seed}:{reply}")
+            if self._pace:
+                await asyncio.sleep(jitter.uniform(0.3, 0.6))  # the time to a model's first token
+            for piece in _in_pieces(reply):
+                if self._pace:
+                    await asyncio.sleep(len(piece) / 4 / self._pace * jitter.uniform(0.4, 1.6))
+                yield piece
+            whole = True
+        finally:
+            if not whole and self._reply is None:
+                with self._lock:
+                    self._left.appendleft(reply)
+        yield self.estimate(messages, reply)
+
+    def _next_text(self) -> str:
+        with self._lock:
+            if not self._left:
+                raise CallFailed(
+                    f"{self!r}: all {self._served} replies of the script are used",
+                    "give it more replies, or a function",
+                )
+            return self._left.popleft()
+
+
+def _in_pieces(text: str) -> list[str]:
+    """Cut a text into pieces of about a word that join to the same text."""
+    pieces = _PIECE.findall(text)
+    tail = text[sum(map(len, pieces)) :]
+    return [*pieces, tail] if tail else pieces
