@@ -1,0 +1,71 @@
+"""`threads`: what is in a store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.options import store_option
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.records import ThreadSummary
+
+_HEADINGS = ("THREAD", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED")
+
+
+@click.command()
+@click.argument("query", default="")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
+@store_option
+def threads(query: str, limit: int, store: str | None) -> None:
+    """List the threads of a store.
+
+    With QUERY those whose name contains it. Newest first.
+    """
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    opened = open_existing(load_settings({"store": store}))
+    try:
+        found = opened.threads(query, limit)
+    finally:
+        opened.close()
+    if not found:
+        click.echo("no thread" + (" matches" if query else " yet"), err=True)
+        return
+    now = time.time_ns() // 1000
+    for line in _table([_HEADINGS, *(_row(summary, now) for summary in found)]):
+        click.echo(line)
+
+
+def _row(summary: ThreadSummary, now: int) -> tuple[str, ...]:
+    from hitl_tui.view.format import ago
+    from hitl_tui.view.sanitise import sanitise_line
+
+    info = summary.info
+    origin = f" (from {info.parent}@{info.fork_step})" if info.parent else ""
+    reason = f" ({summary.reason})" if summary.reason else ""
+    cells = (
+        f"{info.thread_id}{origin}",
+        info.graph_name,
+        f"{summary.status}{reason}",
+        str(summary.head) if summary.head >= 0 else "-",
+        summary.waiting_for or "-",
+        summary.last_writer or "-",
+        ago(summary.updated_at, now),
+    )
+    return tuple(sanitise_line(cell, 60) for cell in cells)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines, each column as wide as its widest cell."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
