@@ -1,0 +1,75 @@
+"""The guides are true: their code runs, their commands and options exist, their files are there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from hitl_tui.cli.main import COMMANDS, cli
+from hitl_tui.config import Settings
+from hitl_tui.ui.actions import BY_ID
+from tests.tools.code_map import GUIDE, with_map
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+
+def command_lines() -> list[list[str]]:
+    """Every `hitl-tui ...` of the README, in a block or in a line, as arguments."""
+    texts = [line for block in blocks("bash") for line in block.splitlines()]
+    texts += re.findall(r"`(hitl-tui[^`]*)`", README)
+    found = [text[text.index("hitl-tui ") + 9 :] for text in texts if "hitl-tui " in text]
+    return [shlex.split(text.partition(" #")[0]) for text in found]
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+
+@pytest.mark.parametrize("arguments", command_lines(), ids=" ".join)
+def test_commands_and_options_exist(arguments: list[str]) -> None:
+    if not arguments or arguments[0].startswith("-"):
+        command: click.Command | None = cli
+    else:
+        command = cli.get_command(click.Context(cli), arguments[0])
+    assert command is not None
+    known = {option for parameter in command.get_params(click.Context(command)) for option in parameter.opts}
+    assert {word.partition("=")[0] for word in arguments if word.startswith("-")} <= known
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented(name: str) -> None:
+    assert f"hitl-tui {name}" in README
+
+
+def test_every_setting_is_documented() -> None:
+    for field in Settings.__struct_fields__:
+        if field != "origins":
+            assert f"| `{field}` | `HITL_TUI_{field.upper()}` |" in README
+
+
+def test_keys_are_those_of_the_app() -> None:
+    rows = dict(re.findall(r"^\| `([^`]+)` \| .*<!-- ([\w.]+) -->", README, re.MULTILINE))
+    keys = {name: key for key, name in rows.items()}
+    assert keys
+    assert keys == {name: BY_ID[name].key for name in keys}
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!http|#)([^)#]+)\)", README))))
+def test_linked_files_are_there(target: str) -> None:
+    assert (ROOT / target).exists()
+
+
+def test_the_map_of_the_code_is_up_to_date() -> None:
+    guide = GUIDE.read_text(encoding="utf-8")
+    assert with_map(guide) == guide, "run: python tests/tools/code_map.py --write"
