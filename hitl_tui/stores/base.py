@@ -46,7 +46,7 @@ class Segment(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What the steps of one source and node took together; `unpriced` of them have no known cost."""
+    """What steps of one source and node took together; `unpriced` of them have no known cost."""
 
     source: Source
     node: str
@@ -156,8 +156,8 @@ class Checkpointer(ABC):
         """Ledger entries up to number `last`, oldest first."""
 
     @abstractmethod
-    def _own_spending(self, thread_id: str, first: int, last: int) -> Iterable[Spent]:
-        """What steps `first` to `last` took, summed in any way."""
+    def _own_spending(self, thread_id: str, last: int) -> Iterable[Spent]:
+        """What the thread's own steps up to `last` took, summed in any way."""
 
     # -- over a lineage -----------------------------------------------------------------------
 
@@ -206,10 +206,8 @@ class Checkpointer(ABC):
         spent = [
             part
             for segment in reversed(self._lineage(thread_id))
-            if min(step, segment.last_step) > segment.after_step
-            for part in self._own_spending(
-                segment.thread_id, segment.after_step + 1, min(step, segment.last_step)
-            )
+            if (last := min(step, segment.last_step)) > segment.after_step
+            for part in self._own_spending(segment.thread_id, last)
         ]
         visits: dict[str, int] = {}
         for part in spent:

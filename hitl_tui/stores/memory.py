@@ -166,7 +166,7 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             return [entry for entry in self._threads[thread_id].ledger if entry.n <= last]
 
-    def _own_spending(self, thread_id: str, first: int, last: int) -> Iterable[Spent]:
+    def _own_spending(self, thread_id: str, last: int) -> Iterable[Spent]:
         return [
             Spent(
                 point.source,
@@ -178,7 +178,7 @@ class MemoryCheckpointer(Checkpointer):
                 point.cost is None,
                 point.duration,
             )
-            for point in reversed(self._own_checkpoints(thread_id, first, last, UNBOUNDED))
+            for point in reversed(self._own_checkpoints(thread_id, 0, last, UNBOUNDED))
         ]
 
     def _thread(self, thread_id: str) -> _Thread:

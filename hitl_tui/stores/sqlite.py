@@ -41,6 +41,8 @@ from hitl_tui.stores.sqlite_transaction import Transaction
 
 # Records read at a time: long logs are read in pieces, so that a writer never waits for a reader.
 _CHUNK = 128
+# Every so many steps what they took so far is noted, so that totals cost no walk over all steps.
+_SPENDING_STEPS = 512
 
 
 def _insert(table: str, columns: str) -> str:
@@ -78,8 +80,10 @@ _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id 
 _LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
 _SPENDING = (
     "SELECT source, node, count(*), sum(tokens_in), sum(tokens_out), coalesce(sum(cost), 0.0), "
-    "count(*) - count(cost), sum(duration) FROM checkpoint WHERE id BETWEEN ? AND ? GROUP BY source, node"
+    "count(*) - count(cost), sum(duration) FROM checkpoint WHERE id > ? AND id <= ? GROUP BY source, node"
 )
+_LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+_ADD_SPENDING = _insert("spending", "id, body")
 _LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
 _TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
@@ -138,6 +142,9 @@ class SQLiteCheckpointer(Checkpointer):
                 db.execute(_ADD_RECORD, rows.record_row(base, record))
             if point is not None:
                 db.execute(_ADD_CHECKPOINT, rows.checkpoint_row(base, point))
+                if point.step % _SPENDING_STEPS == 0:
+                    spent = rows.spending_body(self._own_spending(thread_id, point.step))
+                    db.execute(_ADD_SPENDING, (base | point.step, spent))
             if commit.snapshot is not None:
                 db.execute(_ADD_SNAPSHOT, (base | cursor.head, commit.snapshot))
             for entry in commit.ledger:
@@ -214,7 +221,8 @@ class SQLiteCheckpointer(Checkpointer):
     def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
         base = self._key(thread_id) << 32
         found = self._rows(_CHECKPOINTS, (base + first, base + last, limit))
-        return [rows.checkpoint_of(thread_id, row) for row in found]
+        with self._decoding():
+            return [rows.checkpoint_of(thread_id, row) for row in found]
 
     def _own_records(self, thread_id: str, first: int, last: int) -> Iterator[UpdateRecord]:
         base = self._key(thread_id) << 32
@@ -261,9 +269,14 @@ class SQLiteCheckpointer(Checkpointer):
         with self._decoding():
             return list(rows.ledger_of(thread_id, found, previous))
 
-    def _own_spending(self, thread_id: str, first: int, last: int) -> list[Spent]:
+    def _own_spending(self, thread_id: str, last: int) -> list[Spent]:
         base = self._key(thread_id) << 32
-        return [Spent(*row) for row in self._rows(_SPENDING, (base + first, base + last))]
+        noted = self._rows(_LAST_SPENDING, (base, base + last))
+        # A thread's ids begin at `base`, the id of step 0.
+        place, body = noted[0] if noted else (base - 1, b"[]")
+        with self._decoding():
+            earlier = rows.spending_of(body)
+        return earlier + [Spent(*row) for row in self._rows(_SPENDING, (place, base + last))]
 
     # -- one statement ----------------------------------------------------------------------------
 

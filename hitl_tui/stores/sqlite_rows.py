@@ -7,6 +7,7 @@ next one, as it does wherever a value is replaced.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import add
 from typing import Any
 
 import msgspec
@@ -16,13 +17,14 @@ from hitl_tui.engine.records import (
     Cursor,
     Lease,
     LedgerEntry,
+    ModelUse,
     Source,
     ThreadInfo,
     ThreadSummary,
     UpdateRecord,
     next_of,
 )
-from hitl_tui.stores.base import waiting
+from hitl_tui.stores.base import Spent, waiting
 from hitl_tui.stores.liveness import describe, is_dead
 
 Row = Sequence[Any]
@@ -38,6 +40,8 @@ _SOURCE_BITS, _SET, _PRIVATE, _TAINTED = 7, 8, 16, 32
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _decode_cursor = msgspec.json.Decoder(Cursor).decode
+_decode_spending = msgspec.json.Decoder(list[Spent]).decode
+_decode_uses = msgspec.json.Decoder(tuple[ModelUse, ...]).decode
 
 RECORD = (
     "id, step, invocation, node, path, attempt, channel, reducer, flags, actor, note, at, hashes, "
@@ -90,30 +94,31 @@ def records_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterato
 def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecord:
     (row_id, step, invocation, node, path, attempt, channel, reducer, flags, actor, note, at, *rest) = row
     hashes, change, result = rest
+    next_hash = hashes[_HASH : 2 * _HASH]
     return UpdateRecord(
-        thread_id=thread_id,
-        seq=row_id & NUMBER,
-        step=step,
-        invocation=invocation,
-        node=node,
-        path=path,
-        attempt=attempt,
-        channel=channel,
-        op="set" if flags & _SET else "reduce",
-        reducer=reducer,
-        visibility="private" if flags & _PRIVATE else "public",
-        source=_SOURCES[flags & _SOURCE_BITS],
-        update=_decode(change),
-        previous_hash=hashes[:_HASH],
-        update_hash=hashes[3 * _HASH :] or hashes[_HASH : 2 * _HASH],
-        next_hash=hashes[_HASH : 2 * _HASH],
-        tainted=bool(flags & _TAINTED),
-        actor=actor,
-        note=note,
-        at=at,
-        prev_record_hash=prev_record_hash,
-        record_hash=hashes[2 * _HASH : 3 * _HASH],
-        result=msgspec.UNSET if result is None else _decode(result),
+        thread_id,
+        row_id & NUMBER,
+        step,
+        invocation,
+        node,
+        path,
+        attempt,
+        channel,
+        "set" if flags & _SET else "reduce",
+        reducer,
+        "private" if flags & _PRIVATE else "public",
+        _SOURCES[flags & _SOURCE_BITS],
+        _decode(change),
+        hashes[:_HASH],
+        hashes[3 * _HASH :] or next_hash,
+        next_hash,
+        bool(flags & _TAINTED),
+        actor,
+        note,
+        at,
+        prev_record_hash,
+        hashes[2 * _HASH : 3 * _HASH],
+        msgspec.UNSET if result is None else _decode(result),
     )
 
 
@@ -124,7 +129,8 @@ def record_hash_of(hashes: bytes) -> bytes:
 
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
-    "duration, tokens_in, tokens_out, cost, state_hash, first_seq, last_seq, at, actor, note, decision, text"
+    "duration, tokens_in, tokens_out, cost, state_hash, first_seq, last_seq, at, actor, note, decision, "
+    "text, uses"
 )
 
 
@@ -154,13 +160,29 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         point.note,
         point.decision,
         point.text,
+        _encode(point.uses) if point.uses else None,
     )
 
 
 def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
     row_id, parent, *rest = row
+    rest[-1] = _decode_uses(rest[-1]) if rest[-1] else ()
     return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
+
+
+def spending_body(spent: Iterable[Spent]) -> bytes:
+    """What steps took, one part for each source and node, as JSON."""
+    parts: dict[tuple[str, str], Spent] = {}
+    for part in spent:
+        same = parts.get(part[:2])
+        parts[part[:2]] = part if same is None else Spent(*part[:2], *map(add, same[2:], part[2:]))
+    return _encode(list(parts.values()))
+
+
+def spending_of(body: bytes) -> list[Spent]:
+    """What `spending_body` wrote."""
+    return _decode_spending(body)
 
 
 LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash"

@@ -76,7 +76,7 @@ _VERSION_1 = (
         change BLOB NOT NULL,
         result BLOB
     )""",
-    # An empty `parent_thread` is the thread itself.
+    # An empty `parent_thread` is the thread itself; `uses` is JSON, NULL for none.
     """CREATE TABLE checkpoint (
         id INTEGER PRIMARY KEY,
         parent_thread TEXT,
@@ -100,9 +100,12 @@ _VERSION_1 = (
         actor TEXT,
         note TEXT,
         decision TEXT,
-        text TEXT
+        text TEXT,
+        uses BLOB
     )""",
     "CREATE TABLE snapshot (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    # What a thread's own steps took up to one of them, as JSON: spares summing up a long thread.
+    "CREATE TABLE spending (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     """CREATE TABLE ledger (
         id INTEGER PRIMARY KEY,
         kind TEXT NOT NULL,

@@ -1,0 +1,159 @@
+"""What a commit costs: microseconds and bytes a step on SQLite, beside a bare two-row commit.
+
+Run with `python tests/benchmarks/store_commit.py [STEPS]`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import tempfile
+import time
+from hashlib import sha256
+from pathlib import Path
+from statistics import median
+
+from hitl_tui.engine.records import Checkpoint, Commit, Cursor, ThreadInfo, UpdateRecord
+from hitl_tui.stores import Checkpointer, MemoryCheckpointer, SQLiteCheckpointer
+
+ENTRY = "x" * 200
+
+
+def record(seq: int, step: int, channel: str, reducer: str, update: object) -> UpdateRecord:
+    source = b"%s%d" % (channel.encode(), step)
+    return UpdateRecord(
+        thread_id="t",
+        seq=seq,
+        step=step,
+        invocation=1,
+        node="append",
+        path="",
+        attempt=1,
+        channel=channel,
+        op="reduce",
+        reducer=reducer,
+        visibility="public",
+        source="node",
+        update=update,
+        previous_hash=sha256(b"p" + source).digest(),
+        update_hash=sha256(b"u" + source).digest(),
+        next_hash=sha256((b"u" if reducer == "overwrite" else b"n") + source).digest(),
+        tainted=False,
+        actor=None,
+        note=None,
+        at=1_760_000_000_000_000 + step,
+        prev_record_hash=b"",
+        record_hash=sha256(b"r" + source).digest(),
+    )
+
+
+def prepared(steps: int, token: str) -> list[Commit]:
+    """Commits of two records and a checkpoint, as a counter beside an append channel writes them."""
+    commits = []
+    for step in range(steps):
+        seq = 2 * step + 1
+        records = (
+            record(seq, step, "entries", "append", ENTRY),
+            record(seq + 1, step, "counter", "overwrite", step),
+        )
+        point = Checkpoint(
+            thread_id="t",
+            step=step,
+            parent_thread="t",
+            parent_step=step - 1,
+            source="node",
+            node="append",
+            position="node:append",
+            status="running",
+            reason="",
+            invocation=1,
+            iteration=step,
+            attempt=1,
+            duration=100,
+            tokens_in=0,
+            tokens_out=0,
+            cost=0.0,
+            state_hash=sha256(b"s%d" % step).digest(),
+            first_seq=seq,
+            last_seq=seq + 1,
+            at=1_760_000_000_000_000 + step,
+        )
+        cursor = Cursor(
+            "t",
+            version=step + 1,
+            head=step,
+            last_seq=seq + 1,
+            last_record_hash=records[-1].record_hash,
+            status="running",
+            position="node:append",
+            visits={"append": step},
+            updated_at=point.at,
+        )
+        commits.append(Commit(cursor, step, token, records, point))
+    return commits
+
+
+def run(store: Checkpointer, steps: int) -> list[float]:
+    """Seconds of each commit."""
+    store.create_thread(ThreadInfo("t", "bench", "", {}, None, -1, 0, 0), Cursor("t"))
+    lease = store.new_lease(time.time_ns() // 1000)
+    store.acquire("t", lease, 0)
+    times = []
+    for commit in prepared(steps, lease.token):
+        begin = time.perf_counter()
+        store.commit("t", commit)
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def bare(path: Path, steps: int) -> list[float]:
+    """Seconds of each commit of two rows of the same size, with nothing else."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = NORMAL")
+    db.execute("CREATE TABLE record (id INTEGER PRIMARY KEY, body BLOB)")
+    times = []
+    for step in range(steps):
+        begin = time.perf_counter()
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("INSERT INTO record VALUES (?, ?)", (2 * step, ENTRY))
+        db.execute("INSERT INTO record VALUES (?, ?)", (2 * step + 1, ENTRY))
+        db.execute("COMMIT")
+        times.append(time.perf_counter() - begin)
+    db.close()
+    return times
+
+
+def timed(what: str, call: object, times: int = 21) -> None:
+    assert callable(call)
+    took = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        call()
+        took.append(time.perf_counter() - begin)
+    print(f"{what:<44} {median(took) * 1e3:8.2f} ms")
+
+
+def main() -> None:
+    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "store.db"
+        floor = bare(Path(directory) / "bare.db", steps)
+        store = SQLiteCheckpointer(path)
+        ours = run(store, steps)
+        memory = run(MemoryCheckpointer(), steps)
+        for name, times in (("bare", floor), ("sqlite", ours), ("memory", memory)):
+            mean = sum(times) / steps
+            print(f"{name:<8} {mean * 1e6:7.1f} us a commit (median {median(times) * 1e6:.1f})")
+        print(f"ratio    {sum(ours) / sum(floor):7.2f} sqlite to bare")
+        timed("newest 50 checkpoints", lambda: store.checkpoints("t", None, 50))
+        timed("50 checkpoints in the middle", lambda: store.checkpoints("t", steps // 2, 50))
+        timed("records of one step", lambda: list(store.records("t", steps // 2, steps // 2)))
+        timed("records of 100 steps", lambda: list(store.records("t", steps // 2, steps // 2 + 99)))
+        timed("totals at the head", lambda: store.totals("t", steps))
+        store.close()
+        print(f"bytes    {path.stat().st_size:,} in all, {path.stat().st_size / steps:.0f} a step")
+
+
+if __name__ == "__main__":
+    main()
