@@ -1,0 +1,163 @@
+"""Every action a user can take, once: bindings, footer, help and command palette are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hitl_tui.drivers.protocol import Capabilities
+from hitl_tui.engine.records import Status
+
+Group = Literal["Run", "Look", "Change", "Travel", "App"]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What decides whether an action can be taken now."""
+
+    open: bool = False
+    status: Status = "pending"
+    running: bool = False
+    deciding: bool = False
+    breakpoint: bool = False
+    past: bool = False
+    has_steps: bool = False
+    can: Capabilities = Capabilities()
+
+
+WhyNot = Callable[[Situation], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action.
+
+    Args:
+        id: what a keymap names, as in "run.step".
+        keys: default keys, separated by commas.
+        label: one or two words for the footer.
+        help: a sentence for the help screen and the palette.
+        why_not: says why it can't be taken now; "" where it can.
+        footer: its place in the footer, 0 for none; lower ones stay longest when it gets narrow.
+        shown: the key as people write it, where it isn't `keys`.
+    """
+
+    id: str
+    keys: str
+    label: str
+    help: str
+    group: Group
+    why_not: WhyNot = lambda situation: ""
+    footer: int = 0
+    shown: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key to show."""
+        return self.shown or self.keys.partition(",")[0]
+
+    @property
+    def method(self) -> str:
+        """The method of the run screen that does it: "run.step" is `do_run_step`."""
+        return "do_" + self.id.replace(".", "_")
+
+
+def _open(now: Situation) -> str:
+    return "" if now.open else "the thread is being opened"
+
+
+def _can_run(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.can.can_run:
+        return now.can.why_not or "this thread can only be looked at"
+    if now.past:
+        return "this is not the newest step: esc goes back to it, f forks here"
+    if now.running:
+        return "it runs already; p pauses it"
+    if now.deciding and not now.breakpoint:
+        return "it waits for your decision: d decides"
+    if now.status in ("completed", "cancelled"):
+        return f"the run is {now.status}; f forks from any of its steps"
+    return ""
+
+
+def _can_pause(now: Situation) -> str:
+    return _open(now) or ("" if now.running else "p pauses a run, and nothing runs")
+
+
+def _can_edit(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.has_steps:
+        return "there is nothing to edit yet"
+    if not (now.can.can_edit_past if now.past else now.can.can_edit):
+        return now.can.why_not or "this thread can't be edited here"
+    if now.running and not now.past:
+        return "it runs; p pauses it, then e edits"
+    return ""
+
+
+def _can_decide(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.deciding:
+        return "nothing waits for a decision"
+    if now.breakpoint:
+        return "it only stopped here: s steps, c continues"
+    if not now.can.can_answer:
+        return now.can.why_not or "decisions can't be made here"
+    return "this is not the newest step: esc goes back to it" if now.past else ""
+
+
+def _can_fork(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.can.can_fork:
+        return now.can.why_not or "this thread can't be forked"
+    return "" if now.has_steps else "there is no step to fork from yet"
+
+
+def _can_cancel(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.can.can_cancel:
+        return now.can.why_not or "this thread can't be cancelled here"
+    return f"the run is {now.status} already" if now.status in ("completed", "cancelled") else ""
+
+
+def _past(now: Situation) -> str:
+    return "" if now.past else "this is the newest step"
+
+
+ACTIONS: Final[tuple[Action, ...]] = (
+    Action("run.step", "s", "Step", "Run one node; on a failed node, try it again", "Run", _can_run, 1),
+    Action("run.continue", "c", "Continue", "Run until something waits, fails or ends", "Run", _can_run, 2),
+    Action("run.pause", "p", "Pause", "Stop at the next node boundary", "Run", _can_pause, 5),
+    Action("run.cancel", "x", "Cancel", "Give up the node in flight, or end the thread", "Run", _can_cancel),
+    Action("change.decide", "d", "Decide", "Answer the request that waits", "Change", _can_decide, 3),
+    Action("change.edit", "e", "Edit", "Edit the selected channel; at a past step this forks", "Change",
+           _can_edit, 4),
+    Action("change.fork", "f", "Fork", "Make a new thread from the shown step", "Change", _can_fork, 6),
+    Action("look.text", "1", "Text", "Show the value as text", "Look", _open),
+    Action("look.diff", "D,2", "Diff", "Show what changed in the value since its last version", "Look",
+           _open, 7),
+    Action("look.json", "3", "JSON", "Show the value as JSON", "Look", _open),
+    Action("look.blame", "4", "Blame", "Show who wrote each line of the value", "Look", _open),
+    Action("look.view", "v", "Views", "Go round text, diff, JSON and blame", "Look", _open),
+    Action("look.tab", "w", "Panes", "On a narrow screen: the next pane", "Look"),
+    Action("travel.back", "left_square_bracket,h", "Earlier", "Show the step before", "Travel", _open, 9,
+           "[ ]"),
+    Action("travel.on", "right_square_bracket,l", "Later", "Show the step after", "Travel", _open, 0, "]"),
+    Action("travel.first", "0,home", "Oldest", "Show the oldest loaded step", "Travel", _open, 0, "0"),
+    Action("travel.head", "g,end", "Newest", "Back to the newest step", "Travel", _past),
+    Action("travel.up", "K", "Line above", "To the thread above in the timeline", "Travel", _open),
+    Action("travel.down", "J", "Line below", "To the thread below in the timeline", "Travel", _open),
+    Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=8),
+    Action("app.help", "question_mark,f1", "Help", "All keys and what they do", "App", footer=10, shown="?"),
+    Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=11),
+    Action("app.palette", "ctrl+p", "Palette", "Find any action by name", "App", shown="^p"),
+)  # fmt: skip
+
+BY_ID: Final = {action.id: action for action in ACTIONS}

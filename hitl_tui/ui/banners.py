@@ -1,0 +1,74 @@
+"""What the row under the header says, and how a failed node is told."""
+
+from __future__ import annotations
+
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, Span, untrusted
+
+
+def banner_of(session: Session) -> tuple[Line, str]:
+    """The line and its kind, ("", "") for nothing."""
+    if session.shown is not None:
+        return _past(session), "past"
+    view, request = session.view, session.request
+    if view.error is not None and view.progress.status == "failed":
+        what = (Span("✗ ", "error"), untrusted(f"{view.error.node} failed", "error"))
+        return (*what, *_keys(("s", "try again"), ("e", "edit state"), ("f", "fork"))), "error"
+    if request is not None and not request.breakpoint:
+        more = len(view.progress.pending) - 1
+        others = (Span(f"  and {more} more after it", "dim"),) if more else ()
+        title = untrusted(request.title or f"{request.node} waits for you", "accent", limit=70)
+        return (Span("‖ ", "accent"), title, *_keys(("d", "decide")), *others), "waiting"
+    if view.dropped:
+        return (untrusted(view.dropped, "warning"),), "note"
+    if view.retry is not None:
+        retry = view.retry
+        text = f"{retry.node}: attempt {retry.attempt} of {retry.max_attempts} failed, again in {retry.wait:g} s: "
+        return (untrusted(text + retry.error, "warning"),), "note"
+    if view.notice:
+        return (untrusted(view.notice, "dim"),), "note"
+    return (), ""
+
+
+def _past(session: Session) -> Line:
+    assert session.shown is not None
+    thread_id, step = session.shown
+    if thread_id != session.thread_id:
+        where = (Span("◂ ", "human"), Span(f"step {step} of ", "plain"), untrusted(thread_id, "name"))
+        return (*where, *_keys(("enter", "open that thread"), ("f", "fork here"), ("esc", "back to the newest step")))
+    newest = session.view.progress.head
+    return (
+        Span("◂ ", "human"),
+        Span(f"Step {step}", "name"),
+        Span(f" of {newest} — not the newest"),
+        *_keys(("f", "fork here"), ("e", "edit, which forks"), ("esc", "back to the newest")),
+    )
+
+
+def _keys(*pairs: tuple[str, str]) -> Line:
+    spans: list[Span] = []
+    for key, label in pairs:
+        spans += [Span("   "), Span(key, "accent"), Span(f" {label}", "dim")]
+    return tuple(spans)
+
+
+def failure_lines(session: Session, width: int) -> tuple[Line, ...]:
+    """A failed node at its step: what went wrong, and the ways on."""
+    error = session.view.error
+    if error is None:
+        return ()
+    lines: list[Line] = [(untrusted(error.title, "error"),)]
+    for text, role in ((error.message, "plain"), (error.hint, "dim")):
+        for row in sanitise(text).split("\n")[:12] if text else ():
+            lines += [(Span(piece, "dim" if role == "dim" else "plain"),) for piece in wrap_line(row, max(width, 12))]
+    lines += [
+        (Span(f"attempt {error.attempt}; nothing of it was committed", "dim"),),
+        _keys(("s", "try again"))[1:],
+        _keys(("e", "edit the state first"))[1:],
+        _keys(("f", "fork from an earlier step"))[1:],
+        (Span("details are in the log file", "dim"),),
+        (),
+    ]
+    return tuple(lines)

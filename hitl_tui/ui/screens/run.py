@@ -1,0 +1,370 @@
+"""The run screen: what each key does.  Dialogs and editors are imported when they are first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.records import Request
+from hitl_tui.ui.actions import ACTIONS, BY_ID
+from hitl_tui.ui.screens.run_base import RunBase
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.value_source import MODES
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.footer import FooterBar
+from hitl_tui.ui.widgets.tabs import TabsBar
+from hitl_tui.ui.widgets.timeline import TimelinePane
+from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.timeline import Direction, Place, neighbours
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.app import HitlApp
+    from hitl_tui.ui.widgets.review import ReviewPane
+
+
+class RunScreen(RunBase):
+    """One thread: see it, step it, travel, edit, decide, fork."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(action.keys, f"do('{action.id}')", action.label, id=action.id, show=False)
+            for action in ACTIONS
+            if action.id != "app.palette"
+        ),
+        Binding("escape", "back", "Back", show=False, id="travel.escape"),
+        Binding("enter", "enter", "Open", show=False, id="travel.open"),
+        Binding("left", "go('left')", "Earlier", show=False, id="travel.left"),
+        Binding("right", "go('right')", "Later", show=False, id="travel.right"),
+    ]
+
+    _continuing = False
+    _card_shown_for = ""
+
+    @property
+    def hitl(self) -> HitlApp:
+        """The app, as ours."""
+        return cast("HitlApp", self.app)
+
+    async def begin(self, session: Session) -> None:
+        """Show a session; a thread without a step gets its input first."""
+        self.attach(session)
+        if session.view.checkpoints:
+            self._continuing = session.running
+            self.on_progress(session)
+            return
+        start = self.hitl.start
+        if start.inputs is not None:
+            await session.driver.start(start.inputs, actor=self.hitl.actor)
+        elif start.ask_inputs and session.view.graph.inputs:
+            self._ask_inputs(session)
+        else:
+            await session.driver.start({}, actor=self.hitl.actor)
+
+    def _ask_inputs(self, session: Session) -> None:
+        from hitl_tui.ui.screens.inputs import InputsScreen
+
+        def started(values: dict[str, Any] | None) -> None:
+            if values is None:
+                self.do_app_quit()
+            else:
+                self.command(session.driver.start(values, actor=self.hitl.actor))
+
+        self.app.push_screen(InputsScreen(session.view.graph), started)
+
+    def doing(self, action_id: str) -> Callable[[], None]:
+        """What the palette calls for an action."""
+        return lambda: self.action_do(action_id)
+
+    def action_do(self, action_id: str) -> None:
+        """Do an action, or say why it can't be done now."""
+        action = BY_ID[action_id]
+        why_not = action.why_not(self.situation)
+        if why_not:
+            self.tell(why_not, action.label, "warning")
+            return
+        getattr(self, action.method)()
+
+    @on(FooterBar.Chosen)
+    def _footer_chosen(self, event: FooterBar.Chosen) -> None:
+        self.action_do(event.action.id)
+
+    @on(TabsBar.Chosen)
+    def _tab_chosen(self, event: TabsBar.Chosen) -> None:
+        self.show_tab(event.name)
+
+    @on(ValuePane.ModeChosen)
+    def _mode_chosen(self, event: ValuePane.ModeChosen) -> None:
+        self.set_mode(event.mode)
+
+    @on(ChannelsPane.Selected)
+    def _channel_selected(self) -> None:
+        self._show_value()
+
+    @on(TimelinePane.Chosen)
+    def _place_chosen(self, event: TimelinePane.Chosen) -> None:
+        self.travel(event.place)
+
+    @on(TimelinePane.Travel)
+    def _travel_key(self, event: TimelinePane.Travel) -> None:
+        self.action_go(event.direction)
+
+    def command(self, work: Coroutine[Any, Any, Any], group: str = "command") -> None:
+        """Send a command to the driver; what goes wrong is shown, never raised."""
+        self.run_worker(work, group=group, exit_on_error=False)
+
+    # Run
+
+    def do_run_step(self) -> None:
+        """Run one node."""
+        self._run(lambda driver: driver.step(), going_on=False)
+
+    def do_run_continue(self) -> None:
+        """Run until something waits."""
+        self._run(lambda driver: driver.run(), going_on=True)
+
+    def _run(self, start: Callable[[Driver], Coroutine[Any, Any, None]], *, going_on: bool) -> None:
+        session = self.session
+        if session is None:
+            return
+        self._continuing = going_on
+        self.command(start(session.driver))
+
+    def do_run_pause(self) -> None:
+        """Stop at the next node boundary."""
+        if self.session:
+            self.session.pausing = True
+            self._continuing = False
+            self.show_all()
+            self.command(self.session.driver.pause())
+
+    def do_run_cancel(self) -> None:
+        """Ask what to give up."""
+        from hitl_tui.ui.screens.dialogs import ask_cancel
+
+        session = self.session
+        if session is None:
+            return
+        ask_cancel(self, session.driver, session.view.running_node, self.hitl.actor)
+
+    # Look
+
+    def do_look_text(self) -> None:
+        """Show the value as text."""
+        self.set_mode("text")
+
+    def do_look_diff(self) -> None:
+        """Show what changed."""
+        self.set_mode("diff")
+
+    def do_look_json(self) -> None:
+        """Show the value as JSON."""
+        self.set_mode("json")
+
+    def do_look_blame(self) -> None:
+        """Show who wrote what."""
+        self.set_mode("blame")
+
+    def do_look_view(self) -> None:
+        """Go round the ways."""
+        self.set_mode(MODES[(MODES.index(self.mode) + 1) % len(MODES)])
+
+    def do_look_tab(self) -> None:
+        """Next pane on a narrow screen."""
+        self.show_tab(self.query_one(TabsBar).next())
+
+    # Travel
+
+    def action_go(self, direction: str) -> None:
+        """Show the step next to the shown one."""
+        session = self.session
+        head = session.view.head if session else None
+        if session is None or head is None:
+            return
+        place = session.shown or (session.thread_id, head.step)
+        oldest = session.view.checkpoints[0].step
+        if direction == "left" and place == (session.thread_id, oldest) and oldest > 0:
+            self.command(self._older(session, place), group="older")
+            return
+        self.travel(neighbours(session.view, session.family, place, cast(Direction, direction)))
+
+    async def _older(self, session: Session, place: Place) -> None:
+        if await session.load_older():
+            self.travel(neighbours(session.view, session.family, place, "left"))
+
+    def do_travel_back(self) -> None:
+        """The step before."""
+        self.action_go("left")
+
+    def do_travel_on(self) -> None:
+        """The step after."""
+        self.action_go("right")
+
+    def do_travel_up(self) -> None:
+        """The thread above."""
+        self.action_go("up")
+
+    def do_travel_down(self) -> None:
+        """The thread below."""
+        self.action_go("down")
+
+    def do_travel_first(self) -> None:
+        """The oldest loaded step."""
+        session = self.session
+        if session and session.view.checkpoints:
+            self.travel((session.thread_id, session.view.checkpoints[0].step))
+
+    def do_travel_head(self) -> None:
+        """Back to the newest step."""
+        self.travel(None)
+
+    def action_back(self) -> None:
+        """Close the card, or go back to the newest step."""
+        if self.card_open:
+            self.close_card()
+        elif self.session and self.session.is_past:
+            self.travel(None)
+
+    def action_enter(self) -> None:
+        """At a step of another thread: open that thread."""
+        session = self.session
+        if session and session.shown and session.shown[0] != session.thread_id:
+            self.command(self.open_thread(session.shown[0]))
+
+    # Change
+
+    def do_change_edit(self) -> None:
+        """Edit the selected channel."""
+        self.edit_channel(self.query_one(ChannelsPane).selected)
+
+    def edit_channel(self, channel: str) -> None:
+        """Open the editor on a channel at the shown step."""
+        from hitl_tui.ui.screens.edit import EditScreen
+
+        session = self.session
+        if session is None or not channel:
+            return
+        self.close_card()
+
+        def done(thread_id: str | None) -> None:
+            if thread_id and thread_id != session.thread_id:
+                self.command(self.open_thread(thread_id))
+            elif thread_id:
+                self.travel(None)
+
+        self.app.push_screen(EditScreen(session, channel, self.hitl.actor), done)
+
+    def do_change_fork(self) -> None:
+        """Ask for a name and fork the shown step."""
+        from hitl_tui.ui.screens.dialogs import ask_fork
+
+        if self.session:
+            ask_fork(self, self.session, self.hitl.actor)
+
+    async def open_thread(self, thread_id: str) -> None:
+        """Show another thread of the hub."""
+        assert self.hitl.hub is not None
+        driver = await self.hitl.hub.open(thread_id)
+        session = await Session.open(self.hitl.hub, driver)
+        self.close_card()
+        self._card_shown_for = ""
+        await self.begin(session)
+
+    # The review card
+
+    @property
+    def card(self) -> ReviewPane | None:
+        """The review card where there is one."""
+        found = self.query("#card")
+        return cast("ReviewPane", found.first()) if found else None
+
+    @property
+    def card_open(self) -> bool:
+        """True while the card is on screen."""
+        return self.has_class("-deciding")
+
+    def do_change_decide(self) -> None:
+        """Open the review card."""
+        if self.session and self.session.request:
+            self.open_card(self.session.request)
+
+    def open_card(self, request: Request) -> None:
+        """Show the card of a request beside what it is about."""
+        from hitl_tui.ui.widgets.review import ReviewPane
+
+        session = self.session
+        assert session is not None
+        self.travel(None)
+        self._card_shown_for = request.id
+        if request.subject:
+            self.query_one(ChannelsPane).select(request.subject)
+        card = self.card
+        if card is None:
+            card = ReviewPane()
+            self.query_one("#body").mount(card)
+        self.add_class("-deciding")
+        card.show_request(session, request, self.hitl.actor)
+
+    def close_card(self) -> None:
+        """Hide the card; the request goes on waiting."""
+        card = self.card
+        if card is not None and self.card_open:
+            card.take_back()
+            self.remove_class("-deciding")
+            self.query_one(ChannelsPane).focus()
+
+    def on_progress(self, session: Session) -> None:
+        """Open the card where the user went on and something came to wait; close it where nothing does."""
+        request = session.request
+        card = self.card
+        if self.card_open and card is not None:
+            if request is None or request.breakpoint:
+                self.close_card()
+            else:
+                card.follow(session, request)
+        elif (
+            request is not None
+            and not request.breakpoint
+            and self._continuing
+            and request.id != self._card_shown_for
+            and not session.is_past
+            and self.app.screen is self
+        ):
+            self.open_card(request)
+
+    # App
+
+    def do_app_threads(self) -> None:
+        """List the threads."""
+        from hitl_tui.ui.screens.threads import ThreadsScreen
+
+        def chosen(thread_id: str | None) -> None:
+            if thread_id and (self.session is None or thread_id != self.session.thread_id):
+                self.command(self.open_thread(thread_id))
+
+        if self.hitl.hub is not None:
+            current = self.session.thread_id if self.session else ""
+            self.app.push_screen(ThreadsScreen(self.hitl.hub, current, self.now), chosen)
+
+    def do_app_help(self) -> None:
+        """Show all keys."""
+        from hitl_tui.ui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(self.situation))
+
+    def do_app_quit(self) -> None:
+        """Leave, asking first where something is in the air."""
+        session, card = self.session, self.card
+        unsent = card.unsent if card is not None and self.card_open else ""
+        running = session.view.running_node if session else None
+        if not unsent and not running:
+            self.command(self.hitl.leave())
+            return
+        from hitl_tui.ui.screens.dialogs import ask_quit
+
+        ask_quit(self, unsent, running or "", lambda: self.command(self.hitl.leave()))
+
+

@@ -1,0 +1,242 @@
+"""The run screen's panes and how they are kept up to date: one drain of events, one update, 30 times a second."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import ClassVar, Final
+
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.worker import Worker, WorkerState
+
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.actions import Situation
+from hitl_tui.ui.banners import banner_of, failure_lines
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.value_source import Mode, value_text
+from hitl_tui.ui.widgets.banner import BannerBar
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.footer import FooterBar
+from hitl_tui.ui.widgets.graph import GraphPane
+from hitl_tui.ui.widgets.header import HeaderBar
+from hitl_tui.ui.widgets.lines import LineView, RoleScreen
+from hitl_tui.ui.widgets.stream import StreamPane
+from hitl_tui.ui.widgets.tabs import TABS, TabsBar
+from hitl_tui.ui.widgets.timeline import TimelinePane
+from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.format import kind
+from hitl_tui.view.spans import Line, Span
+from hitl_tui.view.status import status
+from hitl_tui.view.timeline import Place
+
+log = logging.getLogger(__name__)
+FRAMES_PER_SECOND: Final = 30
+_CLOCK_EVERY: Final = 3
+
+
+class RunBase(RoleScreen):
+    """Panes on a session; what the keys do is in `RunScreen`."""
+
+    CSS_PATH = ("base.tcss", "run.tcss")
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (100, "-wide")]
+    AUTO_FOCUS = "#channels"
+
+    def __init__(self, now: Callable[[], int] | None = None) -> None:
+        super().__init__(id="run")
+        self.session: Session | None = None
+        self.now = now or (lambda: time.time_ns() // 1_000)
+        self._frame = 0
+        self._value_key: tuple[object, ...] = ()
+        self._value_loading = False
+        self._modes: dict[str, Mode] = {"text": "diff"}
+        self._draining = False
+
+    def compose(self) -> ComposeResult:
+        """The panes, empty until a session is there."""
+        yield HeaderBar()
+        yield BannerBar()
+        yield TabsBar()
+        with Horizontal(id="body"):
+            yield GraphPane()
+            with Vertical(id="middle"):
+                yield ChannelsPane()
+                yield ValuePane()
+            with Vertical(id="right"):
+                yield LineView(id="lens", title="What changed")
+                yield StreamPane()
+        yield TimelinePane()
+        yield FooterBar()
+
+    def on_mount(self) -> None:
+        """Nothing is drained until there is a session."""
+        self.set_interval(1 / FRAMES_PER_SECOND, self._tick)
+        self.show_tab(TABS[0][0])
+
+    @property
+    def situation(self) -> Situation:
+        """What decides which actions there are now."""
+        return self.session.situation if self.session else Situation()
+
+    def attach(self, session: Session) -> None:
+        """Show a session from now on."""
+        self.session = session
+        self._value_key = ()
+        self.show_all()
+
+    async def _tick(self) -> None:
+        session = self.session
+        if session is None or self._draining:
+            return
+        self._draining = True
+        try:
+            changed = await session.drain()
+        except HitlError as error:
+            self.complain(error)
+            return
+        finally:
+            self._draining = False
+        self._frame += 1
+        if session is not self.session:
+            return
+        if changed:
+            self.show_all()
+            self.on_progress(session)
+        elif session.running and self._frame % _CLOCK_EVERY == 0:
+            self._show_header(session)
+        if session.family_stale:
+            session.family_stale = False
+            self.run_worker(self._refresh_family(session), group="family", exit_on_error=False)
+
+    def on_progress(self, session: Session) -> None:
+        """The run has moved; the run screen looks whether it waits."""
+
+    async def _refresh_family(self, session: Session) -> None:
+        await session.refresh_family()
+        if session is self.session:
+            self.query_one(TimelinePane).show_view(session.view, session.family, session.shown)
+
+    def show_all(self) -> None:
+        """Bring every pane up to the session; each paints only what differs."""
+        session = self.session
+        if session is None:
+            return
+        step = session.step_view
+        with self.app.batch_update():
+            self._show_header(session)
+            self._show_banner(session)
+            self.query_one(ChannelsPane).show_step(step, session.is_past)
+            self._show_lens(session)
+            self.query_one(StreamPane).show_stream(session.view.stream)
+            timeline = self.query_one(TimelinePane)
+            timeline.set_class(session.is_past, "-past")
+            timeline.show_view(session.view, session.family, session.shown)
+            self.query_one(GraphPane).show_session(session)
+            self.query_one(FooterBar).show(session.situation)
+            self._show_value()
+
+    def _show_header(self, session: Session) -> None:
+        line = status(session.view, self.now(), pausing=session.pausing)
+        self.query_one(HeaderBar).show(session.view.graph.name, session.thread_id, line)
+
+    def _show_banner(self, session: Session) -> None:
+        self.query_one(BannerBar).show(*banner_of(session))
+
+    def _show_lens(self, session: Session) -> None:
+        pane = self.query_one("#lens", LineView)
+        step = session.step_view
+        failed = failure_lines(session, pane.scrollable_content_region.width) if not session.is_past else ()
+        lines: tuple[Line, ...] = (*failed, *step.lens) or ((Span("nothing yet", "dim"),),)
+        if lines != tuple(pane.lines):
+            pane.show(lines, home=True)
+        failing = session.view.error if failed else None
+        pane.border_title = Content(
+            f"{failing.node} failed" if failing else f"What step {step.step} changed" if step.checkpoint else "What changed"
+        )
+
+    def show_tab(self, name: str) -> None:
+        """On a narrow screen: show that pane."""
+        for tab, _ in TABS:
+            self.set_class(tab == name, f"-tab-{tab}")
+        self.query_one(TabsBar).show(name)
+
+    def selected_kind(self) -> str:
+        """What kind of value the selected channel has."""
+        session = self.session
+        channel = self.query_one(ChannelsPane).selected
+        return kind(session.step_view.values.get(channel)) if session else ""
+
+    def set_mode(self, mode: Mode) -> None:
+        """Show values of this kind in another way."""
+        self._modes[self.selected_kind()] = mode
+        self._show_value()
+
+    @property
+    def mode(self) -> Mode:
+        """How the selected channel's value is shown."""
+        return self._modes.get(self.selected_kind(), "text")
+
+    def _show_value(self) -> None:
+        session = self.session
+        channel = self.query_one(ChannelsPane).selected
+        if session is None or not channel:
+            return
+        key = (session, session.step_view, channel, self.mode)
+        if all(new is old for new, old in zip(key, self._value_key, strict=False)) and self._value_key:
+            return
+        self._value_key = key
+        if not self._value_loading:
+            self._value_loading = True
+            self.run_worker(self._load_value(), group="value", exit_on_error=False)
+
+    async def _load_value(self) -> None:
+        """Fetch what is wanted until that is what is shown: one load at a time, none for nothing."""
+        try:
+            done: tuple[object, ...] = ()
+            while self._value_key is not done and self.session is not None:
+                done = self._value_key
+                channel = self.query_one(ChannelsPane).selected
+                text = await value_text(self.session, channel, self.mode)
+                if self._value_key is done:
+                    self.query_one(ValuePane).show_text(text)
+        finally:
+            self._value_loading = False
+
+    def travel(self, place: Place | None) -> None:
+        """Show another step in all panes; None for the newest."""
+        session = self.session
+        if session is None:
+            return
+        session.move_to(place)
+        self.show_all()
+        if session.is_past:
+            self.run_worker(self._load_step(session), group="travel", exclusive=True, exit_on_error=False)
+
+    async def _load_step(self, session: Session) -> None:
+        if await session.load_shown() and session is self.session:
+            self.show_all()
+
+    def complain(self, error: HitlError) -> None:
+        """Show an error that says itself what to do."""
+        text = f"{error.message}\n{error.hint}" if error.hint else error.message
+        self.tell(text, error.title, "error")
+
+    def tell(self, text: str, title: str = "", severity: str = "information") -> None:
+        """A quiet note at the corner; never markup."""
+        from hitl_tui.view.sanitise import sanitise
+
+        level = "error" if severity == "error" else "warning" if severity == "warning" else "information"
+        self.notify(sanitise(text), title=title, severity=level, markup=False, timeout=6)  # type: ignore[arg-type]
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Every failed command ends here: ours are shown, others go to the log and one line is shown."""
+        if event.state is not WorkerState.ERROR:
+            return
+        error = event.worker.error
+        if isinstance(error, HitlError):
+            self.complain(error)
+        elif error is not None:
+            log.error("a command failed", exc_info=error)
+            self.tell(f"{type(error).__name__}: {error}. The log file has the details.", "Unexpected", "error")

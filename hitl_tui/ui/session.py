@@ -1,0 +1,186 @@
+"""What the run screen knows: the open driver, the folded view and the step that is shown.  No widgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
+from hitl_tui.engine.events import NodeStarted, RunEnded, RunStarted, StepCommitted, ThreadForked
+from hitl_tui.engine.records import Checkpoint, Request
+from hitl_tui.ui.actions import Situation
+from hitl_tui.view.run_view import RunView, add_older, fold, is_gap, open_view
+from hitl_tui.view.step_view import StepView, head_step, past_step
+from hitl_tui.view.timeline import Place
+
+_PAST_STEPS_KEPT = 64
+
+
+class Session:
+    """One thread on screen.
+
+    `shown` is the place that all panes show, None for the head.  `step_view` is what they show; after
+    a move it is the one from before until `load_shown` has fetched the new one.
+    """
+
+    def __init__(self, hub: Hub, driver: Driver, view: RunView) -> None:
+        self.hub = hub
+        self.driver = driver
+        self.view = view
+        self.family: tuple[Relative, ...] = ()
+        self.family_stale = True
+        self.shown: Place | None = None
+        self.step_view: StepView = head_step(view)
+        self.pausing = False
+        self._past: dict[Place, StepView] = {}
+        self._ticket = 0
+
+    @classmethod
+    async def open(cls, hub: Hub, driver: Driver) -> Session:
+        """A session on a driver, from its snapshot."""
+        return cls(hub, driver, open_view(await driver.snapshot()))
+
+    @property
+    def thread_id(self) -> str:
+        """The thread that is open."""
+        return self.driver.thread_id
+
+    @property
+    def is_past(self) -> bool:
+        """True while the panes show another step than the head."""
+        return self.shown is not None
+
+    @property
+    def running(self) -> bool:
+        """True while a run or a step is going on."""
+        return self.view.progress.status == "running"
+
+    @property
+    def request(self) -> Request | None:
+        """The request that waits first at the head."""
+        progress = self.view.progress
+        return progress.pending[0] if progress.pending and progress.status == "waiting" else None
+
+    @property
+    def situation(self) -> Situation:
+        """What decides which actions there are."""
+        request = self.request
+        return Situation(
+            open=True,
+            status=self.view.progress.status,
+            running=self.running,
+            deciding=request is not None,
+            breakpoint=request is not None and request.breakpoint,
+            past=self.is_past,
+            has_steps=bool(self.view.checkpoints),
+            can=self.view.capabilities,
+        )
+
+    async def drain(self) -> bool:
+        """Fold everything that happened since the last time; True if something did."""
+        events = self.driver.events(self.view.last_event)
+        if not events:
+            return False
+        if is_gap(self.view, events):
+            self.view = open_view(await self.driver.snapshot())
+            self.family_stale = True
+        else:
+            self.view = fold(self.view, events)
+        self._note(events)
+        if self.shown is None and self._concerns_step(events):
+            self.step_view = head_step(self.view)
+        return True
+
+    def _note(self, events: Sequence[Stamped]) -> None:
+        for stamped in events:
+            match stamped.event:
+                case RunStarted():
+                    self.pausing = False
+                case RunEnded():
+                    self.pausing = False
+                case StepCommitted() | ThreadForked():
+                    self.family_stale = True
+
+    @staticmethod
+    def _concerns_step(events: Sequence[Stamped]) -> bool:
+        return any(isinstance(stamped.event, StepCommitted | NodeStarted | RunEnded) for stamped in events) or (
+            len(events) > 500
+        )
+
+    async def refresh_family(self) -> None:
+        """Fetch the relatives for the timeline."""
+        self.family_stale = False
+        self.family = await self.driver.family()
+
+    def find(self, place: Place) -> Checkpoint | None:
+        """The checkpoint of a place in the timeline, where it is loaded."""
+        thread_id, step = place
+        if thread_id == self.thread_id:
+            return self.view.checkpoint(step)
+        for relative in self.family:
+            if relative.thread_id == thread_id:
+                return next((point for point in relative.checkpoints if point.step == step), None)
+        return None
+
+    def move_to(self, place: Place | None) -> None:
+        """Choose what to show; `load_shown` fetches it."""
+        head = self.view.head
+        at_head = place is not None and head is not None and place == (self.thread_id, head.step)
+        self.shown = None if at_head else place
+        self._ticket += 1
+        if self.shown is None:
+            self.step_view = head_step(self.view)
+        elif self.shown in self._past:
+            self.step_view = self._past[self.shown]
+
+    async def load_shown(self) -> bool:
+        """Fetch the shown step; False if the user has moved on since, so that the answer is stale."""
+        place, ticket = self.shown, self._ticket
+        if place is None or place in self._past:
+            return True
+        thread_id, step = place
+        driver = self.driver if thread_id == self.thread_id else await self.hub.open(thread_id)
+        values = await driver.state_at(step)
+        updates = await driver.updates_at(step)
+        if ticket != self._ticket:
+            return False
+        checkpoint = self.find(place)
+        if checkpoint is None:
+            pages = await driver.history(before=step + 1, limit=1)
+            checkpoint = pages[0] if pages else None
+        if checkpoint is None or ticket != self._ticket:
+            return False
+        self.step_view = past_step(self.view, checkpoint, values, updates)
+        if len(self._past) >= _PAST_STEPS_KEPT:
+            self._past.pop(next(iter(self._past)))
+        self._past[place] = self.step_view
+        return True
+
+    async def load_older(self, limit: int = 200) -> bool:
+        """Fetch the page of checkpoints before the oldest loaded one; False if there is none."""
+        oldest = self.view.checkpoints[0].step if self.view.checkpoints else None
+        if oldest in (None, 0):
+            return False
+        page = await self.driver.history(before=oldest, limit=limit)
+        if page:
+            self.view = add_older(self.view, page)
+        return bool(page)
+
+    async def version_before(self, channel: str, step: int) -> tuple[int, str, Any] | None:
+        """The value of a channel before its newest change up to `step`: (step, who, value)."""
+        found = await self.versions(channel, step, 2)
+        return found[1] if len(found) > 1 else None
+
+    async def versions(self, channel: str, step: int, limit: int) -> list[tuple[int, str, Any]]:
+        """The newest versions of a channel up to a step, newest first, as far as they are loaded."""
+        found: list[tuple[int, str, Any]] = []
+        for point in reversed(self.view.checkpoints):
+            if point.step > step:
+                continue
+            for update in reversed(await self.driver.updates_at(point.step)):
+                if update.channel == channel and update.changed:
+                    found.append((point.step, update.actor or point.node or point.source, update.after))
+                    break
+            if len(found) >= limit:
+                break
+        return found

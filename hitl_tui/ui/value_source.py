@@ -1,0 +1,94 @@
+"""Makes the text of a channel's value in one of four ways: as text, as a diff, as JSON, as blame."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeVar, get_args
+
+from hitl_tui.ui.session import Session
+from hitl_tui.view.blame import blame
+from hitl_tui.view.diff import value_diff, value_lines
+from hitl_tui.view.format import kind
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span, trusted, untrusted
+
+T = TypeVar("T")
+Mode = Literal["text", "diff", "json", "blame"]
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+_INLINE_LIMIT: Final = 20_000
+_BLAME_VERSIONS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ValueText:
+    """Rows of text, each "same", "added", "removed" or "gutter|text" for blame; `note` goes below them."""
+
+    channel: str
+    mode: Mode
+    lines: Sequence[str]
+    kinds: Sequence[str] = ()
+    gutter: Sequence[str] = ()
+    note: Line = ()
+
+
+async def value_text(session: Session, channel: str, mode: Mode) -> ValueText:
+    """The value of a channel at the shown step; heavy work is done in a thread."""
+    step = session.step_view
+    value = step.values.get(channel)
+    what = kind(value)
+    if what == "private":
+        return ValueText(channel, mode, ("[private]",), note=(Span("private values are not shown", "dim"),))
+    if mode == "blame":
+        return await _blame(session, channel)
+    if mode == "diff":
+        found = await session.versions(channel, step.step, 2)
+        if len(found) > 1:
+            return await _diff(channel, found, value)
+        note = _written(found[0]) if found else (trusted("as it was at the start", "dim"),)
+        return ValueText(channel, mode, value_lines(value, "text"), note=note)
+    lines = await _off_loop(value, lambda: value_lines(value, "json" if mode == "json" else "text"))
+    return ValueText(channel, mode, lines)
+
+
+async def _diff(channel: str, found: Sequence[tuple[int, str, Any]], value: Any) -> ValueText:
+    (_, who, _), (before_step, _, before) = found[0], found[1]
+    rows = await _off_loop(value, lambda: value_diff(before, value))
+    changed = sum(row.kind != "same" for row in rows)
+    note = (
+        trusted(f"{changed} {'line' if changed == 1 else 'lines'} changed since step {before_step} · by ", "dim"),
+        untrusted(who, "name"),
+        trusted(f" at step {found[0][0]}", "dim"),
+    )
+    return ValueText(
+        channel, "diff", tuple(row.text for row in rows), tuple(row.kind for row in rows), note=note
+    )
+
+
+async def _blame(session: Session, channel: str) -> ValueText:
+    found = await session.versions(channel, session.step_view.step, _BLAME_VERSIONS)
+    versions = []
+    for step, _, value in reversed(found):
+        checkpoint = session.view.checkpoint(step)
+        if checkpoint is not None:
+            versions.append((checkpoint, value))
+    if not versions:
+        return ValueText(channel, "blame", (), note=(trusted("nobody has written it yet", "dim"),))
+    rows = await _off_loop(versions[-1][1], lambda: blame(versions))
+    gutter = tuple(f"{row.step:>3} {sanitise_line(row.who, 10):<10} │ " for row in rows)
+    return ValueText(channel, "blame", tuple(row.text for row in rows), gutter=gutter)
+
+
+def _written(version: tuple[int, str, Any]) -> Line:
+    step, who, _ = version
+    return (
+        trusted("written by ", "dim"),
+        untrusted(who, "name"),
+        trusted(f" at step {step}, the first version", "dim"),
+    )
+
+
+async def _off_loop(value: Any, make: Callable[[], T]) -> T:
+    heavy = isinstance(value, str | list | dict) and len(value) > _INLINE_LIMIT
+    return await asyncio.to_thread(make) if heavy else make()

@@ -1,0 +1,117 @@
+"""The table of channels: what the shown step did to each, its reducer and its value on one line."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+
+from hitl_tui.ui.widgets.lines import LineView, strip_of
+from hitl_tui.view.spans import Line, Role, Span
+from hitl_tui.view.step_view import ChannelRow, StepView
+
+_MARK_ROLES: dict[str, Role] = {"+": "ok", "≠": "warning", "=": "dim", "✎": "human", " ": "dim"}
+
+
+class ChannelsPane(LineView):
+    """Channels with a cursor; the first row names the columns and stays."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "move(-10)", "Page up", show=False),
+        Binding("pagedown", "move(10)", "Page down", show=False),
+    ]
+
+    class Selected(Message):
+        """Another channel was selected."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    def __init__(self) -> None:
+        super().__init__(id="channels", title="Channels")
+        self.channel_rows: tuple[ChannelRow, ...] = ()
+        self.selected = ""
+        self._names = 8
+        self._reducers = 7
+
+    def show_step(self, step: StepView, is_past: bool) -> None:
+        """Show the channels of a step; the selected one stays selected."""
+        rows = step.rows
+        if rows is self.channel_rows:
+            return
+        self.channel_rows = rows
+        self._names = min(max((cell_len(row.name) for row in rows), default=8), 26)
+        self._reducers = min(max((cell_len(row.reducer) for row in rows), default=7), 12)
+        self.virtual_size = Size(0, len(rows) + 1)
+        self.border_title = Content(f"Channels at step {step.step}" if step.checkpoint else "Channels")
+        self.border_subtitle = Content("not the newest step" if is_past else "newest" if step.checkpoint else "")
+        self.set_class(is_past, "-past")
+        if rows and self.selected not in {row.name for row in rows}:
+            self.select(rows[0].name)
+        else:
+            self._place_cursor()
+        self.refresh()
+
+    def select(self, name: str) -> None:
+        """Move the cursor to a channel."""
+        if name != self.selected:
+            self.selected = name
+            self._place_cursor()
+            self.post_message(self.Selected(name))
+            self.refresh()
+
+    def _place_cursor(self) -> None:
+        index = next((i for i, row in enumerate(self.channel_rows) if row.name == self.selected), None)
+        self.cursor_row = index
+        if index is not None and self.size.height > 1:
+            top, room = round(self.scroll_y), self.size.height - 1
+            if not top <= index < top + room:
+                self.scroll_to(y=index if index < top else index - room + 1, animate=False)
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor by so many rows."""
+        if self.channel_rows:
+            row = min(max((self.cursor_row or 0) + by, 0), len(self.channel_rows) - 1)
+            self.select(self.channel_rows[row].name)
+
+    def render_line(self, y: int) -> Strip:
+        """The row of column names, or a channel."""
+        width = self.scrollable_content_region.width
+        if y == 0:
+            names = "  " + "channel".ljust(self._names + 1) + "reducer".ljust(self._reducers + 1) + "value"
+            return strip_of(self, (Span(names, "dim"),), width, self.rich_style)
+        index = round(self.scroll_y) + y - 1
+        if index >= len(self.channel_rows):
+            return Strip.blank(width, self.rich_style)
+        base: Style = self.row_style(index)
+        line = self._channel_line(self.channel_rows[index])
+        if index == self.cursor_row and self.has_focus:
+            line = tuple(Span(span.text) for span in line)
+        return strip_of(self, line, width, base)
+
+    def _channel_line(self, row: ChannelRow) -> Line:
+        name = row.name if cell_len(row.name) <= self._names else row.name[: self._names - 1] + "…"
+        return (
+            Span(f"{row.mark} ", _MARK_ROLES[row.mark]),
+            Span(set_cell_size(name, self._names + 1), "name" if row.mark != " " else "plain"),
+            Span(set_cell_size(row.reducer, self._reducers + 1), "dim"),
+            *row.value,
+        )
+
+    def on_click(self, event: events.Click) -> None:
+        """Select a channel with the mouse."""
+        event.stop()
+        offset = event.get_content_offset(self)
+        index = round(self.scroll_y) + offset.y - 1 if offset and offset.y > 0 else -1
+        if 0 <= index < len(self.channel_rows):
+            self.select(self.channel_rows[index].name)

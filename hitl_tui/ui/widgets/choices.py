@@ -1,0 +1,94 @@
+"""A short list of things to choose from: by letter, by arrow keys and enter, or with the mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.view.spans import Line, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One choice: what is pressed for it, what it is called, and what is said beside it."""
+
+    id: str
+    key: str
+    label: str
+    note: str = ""
+
+
+class Choices(LineView):
+    """Letters choose only while this list has the focus; `armed` False makes it deaf for a while."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1)", "Up", show=False),
+        Binding("down", "move(1)", "Down", show=False),
+        Binding("enter", "choose", "Choose", show=False),
+    ]
+
+    class Chosen(Message):
+        """A choice was made."""
+
+        def __init__(self, option: Option) -> None:
+            super().__init__()
+            self.option = option
+
+    def __init__(self, options: Sequence[Option] = (), *, id: str = "choices") -> None:
+        super().__init__(id=id)
+        self.options: tuple[Option, ...] = ()
+        self.armed = True
+        self.set_options(options)
+
+    def set_options(self, options: Sequence[Option], cursor: int = 0) -> None:
+        """Offer these, with the cursor on one of them."""
+        self.options = tuple(options)
+        self.cursor_row = cursor if options else None
+        self.show([self._row(option, index == cursor) for index, option in enumerate(self.options)])
+        self.styles.height = len(self.options)
+
+    def _row(self, option: Option, here: bool) -> Line:
+        shown = f"{option.key} " if here and option.key == "enter" else f"{option.key:^7}"
+        note = (Span(f"  {option.note}", "dim"),) if option.note else ()
+        return (ours(f" {shown:<7} ", "key" if self.armed else "key-off"), Span(option.label, "value"), *note)
+
+    def arm(self, armed: bool) -> None:
+        """Listen, or don't."""
+        self.armed = armed
+        self.show([self._row(option, index == self.cursor_row) for index, option in enumerate(self.options)])
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        if self.options:
+            self.cursor_row = ((self.cursor_row or 0) + by) % len(self.options)
+            self.refresh()
+
+    def action_choose(self) -> None:
+        """Take the choice under the cursor."""
+        if self.armed and self.cursor_row is not None:
+            self.post_message(self.Chosen(self.options[self.cursor_row]))
+
+    def on_key(self, event: events.Key) -> None:
+        """Take a choice by its letter."""
+        option = next((option for option in self.options if option.key == event.key), None)
+        if option is None or event.key == "enter":
+            return
+        event.stop()
+        event.prevent_default()
+        if self.armed:
+            self.post_message(self.Chosen(option))
+
+    def on_click(self, event: events.Click) -> None:
+        """Take the clicked choice."""
+        event.stop()
+        row = self.row_at(event)
+        if row is not None and self.armed:
+            self.cursor_row = row
+            self.refresh()
+            self.post_message(self.Chosen(self.options[row]))

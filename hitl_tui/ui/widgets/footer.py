@@ -1,0 +1,73 @@
+"""The last row: the keys that do something now.  One widget, painted from the action table."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from textual import events
+from textual.message import Message
+
+from hitl_tui.ui.actions import ACTIONS, Action, Situation
+from hitl_tui.ui.widgets.lines import LineBar, ours
+from hitl_tui.view.spans import Line, Span
+
+
+class FooterBar(LineBar):
+    """Keys and their labels; those that can't be used now are dim.  A click does what the key does."""
+
+    class Chosen(Message):
+        """An action was clicked."""
+
+        def __init__(self, action: Action) -> None:
+            super().__init__()
+            self.action = action
+
+    def __init__(self) -> None:
+        super().__init__(id="footer")
+        self._situation = Situation()
+        self._places: list[tuple[int, int, Action]] = []
+        self._actions = sorted((a for a in ACTIONS if a.footer), key=lambda action: action.footer)
+
+    def show(self, situation: Situation) -> None:
+        """Show what can be done in a situation; paints only if it differs."""
+        if situation != self._situation:
+            self._situation = situation
+            self.refresh()
+
+    def bar(self, width: int) -> Line:
+        """As many keys as fit, the palette's at the right end."""
+        palette = " ^p palette "
+        room = width - len(palette) - 1
+        shown = list(self._actions)
+        while shown and sum(_width(action) for action in shown) > room:
+            shown.pop(_least(shown))
+        spans: list[Span] = []
+        self._places = []
+        x = 0
+        for action in shown:
+            usable = not action.why_not(self._situation)
+            waits = action.id == "change.decide" and usable
+            spans.append(ours(f" {action.key}", "key" if usable else "key-off"))
+            spans.append(ours(f" {action.label} ", "accent" if waits else "plain" if usable else "key-off"))
+            self._places.append((x, x + _width(action), action))
+            x += _width(action)
+        spans.append(ours(" " * max(0, room - x) + "│", "faint"))
+        spans += [ours(" ^p", "key"), Span(" palette ", "dim")]
+        return tuple(spans)
+
+    def on_click(self, event: events.Click) -> None:
+        """Do what the key under the mouse does."""
+        for start, end, action in self._places:
+            if start <= event.x < end:
+                self.post_message(self.Chosen(action))
+                return
+        if self._places and event.x > self.size.width - 13:
+            self.app.action_command_palette()
+
+
+def _width(action: Action) -> int:
+    return cell_len(action.key) + cell_len(action.label) + 3
+
+
+def _least(actions: list[Action]) -> int:
+    """Which to leave out first: the last but for help and quit."""
+    return max(len(actions) - 3, 0)

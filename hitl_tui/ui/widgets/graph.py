@@ -1,0 +1,148 @@
+"""The graph with the way the run took, and what the current node reads and writes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual import events
+
+from hitl_tui.drivers.protocol import GraphInfo
+from hitl_tui.engine.records import END, Checkpoint
+from hitl_tui.ui.graph_lanes import Look, Picture, draw
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span
+
+_ROLES: Final = {
+    "edge": "edge",
+    "route": "route",
+    "node": "dim",
+    "visited": "plain",
+    "current": "current",
+    "waiting": "accent",
+    "end": "dim",
+    "label": "dim",
+    "count": "dim",
+}
+_FACT_ROWS: Final = 9
+
+
+class GraphPane(LineView):
+    """Redrawn only when the node, the counts or the route differ."""
+
+    def __init__(self) -> None:
+        super().__init__(id="graph", title="Graph")
+        self._graph: GraphInfo | None = None
+        self._look = Look()
+        self._waits = False
+        self._next = ""
+        self._drawn: tuple[object, ...] = ()
+        self.picture: Picture | None = None
+
+    def show_session(self, session: Session) -> None:
+        """Show where the run stands, or stood at the shown step."""
+        view, step = session.view, session.step_view
+        point = step.checkpoint
+        if session.is_past:
+            current = (point.node if point else "") or (point.next_node if point else None)
+            visits = _visits(session.view.checkpoints, step.step)
+            following = (point.next_node if point else None) or ""
+        else:
+            current = view.running_node or _standing(session)
+            visits, following = dict(view.progress.visits), view.progress.next_node or ""
+        self._graph = view.graph
+        self._look = Look(current or None, visits, _taken(view.checkpoints, step.step))
+        self._waits = session.request is not None and not session.is_past
+        self._next = "you decide" if self._waits and not _is_breakpoint(session) else following
+        self._draw()
+
+    def _draw(self) -> None:
+        graph = self._graph
+        if graph is None or self.size.width < 10:
+            return
+        size = self.scrollable_content_region.size
+        key = (graph, self._look, self._waits, self._next, size)
+        if key == self._drawn:
+            return
+        self._drawn = key
+        names = [node.name for node in graph.nodes]
+        room = max(4, size.height - 1 - _FACT_ROWS)
+        self.picture = picture = draw(graph.edges, names, self._look, size.width, room)
+        rows: list[Line] = []
+        for runs in picture.rows:
+            rows.append(tuple(ours(text, self._role(role)) for text, role in runs))
+        rows += [(), *self._facts(graph, size.width)]
+        self.show(rows)
+        row = picture.node_rows.get(self._look.current or "")
+        if row is not None and not round(self.scroll_y) <= row + 1 < round(self.scroll_y) + size.height:
+            self.scroll_to(y=max(0, row - size.height // 2), animate=False)
+
+    def _role(self, role: str) -> str:
+        return _ROLES["waiting" if role == "current" and self._waits else role]
+
+    def _facts(self, graph: GraphInfo, width: int) -> list[Line]:
+        """What comes next, and what the current node may touch."""
+        node = next((node for node in graph.nodes if node.name == self._look.current), None)
+        facts = [("next", (self._next or "is decided then",), "accent" if self._waits else "plain")]
+        routes = [edge for edge in graph.edges if edge.source == self._look.current and edge.label]
+        if routes:
+            facts.append(("ways", tuple(f"{edge.label} → {edge.target}" for edge in routes), "dim"))
+        if node is not None:
+            facts.append(("reads", node.reads or ("nothing",), "plain"))
+            facts.append(("writes", node.writes or ("nothing",), "plain"))
+        rows: list[Line] = []
+        for label, values, role in facts:
+            words = ["all channels" if value == "*" else sanitise_line(value, 40) for value in values]
+            if label in ("reads", "writes"):
+                words = wrap_line(", ".join(words), width - 7)[:3]
+            rows += [
+                (Span(f"{label if index == 0 else '':<7}", "dim"), ours(word, role))
+                for index, word in enumerate(words)
+            ]
+        return rows
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw for the new size."""
+        self._draw()
+
+
+def _standing(session: Session) -> str | None:
+    """The node the thread stands at: the one that is decided about or failed, else the last one that ran."""
+    view = session.view
+    if view.error is not None:
+        return view.error.node
+    if session.request is not None:
+        return session.request.node
+    if view.progress.status == "completed":
+        return END
+    return next((point.node for point in reversed(view.checkpoints) if point.node), None)
+
+
+def _is_breakpoint(session: Session) -> bool:
+    return session.request is not None and session.request.breakpoint
+
+
+def _visits(checkpoints: tuple[Checkpoint, ...], until: int) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for point in checkpoints:
+        if point.step <= until and point.node and point.source != "human":
+            counts[point.node] = counts.get(point.node, 0) + 1
+    return counts
+
+
+def _taken(checkpoints: tuple[Checkpoint, ...], until: int) -> frozenset[tuple[str, str]]:
+    """The edges the run went along, as far as its newest steps tell."""
+    taken: set[tuple[str, str]] = set()
+    before = "START"
+    for point in checkpoints[-500:]:
+        if point.step > until:
+            break
+        if point.node and point.source != "human":
+            taken.add((before, point.node))
+            before = point.node
+    last = checkpoints[-1] if checkpoints else None
+    if last is not None and last.step <= until and last.next_node == END:
+        taken.add((before, END))
+    return frozenset(taken)

@@ -1,0 +1,60 @@
+"""The first row: what is open, the state of the run in one word, whose turn it is, and what it cost."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from hitl_tui.ui.widgets.lines import LineBar, ours
+from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
+from hitl_tui.view.status import StatusLine
+
+_BADGES = {"accent": "badge", "ok": "badge-ok", "error": "badge-error", "removed": "badge-error"}
+
+
+class HeaderBar(LineBar):
+    """One line: app · graph · thread, badge, whose turn, figures."""
+
+    def __init__(self) -> None:
+        super().__init__(id="header")
+        self._where: tuple[str, str] = ("", "")
+        self._status: StatusLine | None = None
+
+    def show(self, graph: str, thread: str, status: StatusLine | None) -> None:
+        """Show these; paints only if something differs."""
+        if ((graph, thread), status) != (self._where, self._status):
+            self._where, self._status = (graph, thread), status
+            self.refresh()
+
+    def bar(self, width: int) -> Line:
+        """The spans in `width` cells; names give way first, the figures' right edge stays."""
+        status = self._status
+        brand = ours(" hitl-tui ", "brand")
+        if status is None:
+            return (brand, trusted(" opening…", "dim"))
+        badge = ours(f" {status.glyph} {status.word} ", _BADGES.get(status.role, "badge-dim"))
+        for turn, figures in (
+            (status.turn, status.figures),
+            (status.turn, " · ".join(part for part in (status.step, status.cost) if part)),
+            (status.turn, status.step),
+            ("", status.step),
+        ):
+            middle: Line = (badge, untrusted(f" {turn}" if turn else "", status.role))
+            right: Line = (untrusted(figures, "dim"), trusted(" "))
+            taken = sum(cell_len(plain_text(part)) for part in ((brand,), middle, right))
+            room = width - taken - 4
+            if room >= 18 or not turn:
+                break
+        left = self._names(max(room, 0))
+        gap = max(1, width - taken - cell_len(plain_text(left)) - 3)
+        return (brand, trusted(" "), *left, trusted("  "), *middle, trusted(" " * gap), *right)
+
+    def _names(self, room: int) -> Line:
+        graph, thread = self._where
+        if room < 6:
+            return ()
+        full = cell_len(graph) + cell_len(thread) + 3
+        if full + 7 <= room:
+            return (untrusted(graph, "name"), trusted(" · thread ", "dim"), untrusted(thread, "name"))
+        if full <= room:
+            return (untrusted(graph, "name"), trusted(" · ", "dim"), untrusted(thread, "name"))
+        return (untrusted(thread, "name", limit=room),)

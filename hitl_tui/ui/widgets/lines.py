@@ -1,0 +1,156 @@
+"""Widgets that draw rows of spans themselves (Line API): their cost is the rows on screen, not the rows there are.
+
+Text never goes through markup here.  Spans come from the view, where they were made harmless; a span's
+role becomes a style through the component classes of the screen (`role--NAME` in base.tcss).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Final, cast
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.screen import Screen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from hitl_tui.view.spans import Line, Role, Span
+
+ROLE_CLASSES: Final = frozenset(
+    f"role--{name}"
+    for name in (
+        "plain", "dim", "name", "value", "accent", "ok", "added", "removed", "human", "node", "warning", "error",
+        "title", "private", "cursor", "cursor-quiet", "badge", "badge-ok", "badge-error", "badge-dim", "added-back",
+        "removed-back", "route", "edge", "faint", "key", "key-off", "brand", "current",
+    )
+)  # fmt: skip
+
+
+def ours(text: str, role: str) -> Span:
+    """A span of our own words in a role of the screens, which know more roles than the view."""
+    return Span(text, cast(Role, role))
+
+
+class RoleScreen(Screen[object]):
+    """A screen that knows the style of every role."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
+
+
+def role_style(widget: Widget, role: str) -> Style:
+    """The style of a role as the theme has it: foreground and attributes, background only where it says so."""
+    return widget.screen.get_component_rich_style(f"role--{role}", partial=True, default=Style.null())
+
+
+def strip_of(widget: Widget, line: Line, width: int, base: Style, offset: int = 0) -> Strip:
+    """One row: the spans over a base style, cut or filled to `width` cells; a cut shows as "…"."""
+    segments = [Segment(span.text, base + role_style(widget, span.role)) for span in line if span.text]
+    strip = Strip(segments)
+    length = strip.cell_length
+    if offset:
+        strip = strip.crop(min(offset, length), length)
+        length = strip.cell_length
+    if length > width:
+        cut = strip.crop(0, max(0, width - 1))
+        style = segments[-1].style or base
+        return Strip([*cut, Segment("…", style)]).extend_cell_length(width, base)
+    return strip.extend_cell_length(width, base)
+
+
+class LineBar(Widget):
+    """One row that isn't scrolled: header, banner, footer, tabs."""
+
+    DEFAULT_CSS = "LineBar { height: 1; }"
+
+    def bar(self, width: int) -> Line:
+        """The spans to draw in `width` cells."""
+        raise NotImplementedError
+
+    def render_line(self, y: int) -> Strip:
+        """Draw the row."""
+        width = self.size.width
+        return strip_of(self, self.bar(width) if y == 0 else (), width, self.rich_style)
+
+
+class LineView(ScrollView, can_focus=True):
+    """A scrolled list of rows; with `cursor_on` one of them is selected."""
+
+    ALLOW_SELECT = False
+
+    class RowChosen(Message):
+        """A row was chosen with the mouse, or with enter."""
+
+        def __init__(self, view: LineView, row: int) -> None:
+            super().__init__()
+            self.view = view
+            self.row = row
+
+        @property
+        def control(self) -> LineView:
+            """The list it is about."""
+            return self.view
+
+    def __init__(self, *, id: str, title: str = "", classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self.border_title = Content(title)
+        self.lines: Sequence[Line] = ()
+        self.cursor_row: int | None = None
+
+    def show(self, lines: Sequence[Line], *, width: int = 0, home: bool = False) -> None:
+        """Show these rows; `width` is the widest of them where they may be scrolled sideways."""
+        self.lines = lines
+        self.virtual_size = Size(width, len(lines))
+        if home:
+            self.scroll_to(0, 0, animate=False)
+        self.refresh()
+
+    def line(self, row: int) -> Line:
+        """The spans of a row."""
+        return self.lines[row]
+
+    def row_style(self, row: int) -> Style:
+        """The base style of a row; the cursor's row stands out."""
+        if row == self.cursor_row:
+            return self.rich_style + role_style(self, "cursor" if self.has_focus else "cursor-quiet")
+        return self.rich_style
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one visible row."""
+        width = self.scrollable_content_region.width
+        offset, top = round(self.scroll_x), round(self.scroll_y)
+        row = top + y
+        if row >= len(self.lines):
+            return Strip.blank(width, self.rich_style)
+        base = self.row_style(row)
+        line = self.line(row)
+        if row == self.cursor_row and self.has_focus:
+            line = tuple(Span(span.text) for span in line)
+        return strip_of(self, line, width, base, offset)
+
+    def row_at(self, event: events.MouseEvent) -> int | None:
+        """The row under the mouse."""
+        offset = event.get_content_offset(self)
+        if offset is None:
+            return None
+        row = offset.y + round(self.scroll_y)
+        return row if 0 <= row < len(self.lines) else None
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose a row with the mouse."""
+        row = self.row_at(event)
+        if row is not None:
+            self.post_message(self.RowChosen(self, row))
+
+    def on_focus(self) -> None:
+        """The cursor looks different with focus."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """The cursor looks different without focus."""
+        self.refresh()

@@ -1,0 +1,97 @@
+"""What the node in flight writes, as it comes; only what is new is wrapped and painted."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.geometry import Size
+
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.format import cost, duration, tokens
+from hitl_tui.view.run_view import StreamView
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, Span, untrusted
+
+_ROWS_KEPT = 2_000
+
+
+class StreamPane(LineView):
+    """The newest stream: a line about who writes, then the text; follows its end unless scrolled away."""
+
+    def __init__(self) -> None:
+        super().__init__(id="stream", title="Stream")
+        self._stream = StreamView()
+        self._rows: list[str] = []
+        self._open_line = ""
+        self._open_rows = 0
+        self._about: Line = ()
+        self._wrapped_for = 0
+
+    def show_stream(self, stream: StreamView) -> None:
+        """Show a stream, appending where it only grew."""
+        if stream is self._stream:
+            return
+        known = self._stream
+        self._stream = stream
+        self._about = _about(stream)
+        width = self.scrollable_content_region.width
+        new = stream.length - known.length
+        if stream.serial != known.serial or width != self._wrapped_for or not 0 <= new <= len(stream.text):
+            self._start_again(stream.text, width)
+        elif new:
+            self._append(stream.text[-new:], width)
+        self._sync()
+
+    def _start_again(self, text: str, width: int) -> None:
+        self._wrapped_for = width
+        self._rows, self._open_line, self._open_rows = [], "", 0
+        self._append(text, width)
+
+    def _append(self, text: str, width: int) -> None:
+        """Wrap again from the last line break on, the only place that new text can change."""
+        *whole, self._open_line = (self._open_line + text).replace("\r\n", "\n").split("\n")
+        del self._rows[len(self._rows) - self._open_rows :]
+        for line in whole:
+            self._rows += wrap_line(sanitise(line), width)
+        last = wrap_line(sanitise(self._open_line), width)
+        self._rows += last
+        self._open_rows = len(last)
+        if len(self._rows) > _ROWS_KEPT:
+            del self._rows[: len(self._rows) - _ROWS_KEPT]
+
+    def _sync(self) -> None:
+        at_end = self.is_vertical_scroll_end
+        self.lines = range(len(self._rows) + 1)  # type: ignore[assignment]
+        self.virtual_size = Size(0, len(self._rows) + 1)
+        if at_end:
+            self.scroll_end(animate=False)
+        self.refresh()
+
+    def line(self, row: int) -> Line:
+        """The line about the stream, or a row of it."""
+        if row == 0:
+            return self._about
+        text = Span(self._rows[row - 1])
+        if self._stream.live and row == len(self._rows):
+            return (text, Span("▌", "accent" if False else "name"))
+        return (text,)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap anew for the new width."""
+        width = self.scrollable_content_region.width
+        if width != self._wrapped_for and self._stream.serial:
+            self._start_again(self._stream.text, width)
+            self._sync()
+
+
+def _about(stream: StreamView) -> Line:
+    if not stream.serial:
+        return (Span("what nodes and models write appears here", "dim"),)
+    facts = [tokens(stream.tokens_in + stream.tokens_out)] if stream.calls else []
+    if stream.cost:
+        facts.append(cost(stream.cost))
+    if stream.duration is not None:
+        facts.append(duration(stream.duration))
+    who = stream.node if not stream.agent or stream.agent == stream.node else f"{stream.node} · {stream.agent}"
+    model = (untrusted(f" {stream.model}", "dim"),) if stream.model else ()
+    return (untrusted(who, "node"), *model, Span("".join(f" · {fact}" for fact in facts), "dim"))

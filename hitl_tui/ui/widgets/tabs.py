@@ -1,0 +1,55 @@
+"""On a narrow screen: which pane is shown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual import events
+from textual.message import Message
+
+from hitl_tui.ui.widgets.lines import LineBar, ours
+from hitl_tui.view.spans import Line, Span
+
+TABS: Final = (("state", "State"), ("changed", "Changed"), ("stream", "Stream"), ("graph", "Graph"))
+
+
+class TabsBar(LineBar):
+    """One row of pane names; the screen's class `-tab-NAME` shows the pane."""
+
+    class Chosen(Message):
+        """A tab was clicked."""
+
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+    def __init__(self) -> None:
+        super().__init__(id="tabs")
+        self.active = TABS[0][0]
+
+    def show(self, name: str) -> None:
+        """Mark a tab as the shown one."""
+        self.active = name
+        self.refresh()
+
+    def next(self) -> str:
+        """The tab after the active one."""
+        names = [name for name, _ in TABS]
+        return names[(names.index(self.active) + 1) % len(names)]
+
+    def bar(self, width: int) -> Line:
+        """The names, the active one marked."""
+        spans: list[Span] = [Span(" ")]
+        for name, label in TABS:
+            text = f"‹{label}›" if name == self.active else f" {label} "
+            spans.append(Span(text + " ", "title" if name == self.active else "dim"))
+        return (*spans, ours("  w next pane", "key-off"))
+
+    def on_click(self, event: events.Click) -> None:
+        """Show the pane whose name was clicked."""
+        x = 1
+        for name, label in TABS:
+            if x <= event.x < x + len(label) + 3:
+                self.post_message(self.Chosen(name))
+                return
+            x += len(label) + 3

@@ -1,0 +1,97 @@
+"""The checkpoint timeline: a click or the arrow keys travel along it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+
+from hitl_tui.drivers.protocol import Relative
+from hitl_tui.ui.widgets.lines import LineView, strip_of
+from hitl_tui.view.run_view import RunView
+from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout
+
+MAX_ROWS = 5
+
+
+class TimelinePane(LineView):
+    """Steps of this thread and its relatives, windowed around the shown one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "travel('left')", "Earlier", show=False),
+        Binding("right", "travel('right')", "Later", show=False),
+        Binding("up,k", "travel('up')", "Line above", show=False),
+        Binding("down,j", "travel('down')", "Line below", show=False),
+    ]
+
+    class Travel(Message):
+        """A key asks for the step next to the shown one."""
+
+        def __init__(self, direction: Direction) -> None:
+            super().__init__()
+            self.direction = direction
+
+    class Chosen(Message):
+        """A step was clicked."""
+
+        def __init__(self, place: Place) -> None:
+            super().__init__()
+            self.place = place
+
+    def __init__(self) -> None:
+        super().__init__(id="timeline", title="Timeline")
+        self._layout: TimelineLayout | None = None
+        self._shown: tuple[RunView, Sequence[Relative], Place | None] | None = None
+        self._state: tuple[object, ...] = ()
+        self._drawn: tuple[object, object] = (None, None)
+
+    def show_view(self, view: RunView, family: Sequence[Relative], place: Place | None) -> None:
+        """Show a view of the thread with a step selected; laid out again only where that matters."""
+        self._shown = (view, family, place)
+        progress = view.progress
+        state = (progress.status, progress.next_node, progress.pending, view.running_node, place, self.size.width)
+        if state == self._state and view.checkpoints is self._drawn[0] and family is self._drawn[1]:
+            return
+        self._state, self._drawn = state, (view.checkpoints, family)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        if self._shown is None or self.size.width < 8:
+            return
+        view, family, place = self._shown
+        self._layout = layout(view, family, place, self.scrollable_content_region.width)
+        rows = self._layout.rows
+        self.show(rows)
+        self.styles.height = min(max(len(rows), 2), MAX_ROWS) + 2
+        hidden = self._layout.hidden
+        self.border_subtitle = f"{hidden} more lines: J K" if hidden else ""
+
+    def render_line(self, y: int) -> Strip:
+        """A row of the layout."""
+        width = self.scrollable_content_region.width
+        row = round(self.scroll_y) + y
+        line = self.lines[row] if row < len(self.lines) else ()
+        return strip_of(self, line, width, self.rich_style)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay out for the new width."""
+        self._lay_out()
+
+    def action_travel(self, direction: Direction) -> None:
+        """Ask for the step next to the shown one."""
+        self.post_message(self.Travel(direction))
+
+    def on_click(self, event: events.Click) -> None:
+        """Travel to the clicked step."""
+        event.stop()
+        offset = event.get_content_offset(self)
+        if offset is None or self._layout is None:
+            return
+        row = offset.y + round(self.scroll_y)
+        place = self._layout.at(row, offset.x)
+        if place is not None:
+            self.post_message(self.Chosen(place))

@@ -1,0 +1,140 @@
+"""The value of the selected channel, to be read: wrapped, with what changed marked."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+
+from hitl_tui.ui.value_source import MODES, Mode, ValueText
+from hitl_tui.ui.widgets.lines import LineView, role_style
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.spans import Line, Role, Span
+
+_WRAP_LINES: Final = 2_000
+_WRAP_CHARS: Final = 64 * 1024
+_ROW_CHARS: Final = 4_000
+_SIGNS: Final = {"same": "  ", "added": "+ ", "removed": "- "}
+_ROLES: Final[dict[str, Role]] = {"added": "added", "removed": "removed"}
+
+
+class ValuePane(LineView):
+    """A value as `ValueText`; rows are made when they are drawn where the value is large."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("k", "scroll_up", "Up", show=False),
+        Binding("j", "scroll_down", "Down", show=False),
+    ]
+
+    class ModeChosen(Message):
+        """Another way to show the value was clicked."""
+
+        def __init__(self, mode: Mode) -> None:
+            super().__init__()
+            self.mode = mode
+
+    def __init__(self, id: str = "value") -> None:
+        super().__init__(id=id, title="Value")
+        self.text: ValueText | None = None
+        self.mode: Mode = "diff"
+        self._rows: list[tuple[str, str, str]] | None = None
+        self._wrapped_for = 0
+
+    def show_text(self, text: ValueText) -> None:
+        """Show a value; the scroll position is kept for the same channel."""
+        same = self.text is not None and self.text.channel == text.channel and self.text.mode == text.mode
+        self.text = text
+        self.mode = text.mode
+        self.border_title = Content(text.channel)
+        self.border_subtitle = Content("  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES))
+        self._lay_out()
+        if not same:
+            self.scroll_to(0, 0, animate=False)
+
+    def _lay_out(self) -> None:
+        text = self.text
+        if text is None:
+            return
+        width = self._wrapped_for = self.scrollable_content_region.width
+        total = 0
+        small = len(text.lines) <= _WRAP_LINES
+        if small:
+            for line in text.lines:
+                total += len(line)
+                if total > _WRAP_CHARS:
+                    small = False
+                    break
+        if small:
+            self._rows = self._wrapped(text, width)
+            count, wide = len(self._rows), 0
+        else:
+            self._rows = None
+            count, wide = len(text.lines), _ROW_CHARS
+        extra = 2 if text.note else 0
+        self.lines = range(count + extra)  # type: ignore[assignment]
+        self.virtual_size = Size(wide, count + extra)
+        self.refresh()
+
+    def _wrapped(self, text: ValueText, width: int) -> list[tuple[str, str, str]]:
+        """Rows of (gutter, text, kind)."""
+        rows = []
+        marked = any(kind != "same" for kind in text.kinds)
+        for index, line in enumerate(text.lines):
+            kind = text.kinds[index] if text.kinds else "same"
+            lead = text.gutter[index] if text.gutter else _SIGNS[kind] if marked else ""
+            for number, piece in enumerate(wrap_line(line, width - len(lead))):
+                rows.append((lead if number == 0 else " " * len(lead), piece, kind))
+        return rows
+
+    def line(self, row: int) -> Line:
+        """A row of the value, or the note below it."""
+        text = self.text
+        if text is None:
+            return ()
+        count = len(self.lines) - (2 if text.note else 0)
+        if row >= count:
+            return text.note if row == count + 1 else ()
+        gutter, words, kind = self._row(row)
+        role = _ROLES.get(kind, "plain")
+        return (Span(gutter, "dim" if role == "plain" else role), Span(words, role))
+
+    def _row(self, row: int) -> tuple[str, str, str]:
+        if self._rows is not None:
+            return self._rows[row]
+        assert self.text is not None
+        kind = self.text.kinds[row] if self.text.kinds else "same"
+        lead = self.text.gutter[row] if self.text.gutter else _SIGNS[kind] if self.text.kinds else ""
+        words = self.text.lines[row]
+        return lead, words if len(words) <= _ROW_CHARS else words[: _ROW_CHARS - 1] + "…", kind
+
+    def row_style(self, row: int) -> Style:
+        """Added and removed rows have a ground of their own."""
+        text = self.text
+        if text is not None and text.kinds and row < len(self.lines) - (2 if text.note else 0):
+            kind = self._row(row)[2]
+            if kind != "same":
+                return self.rich_style + role_style(self, f"{kind}-back")
+        return self.rich_style
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap anew for the new width."""
+        if self.scrollable_content_region.width != self._wrapped_for:
+            self._lay_out()
+
+    def on_click(self, event: events.Click) -> None:
+        """The names on the lower border choose how the value is shown."""
+        event.stop()
+        if event.y != self.outer_size.height - 1:
+            return
+        labels = [f"‹{mode}›" if mode == self.mode else mode for mode in MODES]
+        x = self.outer_size.width - 2 - len("  ".join(labels)) - 1
+        for mode, label in zip(MODES, labels, strict=True):
+            if x - 1 <= event.x <= x + len(label):
+                self.post_message(self.ModeChosen(mode))
+                return
+            x += len(label) + 2

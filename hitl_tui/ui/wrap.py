@@ -1,0 +1,47 @@
+"""Word wrapping by cells, for text that is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from rich.cells import cell_len, set_cell_size
+
+_WORDS: Final = re.compile(r"\s*\S+|\s+")
+_TAB: Final = "    "
+
+
+def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
+    """One line as rows of at most `width` cells; rows after the first begin with `indent`."""
+    text = text.replace("\t", _TAB)
+    if width < 4 or cell_len(text) <= width:
+        return [text]
+    rows: list[str] = []
+    row, used = "", 0
+    for word in _WORDS.findall(text):
+        size = cell_len(word)
+        if used + size <= width:
+            row, used = row + word, used + size
+            continue
+        if row.strip():
+            rows.append(row)
+            word = word.lstrip()
+            row, used = indent, len(indent)
+        for piece in _pieces(word, width - len(indent)):
+            if used + cell_len(piece) > width:
+                rows.append(row)
+                row, used = indent, len(indent)
+            row, used = row + piece, used + cell_len(piece)
+    return [*rows, row] if row.strip() or not rows else rows
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    """A word that is wider than a row, cut; most words are one piece."""
+    while cell_len(word) > width:
+        piece = set_cell_size(word, width).rstrip(" ")
+        piece = word[: max(1, len(piece))]
+        yield piece
+        word = word[len(piece) :]
+    if word:
+        yield word
