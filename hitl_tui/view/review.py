@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from hitl_tui.engine.records import Request
+from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.records import Checkpoint, Choice, Request, Vote
+from hitl_tui.view.diff import changed_lines
+from hitl_tui.view.format import PRIVATE_TEXT, count, duration, inline, kind, size, tokens
 from hitl_tui.view.run_view import RunView
-from hitl_tui.view.spans import Line, Role
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.value_lines import value_lines
+
+_KNOWN: Final = frozenset({"verdict", "feedback", "draft", "round", "rounds", "agent"})
+_NAME: Final = 40
+_TITLE: Final = 80
+_WIDE: Final = 240
+_KEY: Final = 12
+_WORDS: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +86,118 @@ def review_card(
         version: where the subject's value of that step comes from.
         previous: the version of the subject before it, for what changed.
     """
-    raise NotImplementedError
+    payload = _payload(request)
+    verdict = payload.get("verdict") if isinstance(payload.get("verdict"), str) else None
+    checkpoint = view.checkpoint(request.step)
+    seen = checkpoint.state_hash if checkpoint else b""
+    asker = sanitise_line(str(payload.get("agent") or request.node), _NAME)
+    title = f"The {asker} says" if verdict else sanitise_line(request.title, _TITLE) or f"{asker} asks"
+    sha = f" · sha {seen[:4].hex()}" if seen else ""
+    return ReviewCard(
+        request=request,
+        title=title,
+        badge=sanitise_line(verdict, _NAME).upper() if verdict else None,
+        badge_role="ok" if verdict and verdict.strip().lower() == "approved" else "accent",
+        facts=_facts(request, payload, view, checkpoint),
+        words=_words(request, payload, verdict is not None),
+        about=_about(request, view, values, version, previous),
+        votes=tuple(_vote(vote) for vote in request.votes),
+        choices=tuple(_choice(choice, request.recommended) for choice in request.choices),
+        bound=f"bound to step {request.step}{sha}",
+        seen=seen,
+        high_risk=request.risk == "high",
+    )
+
+
+def _payload(request: Request) -> Mapping[str, Any]:
+    return request.payload if isinstance(request.payload, Mapping) else {}
+
+
+def _choice(choice: Choice, recommended: str | None) -> ChoiceView:
+    return ChoiceView(
+        id=choice.id,
+        key=sanitise_line(choice.key, _KEY),
+        label=sanitise_line(choice.label or choice.id, _TITLE),
+        text=choice.text,
+        recommended=choice.id == recommended,
+    )
+
+
+def _vote(vote: Vote) -> Line:
+    note = (trusted("  "), untrusted(vote.note, "human", _WIDE)) if vote.note else ()
+    words = trusted(f" says {inline(vote.answer, _TITLE)}")
+    return (untrusted(vote.actor, "human", _NAME), words, *note)
+
+
+def _facts(
+    request: Request, payload: Mapping[str, Any], view: RunView, checkpoint: Checkpoint | None
+) -> Line:
+    """Round, model and use of the step that asks."""
+    facts: list[str] = []
+    turn, turns = payload.get("round"), payload.get("rounds")
+    if kind(turn) == "number":
+        of = f" of {inline(turns, 12)}" if kind(turns) == "number" else ""
+        facts.append(f"round {inline(turn, 12)}{of}")
+    if view.stream.model and view.stream.node == request.node:
+        facts.append(sanitise_line(view.stream.model, _NAME))
+    if checkpoint and checkpoint.node == request.node:
+        used = checkpoint.tokens_in + checkpoint.tokens_out
+        facts += [tokens(used)] if used else []
+        facts += [duration(checkpoint.duration)] if checkpoint.duration else []
+    return (trusted(" · ".join(facts), "dim"),) if facts else ()
+
+
+def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[Line, ...]:
+    """The asker's words; a payload of another shape as JSON, so that nothing asked stays unseen."""
+    feedback = payload.get("feedback")
+    if known and (feedback is None or isinstance(feedback, str)):
+        lines: Sequence[str] = value_lines(feedback, "text") if feedback else ()
+        extra = {name: value for name, value in payload.items() if name not in _KNOWN}
+        lines = (*lines[:_WORDS], *(_json(extra) if extra else ()))
+    elif request.payload is None:
+        lines = ()
+    elif isinstance(request.payload, str):
+        lines = value_lines(request.payload, "text")[:_WORDS]
+    else:
+        lines = _json(request.payload)
+    return tuple((trusted(line, "value"),) for line in lines)
+
+
+def _json(value: Any) -> Sequence[str]:
+    lines = value_lines(value, "json")
+    more = len(lines) - _WORDS
+    return (*lines[:_WORDS], f"… {count(more, 'more line')}") if more > 0 else lines[:_WORDS]
+
+
+def _about(
+    request: Request,
+    view: RunView,
+    values: Mapping[str, Any],
+    version: Version | None,
+    previous: Version | None,
+) -> tuple[Line, ...]:
+    if request.subject is None:
+        return ()
+    private = any(
+        channel.name == request.subject and channel.visibility == "private" for channel in view.graph.channels
+    )
+    value = PRIVATE if private else values.get(request.subject)
+    what: list[Span] = [untrusted(request.subject, "name", _TITLE)]
+    if version:
+        by = sanitise_line(version.who, _NAME)
+        what.append(trusted(f" of step {version.step}{' by ' + by if by else ''}", "dim"))
+    length = count(len(value), "character") if isinstance(value, str) else size(value)
+    shown = PRIVATE_TEXT if value is PRIVATE else length or inline(value, _TITLE)
+    what.append(trusted(f", {shown}", "private" if value is PRIVATE else "dim"))
+    lines: list[Line] = [tuple(what)]
+    if previous and value is not PRIVATE:
+        lines.append((trusted(_change(previous, value), "dim"),))
+    return tuple(lines)
+
+
+def _change(previous: Version, value: Any) -> str:
+    since = f"since step {previous.step}"
+    if isinstance(previous.value, str) and isinstance(value, str):
+        lines = changed_lines(previous.value, value)
+        return f"{count(lines, 'line')} changed {since}" if lines else f"unchanged {since}"
+    return f"unchanged {since}" if previous.value == value else f"changed {since}"
