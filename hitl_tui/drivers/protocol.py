@@ -13,6 +13,7 @@ import msgspec
 
 from hitl_tui.engine.description import ChannelInfo, EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.events import AppliedUpdate, Event, Progress
+from hitl_tui.engine.preview import Preview
 from hitl_tui.engine.records import Checkpoint, LedgerEntry, ThreadSummary
 
 __all__ = [
@@ -70,20 +71,6 @@ class Stamped(msgspec.Struct, frozen=True):
 
     number: int
     event: Event
-
-
-class Preview(msgspec.Struct, frozen=True):
-    """What an edit, an answer or a fork with changes would do, before anyone commits it.
-
-    `problems` maps a channel to what is wrong with its value; `next_node` is where the run would go
-    ("END" ends it), None when it can't be told; `forks` says that the edit makes a new thread.
-    """
-
-    updates: tuple[AppliedUpdate, ...]
-    problems: Mapping[str, str]
-    next_node: str | None
-    rebinds: tuple[str, ...]
-    forks: bool
 
 
 class Relative(msgspec.Struct, frozen=True):

@@ -132,8 +132,8 @@ class BoundChannel:
         if not isinstance(default, (list, tuple)):
             return overwrite()
         warnings.warn(
-            f"channel {self.name!r} has a list as default and no reducer: it gets last_n(20), which adds each "
-            "update as ONE element, so a list written to it becomes nested. Say reducer='overwrite' to "
+            f"channel {self.name!r} has a list as default and no reducer: it gets last_n(20), which adds "
+            "each update as ONE element, so a list written to it becomes nested. Say reducer='overwrite' to "
             "replace the list, 'append' to collect single values, 'extend' to add lists.",
             stacklevel=5,
         )

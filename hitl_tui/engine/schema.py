@@ -84,7 +84,7 @@ class ChannelSchema:
         self._items: Check | None = None
         self._properties: dict[str, Check] = {}
         self._part = part
-        definitions = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+        definitions: dict[str, Any] = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
         if part in ("items", "members") and isinstance(schema.get("items"), dict):
             self._items = _compile({**definitions, **schema["items"]}, channel)
         if part == "properties":

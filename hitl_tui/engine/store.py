@@ -66,6 +66,9 @@ class Store(Protocol):
     def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
         """Threads by last change, newest first; `query` is a part of the thread id."""
 
+    def new_lease(self, now: int) -> Lease:
+        """A lease of this process with a fresh token; `now` in microseconds."""
+
     def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
         """Take the thread for writing; returns the dead or expired lease that was taken over.
 

@@ -43,8 +43,8 @@ class FrozenList(list[Any]):
     """A list that refuses changes."""
 
     __slots__ = ()
-    append = extend = insert = remove = pop = clear = sort = reverse = _refuse  # type: ignore[assignment]
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse  # type: ignore[assignment]
+    append = extend = insert = remove = pop = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
 
     def __copy__(self) -> list[Any]:
         return list(self)
@@ -60,8 +60,8 @@ class FrozenDict(dict[str, Any]):
     """A dict that refuses changes."""
 
     __slots__ = ()
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    pop = popitem = clear = update = setdefault = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    pop = popitem = clear = update = setdefault = _refuse
 
     def __copy__(self) -> dict[str, Any]:
         return dict(self)

@@ -1,0 +1,57 @@
+"""Requests of a session's gates and breakpoints, and their entries in the ledger (SPEC 11)."""
+
+from __future__ import annotations
+
+from hitl_tui.engine import journal
+from hitl_tui.engine.gates import Gate
+from hitl_tui.engine.interrupts import breakpoint_request, gate_request
+from hitl_tui.engine.records import Cursor, LedgerEntry, Request, When
+from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.state import LiveState
+
+
+def gate_of(session: Session, request: Request) -> Gate | None:
+    """The gate a request came from; None for breakpoints and questions of a node itself."""
+    graph = session.graph
+    gates = {"before": graph.before, "after": graph.after}.get(request.when, {})
+    return gates.get(request.node)
+
+
+def make_request(
+    session: Session, node: str, when: When, *, cursor: Cursor | None = None, state: LiveState | None = None
+) -> Request:
+    """The request to open at a node.
+
+    Args:
+        cursor, state: as they will be once the step is committed; the session's own by default.
+    """
+    cursor = cursor or session.cursor
+    gate = (session.graph.before if when == "before" else session.graph.after)[node]
+    now = session.clock()
+    if gate is None:
+        return breakpoint_request(cursor, node, when, now)
+    return gate_request(cursor, gate, when, session.view(state), now)
+
+
+def waiting(cursor: Cursor, request: Request) -> Cursor:
+    """The cursor with one more request to wait for."""
+    asks = request.breakpoint or request.kind in ("ask", "edit")
+    return replace(
+        cursor,
+        status="waiting",
+        reason="interrupt" if asks else "approval",
+        pending=(*cursor.pending, request),
+    )
+
+
+def request_entry(cursor: Cursor, request: Request, now: int) -> LedgerEntry:
+    """The ledger's entry for a request that was opened."""
+    return journal.ledger_entry(
+        cursor,
+        "request",
+        at=now,
+        step=request.step,
+        request_id=request.id,
+        note=request.title,
+        data={"node": request.node, "when": request.when, "kind": request.kind, "payload": request.payload},
+    )

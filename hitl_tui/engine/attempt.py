@@ -1,0 +1,154 @@
+"""One attempt at a node: call it, read its answer, reduce its updates (SPEC 5, 6)."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hitl_tui.engine.activity import Activity, current_activity
+from hitl_tui.engine.calling import SyncCaller, call
+from hitl_tui.engine.changes import Change, reduce_updates
+from hitl_tui.engine.graph import CompiledGraph, Node
+from hitl_tui.engine.interrupts import InterruptRaised, inside_request
+from hitl_tui.engine.records import Cursor
+from hitl_tui.engine.results import NodeResult
+from hitl_tui.engine.state import LiveState, WorkflowState
+from hitl_tui.errors import HitlError, NodeFailed, UndeclaredChannel, WriteDenied
+
+
+class NodeConfig:
+    """What a node gets as its second argument.
+
+    Attributes:
+        agents: as given to `compile`.
+        thread_id, iteration, attempt: where the run stands; iteration and attempt count from 1.
+        idempotency_key: the same for every attempt at this step, for calls to the outside.
+    """
+
+    def __init__(
+        self, agents: Mapping[str, Any], cursor: Cursor, activity: Activity, clock: Callable[[], int]
+    ) -> None:
+        self.agents = agents
+        self.thread_id = cursor.thread_id
+        self.iteration = cursor.iteration + 1
+        self.attempt = activity.attempt
+        self.idempotency_key = _idempotency_key(cursor, activity.node)
+        self._cursor = cursor
+        self._activity = activity
+        self._clock = clock
+        self._asked = 0
+
+    @property
+    def cancelled(self) -> bool:
+        """True once this attempt was given up; a long loop should look and return."""
+        return self._activity.cancelled
+
+    def emit(self, text: str) -> None:
+        """Stream a piece of text to whoever watches."""
+        self._activity.text(text)
+
+    def interrupt(self, request: Any) -> Any:
+        """Ask a human and return the answer.
+
+        The node stops here, and restarts from its top once there is an answer; answers of earlier
+        calls in the same node are served by order (SPEC 11).
+
+        Args:
+            request: any JSON to show, or a mapping with `kind` (approve, edit, choose, ask) and any of
+                title, payload, choices, schema, reviewers, quorum, deadline (seconds), on_timeout.
+        """
+        order = self._asked
+        self._asked += 1
+        if order < len(self._cursor.answers):
+            return self._cursor.answers[order]
+        raise InterruptRaised(
+            inside_request(self._cursor, self._activity.node, order, request, self._clock())
+        )
+
+
+def _idempotency_key(cursor: Cursor, node: str) -> str:
+    text = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head + 1}\0{node}"
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
+
+
+async def run_attempt(
+    graph: CompiledGraph,
+    node: Node,
+    state: LiveState,
+    cursor: Cursor,
+    activity: Activity,
+    clock: Callable[[], int],
+    threads: SyncCaller | None,
+) -> tuple[NodeResult, list[Change]]:
+    """Run a node once and reduce what it returns; nothing is written down.
+
+    Raises:
+        NodeFailed: the node raised, timed out or broke its contract; `__cause__` has the error.
+        InterruptRaised: the node asks a human.
+    """
+    extras = {"goal": cursor.goal, "constraints": cursor.constraints}
+    view = WorkflowState(state.values, graph.channels, node.reads, extras)
+    args = (view, NodeConfig(graph.agents, cursor, activity, clock)) if node.takes_config else (view,)
+    token = current_activity.set(activity)
+    try:
+        answer = await call(node.function, args, threads, node.timeout)
+        result = as_result(answer, node.name)
+        _check_writes(node, graph, result.updates)
+        return result, reduce_updates(state, graph.channels, result.updates.items())
+    except Exception as error:
+        raise _failure(node, activity.attempt, error) from error
+    finally:
+        current_activity.reset(token)
+
+
+def as_result(answer: Any, node: str) -> NodeResult:
+    """What a node returned, as the envelope; None and {} are no update."""
+    if isinstance(answer, NodeResult):
+        if answer.status != "completed":
+            raise HitlError(f"the node reports status {answer.status!r}: {answer.text or 'without a reason'}")
+        return answer
+    if answer is None:
+        return NodeResult()
+    if isinstance(answer, Mapping):
+        return NodeResult(updates=answer)
+    raise HitlError(
+        f"node {node!r} returned a {type(answer).__name__}",
+        "return a dict of channel updates, a NodeResult or None",
+    )
+
+
+def _check_writes(node: Node, graph: CompiledGraph, updates: Mapping[str, Any]) -> None:
+    for name in updates:
+        if name not in graph.channels:
+            close = difflib.get_close_matches(str(name), graph.channels, 1)
+            raise UndeclaredChannel(
+                f"it writes {name!r}, which is no channel of the graph",
+                f"did you mean {close[0]!r}?" if close else f"channels: {', '.join(graph.channels)}",
+            )
+        if node.writes is not None and name not in node.writes:
+            raise WriteDenied(
+                f"it writes {name!r}, which is not among its writes ({', '.join(node.writes) or 'none'})",
+                f"add {name!r} to writes=[...] of the node",
+            )
+
+
+def _failure(node: Node, attempt: int, error: Exception) -> NodeFailed:
+    if isinstance(error, HitlError):
+        cause, hint = error.message, error.hint
+    elif isinstance(error, TimeoutError) and node.timeout:
+        cause, hint = (
+            f"it took longer than {node.timeout:g} s",
+            "raise the node's timeout, or look why it hangs",
+        )
+    else:
+        cause, hint = f"{type(error).__name__}: {error}", ""
+    return NodeFailed(
+        f"node {node.name!r}, attempt {attempt}: {cause}",
+        hint,
+        node=node.name,
+        attempt=attempt,
+        details="".join(traceback.format_exception(error)),
+    )

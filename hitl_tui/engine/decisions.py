@@ -1,0 +1,311 @@
+"""What humans (and deadlines) do to a thread: input, edits, answers, limits, cancel (SPEC 11).
+
+Each function writes one commit; the session must be held for writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine import journal
+from hitl_tui.engine.asking import gate_of
+from hitl_tui.engine.canonical import state_hash
+from hitl_tui.engine.changes import reduce_updates, set_values
+from hitl_tui.engine.channels import RUN_INPUTS
+from hitl_tui.engine.interrupts import check_answer, find_request, vote
+from hitl_tui.engine.records import END, START, Cursor, LedgerEntry, Limits, Request
+from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.values import normalise
+from hitl_tui.errors import AnswerRefused, StaleWriter, UsageError
+
+DONE = ("completed", "cancelled")
+_SPLICED = ("append", "last_n")
+
+
+def start(
+    session: Session, inputs: Mapping[str, Any] | None, *, actor: str | None = None, from_entry: bool = False
+) -> int:
+    """Commit the input of a run as a step, through the reducers; returns the step.
+
+    A new thread begins at its entry node; so does one that is completed or cancelled, and any with
+    `from_entry` (seed 004's way to resume): a new invocation on the state as it is.
+    """
+    cursor = session.cursor
+    ledger: list[LedgerEntry] = []
+    if cursor.head < 0 or cursor.status in DONE or from_entry:
+        for request in cursor.pending:
+            ledger.append(_entry(session, ledger, "withdrawn", request=request, actor=actor))
+        cursor = replace(
+            cursor,
+            status="pending",
+            reason="",
+            position=f"node:{session.graph.entry}",
+            invocation=cursor.invocation + 1,
+            iteration=0,
+            attempt=1,
+            passed=False,
+            answers=(),
+            pending=(),
+            error=None,
+        )
+    given = dict(inputs or {})
+    for name in RUN_INPUTS:
+        if name in given:
+            cursor = replace(cursor, **{name: normalise(given.pop(name), name)})
+    updates = [pair for name, value in given.items() for pair in _input_updates(session, name, value)]
+    changes = reduce_updates(session.state, session.graph.channels, updates)
+    step = session.cursor.head + 1
+    cursor = replace(cursor, pending=session.rebound(cursor.pending, step))
+    session.commit_step(cursor, changes, source="input", actor=actor, ledger=ledger)
+    return step
+
+
+def _input_updates(session: Session, name: str, value: Any) -> list[tuple[str, Any]]:
+    channel = next((item.channel for item in session.graph.inputs if item.name == name), name)
+    known = session.graph.channels.get(channel)
+    if known is None:
+        fields = [item.name for item in session.graph.inputs]
+        names = ", ".join(dict.fromkeys([*fields, *session.graph.channels, *RUN_INPUTS]))
+        raise UsageError(f"the graph {session.graph.name!r} takes no input {name!r}", f"inputs: {names}")
+    splice = known.reducer.text.partition("(")[0] in _SPLICED and isinstance(value, (list, tuple))
+    return [(channel, item) for item in value] if splice else [(channel, value)]
+
+
+def update_state(
+    session: Session,
+    values: Mapping[str, Any],
+    *,
+    expected_step: int | None = None,
+    as_node: str | None = None,
+    actor: str | None = None,
+    note: str | None = None,
+    seen: bytes = b"",
+) -> int:
+    """Set channel values as one new step; returns it.
+
+    Pending requests are kept and bound to the new step. With `as_node` the cursor becomes that
+    node's successor, and requests are withdrawn, since the thread has left their place.
+
+    Raises:
+        StaleWriter: the head is not `expected_step`; nothing was stored.
+    """
+    cursor = session.cursor
+    if cursor.head < 0:
+        raise UsageError(
+            f"thread {session.thread_id!r} has no step to edit yet", "start it with an input first"
+        )
+    if expected_step is not None and expected_step != cursor.head:
+        raise StaleWriter(
+            f"thread {session.thread_id!r} is at step {cursor.head}, the edit was made on {expected_step}",
+            "look at what changed, then edit again",
+        )
+    changes = set_values(session.state, session.graph.channels, values)
+    step = cursor.head + 1
+    data = {"channels": sorted(values), "as_node": as_node}
+    ledger = [_entry(session, [], "edit", step=step, actor=actor, note=note, seen=seen, data=data)]
+    if as_node is not None:
+        for request in cursor.pending:
+            ledger.append(_entry(session, ledger, "withdrawn", request=request, actor=actor))
+        cursor = replace(
+            cursor,
+            position=position_after(session, as_node),
+            status="waiting",
+            reason="paused",
+            pending=(),
+            answers=(),
+            passed=False,
+            error=None,
+            attempt=1,
+        )
+    else:
+        for request in cursor.pending:
+            ledger.append(_entry(session, ledger, "rebound", step=step, request=request, actor=actor))
+        cursor = replace(cursor, pending=session.rebound(cursor.pending, step))
+    session.commit_step(cursor, changes, source="human", actor=actor, note=note, ledger=ledger)
+    return step
+
+
+def position_after(session: Session, as_node: str) -> str:
+    """The position of a thread whose last node was `as_node`."""
+    graph = session.graph
+    if as_node == START:
+        return f"node:{graph.entry}"
+    if as_node not in graph.nodes:
+        raise UsageError(
+            f"as_node names an unknown node {as_node!r}", f"nodes: {', '.join(graph.nodes)}, START"
+        )
+    if as_node in graph.edges:
+        target = graph.edges[as_node]
+        return "end" if target == END else f"node:{target}"
+    return f"route:{as_node}"
+
+
+def answer(
+    session: Session,
+    request_id: str,
+    value: Any,
+    *,
+    step: int,
+    actor: str | None = None,
+    note: str | None = None,
+    seen: bytes = b"",
+) -> int:
+    """Answer a pending request; returns the head after it.
+
+    Raises:
+        AnswerRefused: recorded in the ledger; nothing else was stored.
+    """
+    now = session.clock()
+    try:
+        request = find_request(session.cursor, request_id, _was_answered(session, request_id))
+        value = check_answer(request, value, step=step, actor=actor, now=now)
+        if seen and seen != state_hash(session.state.digests):
+            raise AnswerRefused(
+                f"{request.title!r} was answered on another state than the thread has now",
+                "look at what changed, then answer again",
+            )
+    except AnswerRefused as refusal:
+        data = {"answer": _recordable(value), "why": refusal.message, "answered_step": step}
+        entry = _entry(
+            session, [], "refused", request_id=request_id, actor=actor, note=note, seen=seen, data=data
+        )
+        session.commit_cursor(session.cursor, [entry])
+        raise
+    return _apply_answer(session, request, value, actor=actor, note=note, seen=seen)
+
+
+def _apply_answer(
+    session: Session,
+    request: Request,
+    value: Any,
+    *,
+    actor: str | None,
+    note: str | None,
+    seen: bytes = b"",
+    kind: str = "answer",
+) -> int:
+    cursor = session.cursor
+    voted, settled = vote(request, value, actor, note, session.clock())
+    data = {"answer": value}
+    if not settled and kind == "answer":
+        pending = tuple(voted if one.id == request.id else one for one in cursor.pending)
+        entry = _entry(session, [], "vote", request=request, actor=actor, note=note, seen=seen, data=data)
+        session.commit_cursor(replace(cursor, pending=pending), [entry])
+        return cursor.head
+    entry = _entry(session, [], kind, request=request, actor=actor, note=note, seen=seen, data=data)
+    rest = tuple(one for one in cursor.pending if one.id != request.id)
+    cursor = replace(cursor, pending=rest)
+    if not rest:
+        cursor = replace(cursor, status="waiting", reason="paused")
+    if request.when == "before":
+        cursor = replace(cursor, passed=True)
+    if request.when == "inside":
+        cursor = replace(cursor, answers=(*cursor.answers, value))
+    gate = gate_of(session, request)
+    if gate is None:
+        session.commit_cursor(cursor, [entry])
+        return session.cursor.head
+    choice, text = gate.choose(value)
+    changes = set_values(session.state, session.graph.channels, choice.values_for(session.view(), text))
+    session.commit_step(
+        replace(cursor, pending=session.rebound(cursor.pending, cursor.head + 1)),
+        changes,
+        source="human",
+        actor=actor,
+        note=text or note,
+        decision=choice.id,
+        ledger=[entry],
+    )
+    return session.cursor.head
+
+
+def pass_breakpoints(session: Session, actor: str | None = None) -> None:
+    """Resuming a thread passes its plain breakpoints; other requests keep waiting for an answer."""
+    for request in session.cursor.pending:
+        if request.breakpoint:
+            _apply_answer(session, request, "continue", actor=actor, note="resumed")
+
+
+def expire(session: Session) -> None:
+    """Apply what became of requests whose deadline has passed."""
+    for request in session.cursor.pending:
+        if request.deadline is None or session.clock() <= request.deadline:
+            continue
+        if request.on_timeout is not None:
+            _apply_answer(
+                session, request, request.on_timeout, actor=None, note="deadline passed", kind="timeout"
+            )
+            continue
+        entry = _entry(session, [], "timeout", request=request)
+        cursor = replace(session.cursor, status="failed", reason="deadline", pending=())
+        session.commit_cursor(cursor, [entry])
+        return
+
+
+def extend_limits(
+    session: Session, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None
+) -> None:
+    """Raise limits, so that a thread stopped by one may go on.
+
+    Args:
+        limits: names as in `Limits`; None takes a limit away.
+    """
+    known = msgspec.structs.asdict(session.cursor.limits)
+    unknown = [name for name in limits if name not in known]
+    if unknown:
+        raise UsageError(f"there is no limit {unknown[0]!r}", f"limits: {', '.join(known)}")
+    changed = msgspec.convert({**known, **limits}, Limits)
+    cursor = replace(session.cursor, limits=changed)
+    if cursor.reason == "limit":
+        cursor = replace(cursor, status="waiting", reason="paused")
+    data = {name: [known[name], value] for name, value in limits.items()}
+    entry = _entry(session, [], "extend", actor=actor, note=note, data=data)
+    session.commit_cursor(cursor, [entry])
+
+
+def cancel(session: Session, *, actor: str | None = None, note: str | None = None) -> None:
+    """End a thread as cancelled(user); a new invocation or a fork may go on from it."""
+    cursor = session.cursor
+    if cursor.status in DONE:
+        raise UsageError(
+            f"thread {session.thread_id!r} is {cursor.status} already", "fork it to go on from it"
+        )
+    entry = _entry(session, [], "cancel", actor=actor, note=note)
+    session.commit_cursor(replace(cursor, status="cancelled", reason="user", pending=()), [entry])
+
+
+def _entry(
+    session: Session,
+    written: list[LedgerEntry],
+    kind: str,
+    *,
+    request: Request | None = None,
+    request_id: str | None = None,
+    **facts: Any,
+) -> LedgerEntry:
+    """A ledger entry after those `written` for the same commit."""
+    cursor: Cursor = session.cursor
+    if written:
+        cursor = replace(cursor, ledger_n=written[-1].n, ledger_hash=written[-1].hash)
+    wanted = request.id if request else request_id
+    return journal.ledger_entry(cursor, kind, at=session.clock(), request_id=wanted, **facts)
+
+
+def _was_answered(session: Session, request_id: str) -> bool:
+    if session.store is None or any(request.id == request_id for request in session.cursor.pending):
+        return False
+    return any(
+        entry.request_id == request_id and entry.kind in ("answer", "timeout")
+        for entry in session.store.ledger(session.thread_id)
+    )
+
+
+def _recordable(value: Any) -> Any:
+    """A refused answer as the ledger keeps it, whatever it was."""
+    try:
+        return normalise(value, "answer")
+    except Exception:
+        return repr(value)[:1000]

@@ -1,0 +1,117 @@
+"""Forks: a new thread that shares its parent's log up to a step (SPEC 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hitl_tui.engine import journal
+from hitl_tui.engine.asking import make_request, request_entry, waiting
+from hitl_tui.engine.changes import set_values
+from hitl_tui.engine.preview import past_position
+from hitl_tui.engine.rebuild import live_state
+from hitl_tui.engine.records import Checkpoint, Cursor, ThreadInfo
+from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.store import Store
+from hitl_tui.errors import UnknownThread, UsageError
+
+
+def fork(
+    session: Session,
+    store: Store,
+    step: int,
+    new_thread_id: str,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    actor: str | None = None,
+    note: str | None = None,
+) -> Session:
+    """A new thread from a committed step; the parent is untouched.
+
+    Args:
+        changes: channel values to set as the fork's first step; the route follows from them.
+
+    Raises:
+        UnknownThread: no such step.
+        UsageError: the name is taken.
+    """
+    checkpoint = store.checkpoint(session.thread_id, step)
+    if checkpoint is None:
+        raise UnknownThread(f"thread {session.thread_id!r} has no step {step}", "choose a committed step")
+    if store.info(new_thread_id) is not None:
+        raise UsageError(f"there is a thread {new_thread_id!r} already", "choose another name for the fork")
+    state = live_state(store, session.thread_id, step, session.graph.channels)
+    if changes:
+        set_values(state, session.graph.channels, changes)  # refused before anything is written
+    now = session.clock()
+    info = ThreadInfo(
+        thread_id=new_thread_id,
+        graph_name=session.info.graph_name,
+        graph_digest=session.graph.digest,
+        source=session.info.source,
+        parent=session.thread_id,
+        fork_step=step,
+        fork_seq=checkpoint.last_seq,
+        created_at=now,
+        created_by=actor,
+    )
+    cursor = _fork_cursor(session, store, checkpoint, new_thread_id, now, edited=bool(changes))
+    child = Session(session.graph, store, info, cursor, state, clock=session.clock)
+    with child.writing():
+        data = {"parent": session.thread_id, "step": step}
+        entry = journal.ledger_entry(cursor, "fork", at=now, actor=actor, note=note, data=data)
+        if changes:
+            written = set_values(state, session.graph.channels, changes)
+            child.commit_step(cursor, written, source="fork", actor=actor, note=note, ledger=[entry])
+        else:
+            child.commit_cursor(cursor, [entry])
+        _ask_again(child, checkpoint)
+    return child
+
+
+def _fork_cursor(
+    session: Session, store: Store, checkpoint: Checkpoint, thread_id: str, now: int, *, edited: bool
+) -> Cursor:
+    step = checkpoint.step
+    totals = store.totals(session.thread_id, step)
+    last = None
+    if checkpoint.last_seq:
+        first = checkpoint.step if checkpoint.last_seq >= checkpoint.first_seq else 0
+        for record in store.records(session.thread_id, first, step):
+            last = record
+    position = past_position(session, checkpoint, edited=edited)
+    done = checkpoint.status == "completed" and not edited
+    found = store.snapshot(session.thread_id, step)
+    return Cursor(
+        thread_id=thread_id,
+        head=step,
+        last_seq=checkpoint.last_seq,
+        last_record_hash=last.record_hash if last else b"",
+        status="completed" if done else "waiting",
+        reason=checkpoint.reason if done else "paused",
+        position=position,
+        invocation=checkpoint.invocation,
+        iteration=checkpoint.iteration,
+        visits=totals.visits,
+        tokens_in=totals.tokens_in,
+        tokens_out=totals.tokens_out,
+        cost=totals.cost,
+        cost_known=totals.cost_known,
+        active=totals.active,
+        limits=session.cursor.limits,
+        goal=session.cursor.goal,
+        constraints=session.cursor.constraints,
+        snapshot_bytes=len(found[1]) if found else 0,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _ask_again(child: Session, checkpoint: Checkpoint) -> None:
+    """Open the question again that waited at the forked step; its id is the fork's own."""
+    kind, _, node = child.cursor.position.partition(":")
+    waited = checkpoint.status == "waiting" and checkpoint.reason in ("approval", "interrupt")
+    if waited and kind == "route" and node in child.graph.after:
+        request = make_request(child, node, "after")
+        cursor = replace(child.cursor, position=f"route:{node}")
+        child.commit_cursor(waiting(cursor, request), [request_entry(child.cursor, request, child.clock())])

@@ -1,0 +1,324 @@
+"""The run loop: from the cursor to the next stop, one node at a time (SPEC 5, 9, 11).
+
+There is one core for sync and async nodes, runs and single steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal
+
+from hitl_tui.engine import journal
+from hitl_tui.engine.activity import Activity, AttemptCancelled
+from hitl_tui.engine.asking import make_request, request_entry, waiting
+from hitl_tui.engine.attempt import run_attempt
+from hitl_tui.engine.calling import SyncCaller
+from hitl_tui.engine.changes import Change, after
+from hitl_tui.engine.decisions import DONE, expire, pass_breakpoints
+from hitl_tui.engine.events import AttemptDropped, NodeStarted, RunEnded, RunStarted
+from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
+from hitl_tui.engine.interrupts import InterruptRaised
+from hitl_tui.engine.records import END, Cursor, ErrorInfo, ModelUse, Request, Status
+from hitl_tui.engine.results import NodeResult
+from hitl_tui.engine.retry import NEVER_RETRIED
+from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.state import LiveState
+from hitl_tui.errors import HitlError, NodeFailed
+
+OnLimit = Literal["stop", "pause"]
+
+
+class Run:
+    """One run of a thread, or one step of it.
+
+    Args:
+        once: stop after one node.
+        on_limit: what a reached limit does: end the run, or wait for a human.
+        stop_before: nodes to stop before, for this run only.
+        threads: where sync nodes run; None runs them inline.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        once: bool = False,
+        on_limit: OnLimit = "stop",
+        stop_before: frozenset[str] = frozenset(),
+        threads: SyncCaller | None = None,
+    ) -> None:
+        self.session = session
+        self.error: HitlError | None = None
+        self._once = once
+        self._on_limit = on_limit
+        self._stop_before = stop_before
+        self._threads = threads
+        self._pause_asked = False
+        self._drop_reason = ""
+        self._activity: Activity | None = None
+        self._task: asyncio.Task[object] | None = None
+
+    @property
+    def node_in_flight(self) -> str:
+        """The node that runs now, "" between nodes."""
+        return self._activity.node if self._activity else ""
+
+    def pause(self) -> None:
+        """Stop at the next node boundary."""
+        self._pause_asked = True
+
+    def drop_attempt(self, why: str) -> bool:
+        """Give up the node in flight; False where none is.  Call it on the run's loop."""
+        if self._activity is None or self._task is None:
+            self._pause_asked = True
+            return False
+        self._drop_reason = why
+        self._activity.cancel()
+        self._task.cancel()
+        return True
+
+    async def steps(self) -> AsyncIterator[str]:
+        """Run until something stops it; yields the node's name after each commit."""
+        session = self.session
+        self._task = asyncio.current_task()
+        with session.writing():
+            expire(session)
+            if not self._begin():
+                return
+            session.emit(RunStarted(session.thread_id, session.progress))
+            first = True
+            while node := self._next(first):
+                first = False
+                if not await self._run_node(node):
+                    break
+                yield node
+            session.emit(RunEnded(session.progress))
+
+    def _begin(self) -> bool:
+        """Set the cursor running; False where there is nothing to run."""
+        session = self.session
+        cursor = session.cursor
+        if cursor.status in DONE or cursor.head < 0:
+            return False
+        pass_breakpoints(session)
+        cursor = session.cursor
+        if cursor.pending:
+            return False
+        # A cursor found running has no living writer behind it, or the lease would not be ours.
+        attempt = cursor.attempt + 1 if cursor.status == "running" else cursor.attempt
+        session.commit_cursor(replace(cursor, status="running", reason="", attempt=attempt, error=None))
+        return True
+
+    def _next(self, first: bool) -> str:
+        """The node to run now, or "" once the cursor has been stopped with a reason."""
+        session = self.session
+        if session.cursor.status != "running":
+            return ""
+        cursor = session.cursor
+        kind, _, name = cursor.position.partition(":")
+        if kind == "route":
+            # Not written down before the node commits, so that an edit until then may still turn it.
+            try:
+                name = session.route()
+            except HitlError as error:
+                return self._fail(error, name)
+        if kind == "end" or name == END:
+            return self._stop("completed", "end")
+        if not name:
+            return self._stop("failed", "dead_end")
+        ended = session.terminated()
+        if ended:
+            return self._stop("completed", "termination", ended)
+        limit = self._limit(cursor)
+        if limit:
+            paused = self._on_limit == "pause"
+            return self._stop("waiting" if paused else "failed", "limit", limit)
+        if self._pause_asked or (not first and (self._once or name in self._stop_before)):
+            return self._stop("waiting", "paused")
+        if name in session.graph.before and not cursor.passed:
+            self._open(make_request(session, name, "before"))
+            return ""
+        return name
+
+    @staticmethod
+    def _limit(cursor: Cursor) -> str:
+        limits = cursor.limits
+        if limits.max_iterations is not None and cursor.iteration >= limits.max_iterations:
+            return f"{limits.max_iterations} iterations"
+        if limits.max_tokens is not None and cursor.tokens_in + cursor.tokens_out >= limits.max_tokens:
+            return f"{limits.max_tokens} tokens"
+        if limits.max_cost_usd is not None and cursor.cost >= limits.max_cost_usd:
+            return f"${limits.max_cost_usd:g}"
+        if limits.max_seconds is not None and cursor.active >= limits.max_seconds * 1e6:
+            return f"{limits.max_seconds:g} s of active time"
+        return ""
+
+    def _stop(self, status: Status, reason: str, note: str = "") -> str:
+        session = self.session
+        cursor = replace(session.cursor, status=status, reason=reason)
+        entry = journal.ledger_entry(cursor, "stop", at=session.clock(), note=note, data={"reason": reason})
+        session.commit_cursor(cursor, [entry] if note else [])
+        return ""
+
+    def _open(self, request: Request) -> None:
+        session = self.session
+        entry = request_entry(session.cursor, request, session.clock())
+        # The answer is for this node: the route to it is settled now.
+        cursor = replace(session.cursor, position=f"node:{request.node}")
+        session.commit_cursor(waiting(cursor, request), [entry])
+
+    async def _run_node(self, name: str) -> bool:
+        """Run a node with its retries and commit it; False where the run stops without a commit."""
+        session = self.session
+        started = session.clock()
+        uses: list[ModelUse] = []
+        attempt = session.cursor.attempt
+        try:
+            result, changes = await self._attempts(name, uses)
+        except InterruptRaised as interrupt:
+            self._open(interrupt.request)
+            return False
+        except (asyncio.CancelledError, AttemptCancelled):
+            if not self._drop_reason:
+                self._left(uses, started)
+                raise
+            task = asyncio.current_task()
+            if task:
+                task.uncancel()
+            self._left(uses, started)
+            session.emit(AttemptDropped(name, attempt, self._drop_reason))
+            self._drop_reason = ""
+            return False
+        except NodeFailed as error:
+            self._left(uses, started, failed=True)
+            self._fail(error, name)
+            return False
+        finally:
+            self._activity = None
+        try:
+            self._commit(name, result, changes, uses, started)
+        except HitlError as error:
+            self._fail(error, name)
+            return False
+        return True
+
+    async def _attempts(self, name: str, uses: list[ModelUse]) -> tuple[NodeResult, list[Change]]:
+        session = self.session
+        node = session.graph.nodes[name]
+        first = attempt = session.cursor.attempt
+        while True:
+            activity = self._activity = Activity(name, attempt, session.sink)
+            session.emit(NodeStarted(name, session.cursor.head + 1, attempt, session.clock()))
+            try:
+                return await run_attempt(
+                    session.graph, node, session.state, session.cursor, activity, session.clock, self._threads
+                )
+            except NodeFailed as error:
+                tried = attempt - first + 1
+                if tried >= node.retry.max_attempts or isinstance(error.__cause__, NEVER_RETRIED):
+                    if tried > 1:
+                        error.message += f" (after {tried} attempts)"
+                    raise
+                wait = node.retry.wait_after(tried)
+                activity.retrying(attempt, first + node.retry.max_attempts - 1, wait, error.message)
+                attempt += 1
+                session.commit_cursor(
+                    replace(session.cursor, attempt=attempt, retries=session.cursor.retries + 1)
+                )
+                await asyncio.sleep(wait)
+            finally:
+                uses.extend(activity.uses)
+
+    def _commit(
+        self, name: str, result: NodeResult, changes: list[Change], uses: Sequence[ModelUse], started: int
+    ) -> None:
+        session = self.session
+        state = after(session.state, changes)
+        all_uses = (*uses, *result.usage)
+        duration = session.clock() - started
+        cursor = replace(
+            spent(session.cursor, all_uses, duration),
+            position=f"route:{name}",
+            iteration=session.cursor.iteration + 1,
+            visits={**session.cursor.visits, name: session.cursor.visits.get(name, 0) + 1},
+            attempt=1,
+            passed=False,
+            answers=(),
+        )
+        ledger = []
+        if name in session.graph.after:
+            at_step = replace(cursor, head=cursor.head + 1)
+            request = make_request(session, name, "after", cursor=at_step, state=state)
+            ledger = [request_entry(cursor, request, session.clock())]
+            cursor = waiting(cursor, request)
+        else:
+            cursor = self._way_on(cursor, name, state)
+        session.commit_step(
+            cursor,
+            changes,
+            state=state,
+            source="node",
+            node=name,
+            text=result.text,
+            duration=duration,
+            uses=all_uses,
+            attempt=session.cursor.attempt,
+            ledger=ledger,
+        )
+
+    def _way_on(self, cursor: Cursor, name: str, state: LiveState) -> Cursor:
+        """The cursor with the way on after a node.
+
+        A conditional edge stays undecided, so that it follows the state as a human may edit it,
+        but for END: nothing more will run.
+        """
+        graph = self.session.graph
+        if name in graph.routes:
+            try:
+                target = graph.route(name, self.session.view(state))
+            except HitlError:
+                return cursor  # told when the route is taken, with the step safely committed
+            if target != END:
+                return cursor
+        else:
+            target = graph.edges.get(name, "")
+        if target == END:
+            return replace(cursor, position="end", status="completed", reason="end")
+        return replace(cursor, position=f"node:{target}")
+
+    def _left(self, uses: Sequence[ModelUse], started: int, *, failed: bool = False) -> None:
+        """Count what an attempt cost that committed nothing, and leave the thread before its node."""
+        session = self.session
+        cursor = spent(session.cursor, uses, session.clock() - started)
+        if not failed:
+            cursor = replace(cursor, status="waiting", reason="paused")
+        session.commit_cursor(replace(cursor, attempt=cursor.attempt + 1))
+
+    def _fail(self, error: HitlError, node: str) -> str:
+        session = self.session
+        self.error = error
+        attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
+        details = error.details if isinstance(error, NodeFailed) else ""
+        info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details)
+        cursor = replace(session.cursor, status="failed", reason="node_error", error=info)
+        entry = journal.ledger_entry(
+            cursor, "failed", at=session.clock(), note=error.message, data={"node": node}
+        )
+        session.commit_cursor(cursor, [entry])
+        session.emit(NodeFailedEvent(info))
+        return ""
+
+
+def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
+    """The cursor with model calls and active time (microseconds) added to its totals."""
+    if not uses:
+        return replace(cursor, active=cursor.active + duration)
+    return replace(
+        cursor,
+        active=cursor.active + duration,
+        tokens_in=cursor.tokens_in + sum(use.tokens_in for use in uses),
+        tokens_out=cursor.tokens_out + sum(use.tokens_out for use in uses),
+        cost=cursor.cost + sum(use.cost or 0.0 for use in uses),
+        cost_known=cursor.cost_known and all(use.cost is not None for use in uses),
+    )

@@ -1,0 +1,99 @@
+"""What an edit or an answer would do, before anyone commits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.asking import gate_of
+from hitl_tui.engine.changes import Change, after, set_values
+from hitl_tui.engine.decisions import DONE, position_after
+from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.engine.interrupts import find_request
+from hitl_tui.engine.records import Checkpoint, next_of
+from hitl_tui.engine.session import Session
+from hitl_tui.engine.state import LiveState
+from hitl_tui.errors import HitlError
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What an edit, an answer or a fork with changes would do.
+
+    `problems` maps a channel to what is wrong with its value; `next_node` is where the run would go
+    ("END" ends it), None when it can't be told; `rebinds` are the titles of requests that would then
+    be about the new step; `forks` says that the edit makes a new thread.
+    """
+
+    updates: tuple[AppliedUpdate, ...]
+    problems: Mapping[str, str]
+    next_node: str | None
+    rebinds: tuple[str, ...]
+    forks: bool
+
+
+def preview_edit(
+    session: Session,
+    values: Mapping[str, Any],
+    as_node: str | None,
+    past: tuple[Checkpoint, LiveState] | None,
+) -> Preview:
+    """What setting `values` would do, at the head or at a past step (given by checkpoint and state)."""
+    state = past[1] if past else session.state
+    changes: list[Change] = []
+    problems: dict[str, str] = {}
+    for name, value in values.items():
+        try:
+            changes += set_values(state, session.graph.channels, {name: value})
+        except HitlError as error:
+            problems[name] = str(error)
+    position = past_position(session, past[0], edited=True) if past else session.cursor.position
+    if as_node is not None:
+        position = position_after(session, as_node)
+    done = past is None and as_node is None and session.cursor.status in DONE
+    return Preview(
+        updates=tuple(change.applied("human") for change in changes),
+        problems=problems,
+        next_node="END" if done else next_node(session, position, after(state, changes)),
+        rebinds=() if past or as_node else tuple(request.title for request in session.cursor.pending),
+        forks=past is not None,
+    )
+
+
+def preview_answer(session: Session, request_id: str, answer: Any) -> Preview:
+    """What an answer would do; raises `AnswerRefused` for one that is not allowed."""
+    request = find_request(session.cursor, request_id, answered=False)
+    gate = gate_of(session, request)
+    changes: list[Change] = []
+    if gate is not None:
+        choice, text = gate.choose(answer)
+        changes = set_values(session.state, session.graph.channels, choice.values_for(session.view(), text))
+    return Preview(
+        updates=tuple(change.applied("human") for change in changes),
+        problems={},
+        next_node=next_node(session, session.cursor.position, after(session.state, changes)),
+        rebinds=(),
+        forks=False,
+    )
+
+
+def past_position(session: Session, checkpoint: Checkpoint, *, edited: bool) -> str:
+    """Where a thread goes on from a past step; an edit there may turn the route of its node."""
+    if edited and checkpoint.node in session.graph.routes:
+        return f"route:{checkpoint.node}"
+    return checkpoint.position
+
+
+def next_node(session: Session, position: str, state: LiveState) -> str | None:
+    """Where a position leads to by a state, termination included; None when it can't be told."""
+    if not position.startswith("route:"):
+        target = next_of(position)
+    else:
+        try:
+            target = session.graph.route(position.partition(":")[2], session.view(state)) or None
+        except HitlError:
+            return None
+    if target and target != "END" and session.terminated(state):
+        return "END"
+    return target

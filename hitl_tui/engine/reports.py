@@ -1,0 +1,95 @@
+"""What a thread has used and where it stands, as data (SPEC 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.records import Limits, Status
+from hitl_tui.engine.session import Session
+from hitl_tui.engine.store import Store
+
+
+class RunInfo(msgspec.Struct, frozen=True):
+    """The run's own record, the fields of seed 003.
+
+    Durations in microseconds, times in microseconds since the epoch, cost in US dollars
+    (a lower bound where `cost_known` is False).
+    """
+
+    thread_id: str
+    graph_name: str
+    graph_digest: str
+    invocation: int
+    goal: Any
+    constraints: Any
+    status: Status
+    reason: str
+    iteration_count: int
+    limits: Limits
+    active: int
+    retry_count: int
+    visited_nodes: tuple[str, ...]
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    cost_known: bool
+    created_at: int
+    updated_at: int
+
+
+class CostLine(msgspec.Struct, frozen=True):
+    """What one agent used of one model; `cost` is None where a price is unknown."""
+
+    agent: str
+    provider: str
+    model: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
+def run_info(session: Session) -> RunInfo:
+    """The record of a thread's run."""
+    cursor, info = session.cursor, session.info
+    return RunInfo(
+        thread_id=info.thread_id,
+        graph_name=info.graph_name,
+        graph_digest=info.graph_digest,
+        invocation=cursor.invocation,
+        goal=cursor.goal,
+        constraints=cursor.constraints,
+        status=cursor.status,
+        reason=cursor.reason,
+        iteration_count=cursor.iteration,
+        limits=cursor.limits,
+        active=cursor.active,
+        retry_count=cursor.retries,
+        visited_nodes=tuple(cursor.visits),
+        tokens_in=cursor.tokens_in,
+        tokens_out=cursor.tokens_out,
+        cost=cursor.cost,
+        cost_known=cursor.cost_known,
+        created_at=info.created_at,
+        updated_at=cursor.updated_at,
+    )
+
+
+def cost_report(store: Store, thread_id: str) -> list[CostLine]:
+    """Tokens and cost of a thread's committed steps by agent, provider and model, in order of first use."""
+    lines: dict[tuple[str, str, str], CostLine] = {}
+    for checkpoint in reversed(store.checkpoints(thread_id, None, 1 << 31)):
+        for use in checkpoint.uses:
+            key = (use.agent, use.provider, use.model)
+            line = lines.get(key, CostLine(*key, 0, 0, 0, 0.0))
+            known = line.cost is not None and use.cost is not None
+            lines[key] = CostLine(
+                *key,
+                calls=line.calls + 1,
+                tokens_in=line.tokens_in + use.tokens_in,
+                tokens_out=line.tokens_out + use.tokens_out,
+                cost=(line.cost or 0.0) + (use.cost or 0.0) if known else None,
+            )
+    return list(lines.values())

@@ -1,0 +1,360 @@
+"""The runner: a compiled graph with a store, and everything one can do to its threads (SPEC 5, 11)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, Literal, TypeVar
+
+from hitl_tui.engine import decisions, drawing, forking
+from hitl_tui.engine.events import AppliedUpdate, Event
+from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.loop import OnLimit, Run
+from hitl_tui.engine.rebuild import applied_updates, state_at
+from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.reports import CostLine, RunInfo, cost_report, run_info
+from hitl_tui.engine.results import RunResult, StepResult
+from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.store import Store
+from hitl_tui.errors import UnknownThread, UsageError
+
+T = TypeVar("T")
+Resume = Literal["cursor", "entry"]
+OnStep = Callable[[str, WorkflowState], Any]
+OnEvent = Callable[[Event], Any]
+
+
+class GraphRunner:
+    """Runs threads of one graph.
+
+    Args:
+        graph: from `StateGraph.compile`.
+        store: where threads live; None keeps nothing.
+    """
+
+    def __init__(self, graph: CompiledGraph, store: Store | None = None) -> None:
+        self.graph = graph
+        self.store = store
+        self.source: Mapping[str, Any] = {}
+
+    def with_store(self, store: Store, source: Mapping[str, Any] | None = None) -> GraphRunner:
+        """The same graph on another store; `source` says how to build the graph again."""
+        runner = GraphRunner(self.graph, store)
+        runner.source = dict(source or self.source)
+        return runner
+
+    def invoke(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        thread_id: str | None = None,
+        max_iterations: int | None = None,
+        resume: Resume = "cursor",
+        on_step: OnStep | None = None,
+        on_event: OnEvent | None = None,
+        on_limit: OnLimit = "stop",
+    ) -> RunResult:
+        """Run a thread until it waits, ends or fails, and return where it stopped.
+
+        Args:
+            inputs: channel updates for step 0 or, later, the next step; never dropped.
+            thread_id: the thread to start or to resume; a new id by default.
+            max_iterations: node runs allowed in this invocation.
+            resume: go on at the cursor, or start at the entry node on the state as it is.
+            on_step: called as (node, state) after each committed node.
+            on_event: called with every event.
+            on_limit: what a reached limit does.
+
+        Raises:
+            NodeFailed: a node failed; the thread is kept and may be resumed.
+            ThreadBusy: another run holds the thread.
+        """
+        return _run_sync(
+            self.ainvoke(
+                inputs,
+                thread_id=thread_id,
+                max_iterations=max_iterations,
+                resume=resume,
+                on_step=on_step,
+                on_event=on_event,
+                on_limit=on_limit,
+            )
+        )
+
+    async def ainvoke(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        thread_id: str | None = None,
+        max_iterations: int | None = None,
+        resume: Resume = "cursor",
+        on_step: OnStep | None = None,
+        on_event: OnEvent | None = None,
+        on_limit: OnLimit = "stop",
+    ) -> RunResult:
+        """As `invoke`, in a running event loop."""
+        session = self._prepare(inputs, thread_id, max_iterations, resume, on_event)
+        run = Run(session, on_limit=on_limit)
+        async with aclosing(run.steps()) as steps:
+            async for node in steps:
+                if on_step:
+                    on_step(node, session.view())
+        if run.error:
+            raise run.error
+        return result_of(session)
+
+    def stream(
+        self, inputs: Mapping[str, Any] | None = None, *, thread_id: str | None = None, **options: Any
+    ) -> Iterator[StepResult]:
+        """As `invoke`, yielding after each committed node; leaving early pauses the thread."""
+        loop = asyncio.new_event_loop()
+        steps = self.astream(inputs, thread_id=thread_id, **options)
+        try:
+            while True:
+                try:
+                    yield loop.run_until_complete(anext(steps))
+                except StopAsyncIteration:
+                    return
+        finally:
+            loop.run_until_complete(steps.aclose())
+            loop.close()
+
+    async def astream(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        thread_id: str | None = None,
+        max_iterations: int | None = None,
+        resume: Resume = "cursor",
+        on_event: OnEvent | None = None,
+        on_limit: OnLimit = "stop",
+    ) -> AsyncIterator[StepResult]:
+        """As `stream`, in a running event loop."""
+        latest: list[AppliedUpdate] = []
+
+        def listen(event: Event) -> None:
+            if hasattr(event, "updates"):
+                latest[:] = event.updates
+            if on_event:
+                on_event(event)
+
+        session = self._prepare(inputs, thread_id, max_iterations, resume, listen)
+        run = Run(session, on_limit=on_limit)
+        async with aclosing(run.steps()) as steps:
+            async for node in steps:
+                cursor = session.cursor
+                yield StepResult(
+                    node, cursor.head, cursor.iteration, tuple(latest), dict(session.state.values)
+                )
+        if run.error:
+            raise run.error
+
+    def step(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        thread_id: str | None = None,
+        on_event: OnEvent | None = None,
+    ) -> RunResult:
+        """Run one node; raises as `invoke`."""
+        return _run_sync(self._step(inputs, thread_id, on_event))
+
+    async def _step(
+        self, inputs: Mapping[str, Any] | None, thread_id: str | None, on_event: OnEvent | None
+    ) -> RunResult:
+        session = self._prepare(inputs, thread_id, None, "cursor", on_event)
+        run = Run(session, once=True)
+        async with aclosing(run.steps()) as steps:
+            async for _ in steps:
+                pass
+        if run.error:
+            raise run.error
+        return result_of(session)
+
+    def get_state(self, thread_id: str, step: int | None = None) -> dict[str, Any]:
+        """All channel values as of a step, the newest by default."""
+        store = self._store()
+        cursor = store.cursor(thread_id)
+        if cursor is None:
+            raise UnknownThread(
+                f"there is no thread {thread_id!r}", "see `list_threads()` of the checkpointer"
+            )
+        defaults = {name: channel.default for name, channel in self.graph.channels.items()}
+        if step is None and cursor.head < 0:
+            return defaults
+        return state_at(store, thread_id, cursor.head if step is None else step, defaults)
+
+    def history(self, thread_id: str, before: int | None = None, limit: int = 50) -> list[Checkpoint]:
+        """Checkpoints before a step (None: from the newest), newest first."""
+        return self._store().checkpoints(thread_id, before, limit)
+
+    def updates(self, thread_id: str, step: int) -> tuple[AppliedUpdate, ...]:
+        """The updates of a step as they went through their reducers."""
+        store = self._store()
+        defaults = {name: channel.default for name, channel in self.graph.channels.items()}
+        values = state_at(store, thread_id, step - 1, defaults) if step > 0 else defaults
+        return applied_updates(store.records(thread_id, step, step), values)
+
+    def update_state(
+        self,
+        thread_id: str,
+        values: Mapping[str, Any],
+        *,
+        expected_step: int | None = None,
+        as_node: str | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> int:
+        """Set channel values as a new step, without reducers; returns the step (SPEC 11).
+
+        Args:
+            expected_step: the head the edit was made on; another one refuses the edit.
+            as_node: go on as if this node had just run.
+
+        Raises:
+            StaleWriter, ThreadBusy, UndeclaredChannel, SchemaMismatch, ValueRejected: nothing is stored.
+        """
+        session = self.open(thread_id)
+        with session.writing():
+            return decisions.update_state(
+                session, values, expected_step=expected_step, as_node=as_node, actor=actor, note=note
+            )
+
+    def answer(
+        self,
+        thread_id: str,
+        request_id: str,
+        value: Any,
+        *,
+        step: int,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> int:
+        """Answer a pending request bound to `step`; returns the newest step.
+
+        Raises:
+            AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such.
+        """
+        session = self.open(thread_id)
+        with session.writing():
+            return decisions.answer(session, request_id, value, step=step, actor=actor, note=note)
+
+    def fork(
+        self,
+        thread_id: str,
+        step: int,
+        new_thread_id: str,
+        *,
+        changes: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> str:
+        """Make a new thread from a committed step; returns its id."""
+        session = self.open(thread_id)
+        child = forking.fork(
+            session, self._store(), step, new_thread_id, changes=changes, actor=actor, note=note
+        )
+        return child.thread_id
+
+    def cancel(self, thread_id: str, *, actor: str | None = None, note: str | None = None) -> None:
+        """End a thread as cancelled(user)."""
+        session = self.open(thread_id)
+        with session.writing():
+            decisions.cancel(session, actor=actor, note=note)
+
+    def extend_limits(
+        self, thread_id: str, *, actor: str | None = None, note: str | None = None, **limits: float | None
+    ) -> None:
+        """Raise limits (names as in `Limits`), so that a thread stopped by one may go on; logged."""
+        session = self.open(thread_id)
+        with session.writing():
+            decisions.extend_limits(session, limits, actor=actor, note=note)
+
+    def run_info(self, thread_id: str) -> RunInfo:
+        """The run's own record (seed 003)."""
+        return run_info(self.open(thread_id))
+
+    def cost_report(self, thread_id: str) -> list[CostLine]:
+        """Tokens and cost by agent, provider and model."""
+        return cost_report(self._store(), thread_id)
+
+    def to_mermaid(self) -> str:
+        """The graph as Mermaid text."""
+        return drawing.to_mermaid(self.graph.info)
+
+    def to_dot(self) -> str:
+        """The graph as Graphviz text."""
+        return drawing.to_dot(self.graph.info)
+
+    def open(self, thread_id: str, on_event: OnEvent | None = None) -> Session:
+        """A thread of the store; raises `UnknownThread`."""
+        return Session.open(self.graph, self._store(), thread_id, sink=on_event)
+
+    def _store(self) -> Store:
+        if self.store is None:
+            raise UsageError("this runner keeps nothing", "compile(checkpointer=...) to keep threads")
+        return self.store
+
+    def _prepare(
+        self,
+        inputs: Mapping[str, Any] | None,
+        thread_id: str | None,
+        max_iterations: int | None,
+        resume: Resume,
+        sink: OnEvent | None,
+    ) -> Session:
+        """The thread with its input committed, ready to run."""
+        name = thread_id or f"{self.graph.name}-{uuid.uuid4().hex[:8]}"
+        if self.store is not None and self.store.info(name) is not None:
+            session = Session.open(self.graph, self.store, name, sink=sink)
+        else:
+            session = Session.new(self.graph, self.store, name, source=self.source, sink=sink)
+        from_entry = resume == "entry" and session.cursor.head >= 0
+        if inputs or session.cursor.head < 0 or from_entry:
+            with session.writing():
+                decisions.start(session, inputs, from_entry=from_entry)
+        if max_iterations is not None:
+            limits = replace(session.cursor.limits, max_iterations=max_iterations)
+            session.cursor = replace(session.cursor, limits=limits)
+        return session
+
+
+def result_of(session: Session) -> RunResult:
+    """Where a thread stands, as a run returns it."""
+    cursor = session.cursor
+    return RunResult(
+        thread_id=session.thread_id,
+        status=cursor.status,
+        reason=cursor.reason,
+        step=cursor.head,
+        state=session.state.values,
+        pending=cursor.pending,
+        error=cursor.error,
+    )
+
+
+def _run_sync(work: Coroutine[Any, Any, T]) -> T:
+    """Run the async core from sync code, from inside a running loop too (as in a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(asyncio.run(work))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="hitl-tui run")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]

@@ -1,0 +1,395 @@
+"""One thread, open for reading and writing: its cursor, its state, and commits (SPEC 9-11)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine import journal
+from hitl_tui.engine.canonical import state_hash
+from hitl_tui.engine.changes import Change, after
+from hitl_tui.engine.events import (
+    Event,
+    LedgerWritten,
+    Progress,
+    ProgressChanged,
+    StepCommitted,
+)
+from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.rebuild import live_state
+from hitl_tui.engine.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Lease,
+    LedgerEntry,
+    ModelUse,
+    Request,
+    Source,
+    ThreadInfo,
+)
+from hitl_tui.engine.state import LiveState, WorkflowState
+from hitl_tui.engine.store import Store
+from hitl_tui.engine.termination import RunTotals
+from hitl_tui.errors import HitlError, ThreadBusy, UnknownThread
+
+replace = msgspec.structs.replace
+Clock = Callable[[], int]
+Sink = Callable[[Event], None]
+
+
+def now_us() -> int:
+    """Microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+class Session:
+    """A thread of a graph, in a store or (without one) in memory only.
+
+    Facts go to `sink` once they are committed.  Nothing is changed here unless its commit went through.
+    """
+
+    def __init__(
+        self,
+        graph: CompiledGraph,
+        store: Store | None,
+        info: ThreadInfo,
+        cursor: Cursor,
+        state: LiveState,
+        *,
+        sink: Sink | None = None,
+        clock: Clock = now_us,
+    ) -> None:
+        self.graph = graph
+        self.store = store
+        self.info = info
+        self.cursor = cursor
+        self.state = state
+        self.sink = sink
+        self.clock = clock
+        self.notice = ""
+        self._lease: Lease | None = None
+
+    @classmethod
+    def new(
+        cls,
+        graph: CompiledGraph,
+        store: Store | None,
+        thread_id: str,
+        *,
+        source: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        sink: Sink | None = None,
+        clock: Clock = now_us,
+    ) -> Session:
+        """A thread that does not exist yet; its first commit creates it."""
+        now = clock()
+        info = ThreadInfo(
+            thread_id=thread_id,
+            graph_name=graph.name,
+            graph_digest=graph.digest if store else "",
+            source=dict(source or {}),
+            parent=None,
+            fork_step=-1,
+            fork_seq=0,
+            created_at=now,
+            created_by=actor,
+        )
+        cursor = Cursor(
+            thread_id=thread_id,
+            limits=graph.limits,
+            position=f"node:{graph.entry}",
+            created_at=now,
+            updated_at=now,
+        )
+        return cls(graph, store, info, cursor, LiveState.initial(graph.channels), sink=sink, clock=clock)
+
+    @classmethod
+    def open(
+        cls,
+        graph: CompiledGraph,
+        store: Store,
+        thread_id: str,
+        *,
+        sink: Sink | None = None,
+        clock: Clock = now_us,
+    ) -> Session:
+        """A thread of a store; raises `UnknownThread` or `LogCorrupt`."""
+        info, cursor = store.info(thread_id), store.cursor(thread_id)
+        if info is None or cursor is None:
+            raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
+        session = cls(graph, store, info, cursor, LiveState({}, {}), sink=sink, clock=clock)
+        session._load(cursor)
+        return session
+
+    @property
+    def exists(self) -> bool:
+        """True once the thread has been written."""
+        return self.cursor.version > 0
+
+    @property
+    def thread_id(self) -> str:
+        """The thread's id."""
+        return self.info.thread_id
+
+    @property
+    def progress(self) -> Progress:
+        """Where the thread stands, for status lines."""
+        cursor = self.cursor
+        return Progress(
+            status=cursor.status,
+            reason=cursor.reason,
+            head=cursor.head,
+            position=cursor.position,
+            next_node=self._peek_next(),
+            invocation=cursor.invocation,
+            iteration=cursor.iteration,
+            visits=cursor.visits,
+            tokens_in=cursor.tokens_in,
+            tokens_out=cursor.tokens_out,
+            cost=cursor.cost,
+            cost_known=cursor.cost_known,
+            active=cursor.active,
+            limits=cursor.limits,
+            pending=cursor.pending,
+            error=cursor.error,
+        )
+
+    def view(self, state: LiveState | None = None) -> WorkflowState:
+        """The whole state as routes, gates and conditions read it."""
+        extras = {"goal": self.cursor.goal, "constraints": self.cursor.constraints}
+        return WorkflowState((state or self.state).values, self.graph.channels, None, extras)
+
+    def route(self) -> str:
+        """The node after the one at a "route:" position, by the state as it is; "" for a dead end."""
+        return self.graph.route(self.cursor.position.partition(":")[2], self.view())
+
+    def terminated(self, state: LiveState | None = None) -> str:
+        """What the termination condition says of a state once a node has run, "" while it does not hold."""
+        condition = self.graph.termination
+        if condition is None or self.cursor.iteration == 0:
+            return ""
+        totals = RunTotals(turns=self.cursor.iteration, cost=self.cursor.cost)
+        return condition.reason if condition.reached(self.view(state), totals) else ""
+
+    def _peek_next(self) -> str | None:
+        """The next node as it would be decided now, for display."""
+        if not self.cursor.position.startswith("route:"):
+            return self.cursor.next_node
+        try:
+            return self.route() or None
+        except HitlError:
+            return None
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the thread for writing; what others wrote meanwhile is loaded first.
+
+        Raises:
+            ThreadBusy: another run or process holds it.
+        """
+        if self._lease is not None:
+            raise ThreadBusy(f"thread {self.thread_id!r} is running", "pause it first")
+        if self.store is None:
+            yield
+            return
+        now = self.clock()
+        lease = self.store.new_lease(now)
+        if not self.exists and self.store.info(self.thread_id) is None:
+            self.store.create_thread(self.info, self.cursor)
+        dead = self.store.acquire(self.thread_id, lease, now)
+        self._lease = lease
+        try:
+            self.reload()
+            if dead is not None:
+                self._note_takeover(dead)
+            yield
+        finally:
+            self._lease = None
+            self.store.release(self.thread_id, lease.token)
+
+    def renew(self, lasting: int) -> None:
+        """Keep the lease for `lasting` microseconds more while it is held."""
+        if self.store and self._lease:
+            self.store.renew(self.thread_id, self._lease.token, self.clock() + lasting)
+
+    def reload(self) -> bool:
+        """Load what another writer has committed since; True where there was something."""
+        cursor = self.store.cursor(self.thread_id) if self.store else None
+        if cursor is None or cursor.version == self.cursor.version:
+            return False
+        self._load(cursor)
+        return True
+
+    def emit(self, event: Event) -> None:
+        """Tell whoever listens."""
+        if self.sink:
+            self.sink(event)
+
+    def commit_step(
+        self,
+        cursor: Cursor,
+        changes: Sequence[Change],
+        *,
+        source: Source,
+        node: str = "",
+        actor: str | None = None,
+        note: str | None = None,
+        decision: str | None = None,
+        text: str | None = None,
+        duration: int = 0,
+        uses: tuple[ModelUse, ...] = (),
+        attempt: int = 1,
+        state: LiveState | None = None,
+        ledger: Sequence[LedgerEntry] = (),
+    ) -> None:
+        """Write one step: its records, its checkpoint and the cursor as given, in one transaction.
+
+        Args:
+            cursor: the cursor after the step, but for head, seq and hashes, which are set here.
+            state: the state after the changes, where the caller has it already.
+        """
+        now = self.clock()
+        step = self.cursor.head + 1
+        state = state or after(self.state, changes)
+        records = (
+            journal.write_records(
+                cursor,
+                changes,
+                step=step,
+                node=node,
+                source=source,
+                at=now,
+                attempt=attempt,
+                actor=actor,
+                note=note,
+            )
+            if self.store
+            else ()
+        )
+        checkpoint = Checkpoint(
+            thread_id=self.thread_id,
+            step=step,
+            parent_thread=None if step == 0 else self._parent_thread(),
+            parent_step=step - 1,
+            source=source,
+            node=node,
+            position=cursor.position,
+            status=cursor.status,
+            reason=cursor.reason,
+            invocation=cursor.invocation,
+            iteration=cursor.iteration,
+            attempt=attempt,
+            duration=duration,
+            tokens_in=sum(use.tokens_in for use in uses),
+            tokens_out=sum(use.tokens_out for use in uses),
+            cost=_cost(uses),
+            state_hash=state_hash(state.digests) if self.store else b"",
+            first_seq=cursor.last_seq + 1,
+            last_seq=cursor.last_seq + len(records),
+            at=now,
+            actor=actor,
+            note=note,
+            decision=decision,
+            text=text,
+            uses=uses,
+        )
+        snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state)
+        last = records[-1] if records else None
+        cursor = replace(
+            cursor,
+            head=step,
+            last_seq=checkpoint.last_seq,
+            last_record_hash=last.record_hash if last else cursor.last_record_hash,
+            log_bytes=log_bytes,
+            snapshot_bytes=snapshot_bytes,
+        )
+        self._write(cursor, records=records, checkpoint=checkpoint, snapshot=snapshot, ledger=ledger, now=now)
+        self.state = state
+        if self.sink:
+            updates = tuple(change.applied(source, actor, note) for change in changes)
+            self.sink(StepCommitted(checkpoint, updates, self.progress))
+
+    def commit_cursor(self, cursor: Cursor, ledger: Sequence[LedgerEntry] = ()) -> None:
+        """Write a change of the cursor, and entries of the ledger, without a step."""
+        self._write(cursor, ledger=ledger, now=self.clock())
+        self.emit(ProgressChanged(self.progress))
+
+    def rebound(self, pending: Sequence[Request], step: int) -> tuple[Request, ...]:
+        """Pending requests bound to a new step: an answer made against the old one is stale."""
+        return tuple(replace(request, step=step) for request in pending)
+
+    def _write(
+        self,
+        cursor: Cursor,
+        *,
+        now: int,
+        records: Sequence[Any] = (),
+        checkpoint: Checkpoint | None = None,
+        snapshot: bytes | None = None,
+        ledger: Sequence[LedgerEntry] = (),
+    ) -> None:
+        last = ledger[-1] if ledger else None
+        cursor = replace(
+            cursor,
+            version=self.cursor.version + 1,
+            updated_at=now,
+            ledger_n=last.n if last else cursor.ledger_n,
+            ledger_hash=last.hash if last else cursor.ledger_hash,
+        )
+        if self.store and self._lease:
+            self.store.commit(
+                self.thread_id,
+                Commit(
+                    cursor=cursor,
+                    expected_version=self.cursor.version,
+                    lease_token=self._lease.token,
+                    records=tuple(records),
+                    checkpoint=checkpoint,
+                    snapshot=snapshot,
+                    ledger=tuple(ledger),
+                ),
+            )
+        self.cursor = cursor
+        for entry in ledger:
+            self.emit(LedgerWritten(entry))
+
+    def _snapshot(
+        self, cursor: Cursor, changes: Sequence[Change], state: LiveState
+    ) -> tuple[bytes | None, int, int]:
+        log_bytes = cursor.log_bytes + journal.log_size(changes)
+        if self.store is None or not journal.snapshot_due(log_bytes, cursor.snapshot_bytes):
+            return None, log_bytes, cursor.snapshot_bytes
+        data, size = journal.encode_snapshot(state.values)
+        return data, 0, size
+
+    def _parent_thread(self) -> str:
+        shares = self.info.parent is not None and self.cursor.head == self.info.fork_step
+        return self.info.parent if shares and self.info.parent else self.thread_id
+
+    def _load(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+        if cursor.head < 0 or self.store is None:
+            self.state = LiveState.initial(self.graph.channels)
+        else:
+            self.state = live_state(self.store, self.thread_id, cursor.head, self.graph.channels)
+
+    def _note_takeover(self, dead: Lease) -> None:
+        who = f"{dead.user}@{dead.host}, process {dead.pid}"
+        self.notice = f"taken over from {who}, which ended without giving the thread back"
+        entry = journal.ledger_entry(
+            self.cursor, "takeover", at=self.clock(), note=who, data={"status": self.cursor.status}
+        )
+        cursor = self.cursor
+        if cursor.status == "running":
+            cursor = replace(cursor, status="waiting", reason="paused", attempt=cursor.attempt + 1)
+        self.commit_cursor(cursor, [entry])
+
+
+def _cost(uses: Sequence[ModelUse]) -> float | None:
+    costs = [use.cost for use in uses]
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
