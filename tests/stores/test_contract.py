@@ -1,0 +1,461 @@
+"""What every store must do; a new kind of store joins by one word in conftest."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hitl_tui.engine.records import Cursor, ErrorInfo, Lease, Limits, Request
+from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread, UsageError
+from hitl_tui.stores import Checkpointer
+from tests.stores.log_writer import MODEL_USE, NOW, Writer, entry, info
+
+GONE = 2**22 + 1
+"""A process id above the highest that Linux gives."""
+
+
+def steps(points: list[Any]) -> list[int]:
+    return [point.step for point in points]
+
+
+class TestCommit:
+    def test_reads_back_what_was_written(self, writer: Writer) -> None:
+        commit = writer.step({"messages": {"a": [1, None, 1.5]}, "plan": None}, snapshot=b"\x00state")
+        store = writer.store
+        assert tuple(store.records("t", 0, 0)) == commit.records
+        assert store.checkpoint("t", 0) == commit.checkpoint
+        assert store.cursor("t") == commit.cursor
+        assert store.snapshot("t", 0) == (0, b"\x00state")
+        assert store.info("t") == info("t")
+
+    def test_keeps_every_field_of_a_record(self, writer: Writer) -> None:
+        changes = {
+            "node": "scan",
+            "path": "scan[2]",
+            "attempt": 3,
+            "op": "set",
+            "reducer": "my_pkg:best",
+            "visibility": "private",
+            "source": "rollback",
+            "tainted": True,
+            "actor": "Zoë",
+            "note": "why\x00not",
+            "result": {"deep": [[]]},
+        }
+        record = writer.record("plan", "x", **changes)
+        commit = msgspec.structs.replace(writer.commit_of({"plan": "x"}), records=(record,))
+        writer.store.commit("t", commit)
+        assert list(writer.store.records("t", 0, 0)) == [record]
+
+    @pytest.mark.parametrize("source", ["input", "node", "map", "subgraph", "human", "fork", "rollback"])
+    def test_keeps_where_a_record_came_from(self, writer: Writer, source: str) -> None:
+        record = writer.record("plan", "x", source=source)
+        writer.store.commit("t", msgspec.structs.replace(writer.commit_of({"plan": "x"}), records=(record,)))
+        assert [found.source for found in writer.store.records("t", 0, 0)] == [source]
+
+    def test_keeps_every_field_of_a_checkpoint(self, writer: Writer) -> None:
+        changes = {
+            "parent_thread": "elsewhere",
+            "parent_step": 7,
+            "source": "human",
+            "node": "n",
+            "position": "route:n",
+            "status": "waiting",
+            "reason": "approval",
+            "invocation": 2,
+            "iteration": 9,
+            "attempt": 4,
+            "duration": 2**40,
+            "tokens_in": 11,
+            "tokens_out": 12,
+            "cost": None,
+            "actor": "ann",
+            "note": "fine",
+            "decision": "accept",
+            "text": "a long\ntext",
+            "uses": (MODEL_USE, MODEL_USE),
+        }
+        commit = writer.step(point=changes)
+        assert writer.store.checkpoint("t", 0) == commit.checkpoint
+
+    def test_keeps_every_field_of_a_cursor(self, writer: Writer) -> None:
+        commit = writer.step(
+            reason="approval",
+            invocation=3,
+            answers=({"ok": 2**70}, None),
+            pending=(Request("r", "approve", "n", "after", 0, "Approve?", payload=[1], asked_at=NOW),),
+            visits={"write": 2},
+            cost=0.1 + 0.2,
+            cost_known=False,
+            limits=Limits(None, 5, 0.5, 1.25),
+            goal={"g": [True]},
+            error=ErrorInfo("n", 2, "T", "M", "H", "D"),
+            log_bytes=2**40,
+        )
+        assert writer.cursor == commit.cursor
+
+    def test_keeps_a_null_update_apart_from_no_result(self, writer: Writer) -> None:
+        bare, null = writer.record("a", None), writer.record("b", None, 1, result=None)
+        commit = msgspec.structs.replace(writer.commit_of({"a": None, "b": None}), records=(bare, null))
+        writer.store.commit("t", commit)
+        assert [found.result for found in writer.store.records("t", 0, 0)] == [msgspec.UNSET, None]
+
+    def test_takes_a_commit_of_decisions_alone(self, writer: Writer) -> None:
+        writer.step()
+        made = entry(writer.cursor)
+        cursor = msgspec.structs.replace(writer.cursor, version=2, ledger_n=1, ledger_hash=made.hash)
+        commit = msgspec.structs.replace(
+            writer.commit_of({}), cursor=cursor, checkpoint=None, ledger=(made,), records=()
+        )
+        writer.store.commit("t", commit)
+        assert writer.store.ledger("t") == [made]
+        assert (writer.cursor.version, writer.cursor.head) == (2, 0)
+
+    def test_refuses_a_stale_writer_and_stores_nothing(self, writer: Writer) -> None:
+        late = writer.commit_of({"messages": "late"}, snapshot=b"late", ledger=(entry(writer.cursor),))
+        first = writer.step()
+        with pytest.raises(StaleWriter, match="version 1, not 0"):
+            writer.store.commit("t", late)
+        assert writer.cursor == first.cursor
+        assert tuple(writer.store.records("t", 0, 9)) == first.records
+        assert steps(writer.store.checkpoints("t", None, 9)) == [0]
+        assert writer.store.snapshot("t", 9) is None
+        assert writer.store.ledger("t") == []
+
+    def test_refuses_a_writer_without_the_lease(self, writer: Writer) -> None:
+        commit = msgspec.structs.replace(writer.commit_of({"messages": 1}), lease_token="another")
+        with pytest.raises(ThreadBusy, match="held by"):
+            writer.store.commit("t", commit)
+        writer.store.release("t", writer.lease.token)
+        with pytest.raises(ThreadBusy, match="nobody"):
+            writer.store.commit("t", writer.commit_of({"messages": 1}))
+        assert writer.cursor.version == 0
+        assert list(writer.store.records("t", 0, 9)) == []
+
+    def test_refuses_an_unknown_thread(self, writer: Writer) -> None:
+        with pytest.raises(UnknownThread, match="'other'"):
+            writer.store.commit("other", writer.commit_of({}))
+
+    def test_lets_one_of_many_threads_of_a_process_win_each_version(self, writer: Writer) -> None:
+        together = threading.Barrier(4)
+        outcomes: list[str] = []
+        commits = [writer.commit_of({"messages": n}) for n in range(4)]
+
+        def race(n: int) -> None:
+            together.wait()
+            try:
+                writer.store.commit("t", commits[n])
+                outcomes.append("won")
+            except StaleWriter:
+                outcomes.append("stale")
+
+        racers = [threading.Thread(target=race, args=(n,)) for n in range(4)]
+        for racer in racers:
+            racer.start()
+        for racer in racers:
+            racer.join()
+        assert sorted(outcomes) == ["stale"] * 3 + ["won"]
+        assert len(list(writer.store.records("t", 0, 9))) == 1
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        "value",
+        [2**63, -(2**63) - 1, 2**64, 10**400, 1.0, 1, True, 1e16, 5e-324, 1.7976931348623157e308, 0.1 + 0.2],
+        ids=lambda value: f"{value!r:.25}",
+    )
+    def test_a_number_keeps_value_and_type(self, writer: Writer, value: float) -> None:
+        writer.step({"n": [value]})
+        (found,) = writer.store.records("t", 0, 0)
+        assert found.update == [value]
+        assert type(found.update[0]) is type(value)
+
+    json = st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+
+    @given(value=json)
+    @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    def test_any_json_comes_back_as_it_went_in(self, writer: Writer, value: Any) -> None:
+        made = entry(writer.cursor, data=value)
+        step = writer.step({"any": value}, ledger=(made,), goal=value).cursor.head
+        (found,) = writer.store.records("t", step, step)
+        assert repr(found.update) == repr(value)
+        assert repr(writer.store.ledger("t")[-1].data) == repr(value)
+        assert repr(writer.cursor.goal) == repr(value)
+
+
+class TestReading:
+    def test_pages_checkpoints_newest_first(self, writer: Writer) -> None:
+        for _ in range(7):
+            writer.step()
+        store = writer.store
+        assert steps(store.checkpoints("t", None, 3)) == [6, 5, 4]
+        assert steps(store.checkpoints("t", 4, 3)) == [3, 2, 1]
+        assert steps(store.checkpoints("t", 1, 3)) == [0]
+        assert store.checkpoints("t", 0, 3) == []
+        assert store.checkpoints("t", None, 0) == []
+        assert steps(store.checkpoints("t", 2**40, 1)) == [6]
+
+    def test_gives_the_records_of_a_range_of_steps(self, writer: Writer) -> None:
+        for step in range(5):
+            writer.step({"a": step, "b": step} if step % 2 else {})
+        found = writer.store.records("t", 1, 3)
+        assert [(record.step, record.seq) for record in found] == [(1, 1), (1, 2), (3, 3), (3, 4)]
+        assert list(writer.store.records("t", 2, 2)) == []
+        assert list(writer.store.records("t", 5, 2**40)) == []
+
+    def test_chains_records_over_a_long_range(self, writer: Writer) -> None:
+        for _ in range(60):
+            writer.step({"a": 1, "b": 2, "c": 3, "d": 4, "e": 5})
+        found = list(writer.store.records("t", 3, 58))
+        assert [record.seq for record in found] == list(range(16, 296))
+        assert all(b.prev_record_hash == a.record_hash for a, b in pairwise(found))
+        (before,) = [record for record in writer.store.records("t", 2, 2) if record.seq == 15]
+        assert found[0].prev_record_hash == before.record_hash
+
+    def test_finds_the_newest_snapshot_at_or_before_a_step(self, writer: Writer) -> None:
+        for step in range(5):
+            writer.step(snapshot=b"%d" % step if step in (1, 3) else None)
+        assert [writer.store.snapshot("t", step) for step in range(5)] == [
+            None,
+            (1, b"1"),
+            (1, b"1"),
+            (3, b"3"),
+            (3, b"3"),
+        ]
+
+    def test_sums_up_what_the_steps_took(self, writer: Writer) -> None:
+        for node in ("", "write", "check", "write"):
+            writer.step(point={"node": node, "source": "node" if node else "input"})
+        totals = writer.store.totals("t", 2)
+        assert totals.visits == {"write": 1, "check": 1}
+        assert (totals.tokens_in, totals.tokens_out, totals.active) == (30, 15, 300)
+        assert (totals.cost, totals.cost_known) == (0.75, True)
+
+    def test_says_when_a_price_is_unknown(self, writer: Writer) -> None:
+        writer.step()
+        writer.step(point={"cost": None})
+        assert writer.store.totals("t", 0).cost_known
+        totals = writer.store.totals("t", 1)
+        assert (totals.cost, totals.cost_known) == (0.25, False)
+
+    def test_sums_up_a_long_thread_at_any_step(self, writer: Writer) -> None:
+        for _ in range(1100):
+            writer.step({})
+        fork = writer.fork(700, "f")
+        for _ in range(500):
+            fork.step({})
+        for thread, step in (("t", 0), ("t", 511), ("t", 512), ("t", 1024), ("t", 1099), ("f", 1200)):
+            totals = writer.store.totals(thread, step)
+            assert (totals.visits.get("write", 0), totals.tokens_in) == (step, 10 * (step + 1))
+
+    def test_knows_nothing_of_an_unknown_thread(self, store: Checkpointer) -> None:
+        for name in ("none", "a\x00b", "\ud800"):
+            assert store.info(name) is None
+            assert store.cursor(name) is None
+            assert store.lease(name) is None
+            assert store.checkpoint(name, 0) is None
+            assert store.checkpoints(name, None, 5) == []
+            assert list(store.records(name, 0, 5)) == []
+            assert store.snapshot(name, 5) is None
+            assert store.ledger(name) == []
+            assert store.children(name) == []
+            assert store.totals(name, 5).visits == {}
+
+
+class TestFork:
+    def test_shares_the_log_of_its_parent_up_to_the_fork(self, writer: Writer) -> None:
+        for step in range(4):
+            writer.step({"messages": step}, snapshot=b"%d" % step)
+        fork = writer.fork(1, "f")
+        store = writer.store
+        assert steps(store.checkpoints("f", None, 9)) == [1, 0]
+        assert list(store.records("f", 0, 9)) == list(store.records("t", 0, 1))
+        assert store.snapshot("f", 3) == (1, b"1")
+        assert store.checkpoint("f", 2) is None
+
+        own = fork.step({"messages": "mine"})
+        assert own.records[0].seq == 3
+        assert [record.update for record in store.records("f", 0, 9)] == [0, 1, "mine"]
+        assert [record.thread_id for record in store.records("f", 1, 2)] == ["t", "f"]
+        assert store.checkpoint("f", 2) == own.checkpoint
+        assert [record.update for record in store.records("t", 0, 9)] == [0, 1, 2, 3]
+
+    def test_chains_its_first_record_to_its_parents_last_shared_one(self, writer: Writer) -> None:
+        shared = writer.step({"a": 1, "b": 2})
+        writer.step()
+        own = writer.fork(0, "f").step({"a": 3})
+        assert list(writer.store.records("f", 1, 1)) == list(own.records)
+        assert own.records[0].prev_record_hash == shared.records[-1].record_hash
+
+    def test_pages_checkpoints_across_the_seam(self, writer: Writer) -> None:
+        for _ in range(4):
+            writer.step()
+        fork = writer.fork(2, "f")
+        fork.step()
+        fork.step()
+        found = writer.store.checkpoints("f", None, 4)
+        assert [(point.thread_id, point.step) for point in found] == [("f", 4), ("f", 3), ("t", 2), ("t", 1)]
+        assert steps(writer.store.checkpoints("f", 3, 2)) == [2, 1]
+
+    def test_can_be_forked_at_a_step_it_shares(self, writer: Writer) -> None:
+        for step in range(4):
+            writer.step({"messages": step})
+        fork = writer.fork(3, "f")
+        fork.step({"messages": "f"})
+        second = fork.fork(1, "g")
+        second.step({"messages": "g"})
+        assert [record.update for record in writer.store.records("g", 0, 9)] == [0, 1, "g"]
+        assert steps(writer.store.checkpoints("g", None, 9)) == [2, 1, 0]
+
+    def test_reads_through_a_thousand_generations(self, writer: Writer) -> None:
+        writer.step({"messages": 0})
+        for generation in range(1, 1000):
+            writer = writer.fork(generation - 1, f"f{generation}")
+            writer.step({"messages": generation})
+        found = writer.store.records("f999", 0, 999)
+        assert [record.update for record in found] == list(range(1000))
+
+    def test_shares_the_decisions_made_before_it(self, writer: Writer) -> None:
+        for _ in range(3):
+            writer.step(ledger=(entry(writer.cursor),))
+        fork = writer.fork(1, "f")
+        fork.step(ledger=(entry(fork.cursor, note="mine"),))
+        parents = writer.store.ledger("t")
+        found = writer.store.ledger("f")
+        assert found[:2] == parents[:2]
+        assert [(made.thread_id, made.n, made.note) for made in found[2:]] == [("f", 3, "mine")]
+        assert found[2].prev_hash == parents[1].hash
+        assert len(parents) == 3
+
+    def test_is_listed_among_the_children_of_its_parent(self, writer: Writer) -> None:
+        writer.step()
+        writer.fork(0, "b")
+        writer.fork(0, "a")
+        assert [child.thread_id for child in writer.store.children("t")] == ["b", "a"]
+        assert writer.store.children("a") == []
+        found = writer.store.info("a")
+        assert found is not None
+        assert (found.parent, found.fork_step, found.fork_seq) == ("t", 0, 1)
+
+    def test_needs_a_parent_that_exists(self, store: Checkpointer) -> None:
+        with pytest.raises(UnknownThread):
+            store.create_thread(info("f", parent="none", fork_step=0), Cursor("f"))
+        assert store.info("f") is None
+
+
+class TestThreads:
+    @pytest.mark.parametrize("name", ["a", "x" * 200, "überblick/Δ#1", "a b'; --", "%_[*]", "\u202e"])
+    def test_any_printable_text_names_a_thread(self, store: Checkpointer, name: str) -> None:
+        Writer(store, name).step()
+        assert store.list_threads() == [name]
+        assert [row.info.thread_id for row in store.threads(name)] == [name]
+
+    @pytest.mark.parametrize("name", ["", "x" * 201, "a\x00b", "a\nb", "\x1b[2J", "\x9b", "\ud800"])
+    def test_refuses_a_name_that_is_no_printable_text(self, store: Checkpointer, name: str) -> None:
+        with pytest.raises(UsageError, match="thread id"):
+            store.create_thread(info(name), Cursor(name))
+        assert store.threads() == []
+
+    def test_refuses_a_name_that_is_taken(self, writer: Writer) -> None:
+        writer.step()
+        with pytest.raises(ThreadBusy, match="a thread 't' already"):
+            writer.store.create_thread(info("t"), Cursor("t"))
+        assert writer.cursor.head == 0
+
+    def test_lists_the_last_changed_first(self, store: Checkpointer) -> None:
+        writers = [Writer(store, f"Run {n}") for n in range(5)]
+        for at, n in enumerate((3, 0, 4, 1, 2)):
+            writers[n].step(updated_at=NOW + at)
+        names = [row.info.thread_id for row in store.threads()]
+        assert names == ["Run 2", "Run 1", "Run 4", "Run 0", "Run 3"]
+        assert [row.info.thread_id for row in store.threads(limit=2, offset=1)] == names[1:3]
+        assert [row.info.thread_id for row in store.threads("RUN 4")] == ["Run 4"]
+        assert store.threads("run %") == []
+
+    def test_says_what_a_thread_waits_for(self, writer: Writer) -> None:
+        asked = Request("r", "approve", "n", "after", 0, "Accept the verdict?", asked_at=NOW + 5)
+        writer.step(status="waiting", reason="approval", position="route:n", pending=(asked,))
+        (row,) = writer.store.threads()
+        assert (row.status, row.reason, row.next_node) == ("waiting", "approval", None)
+        assert (row.waiting_for, row.waiting_since) == ("Accept the verdict?", NOW + 5)
+        assert (row.head, row.last_writer, row.updated_at) == (0, "input", NOW)
+        writer.step(point={"actor": "ann"}, status="running", reason="", pending=(), position="node:n")
+        (row,) = writer.store.threads()
+        assert (row.waiting_for, row.waiting_since) == ("", None)
+        assert (row.next_node, row.last_writer) == ("n", "ann")
+
+    def test_says_who_holds_a_thread_while_they_live(self, writer: Writer) -> None:
+        (row,) = writer.store.threads()
+        assert row.held_by == f"{writer.lease.user} on host {writer.lease.host}, process {writer.lease.pid}"
+        writer.store.release("t", writer.lease.token)
+        writer.store.acquire("t", msgspec.structs.replace(writer.lease, pid=GONE), NOW)
+        assert [row.held_by for row in writer.store.threads()] == [None]
+
+    def test_lists_names_of_threads_that_have_a_step(self, store: Checkpointer) -> None:
+        Writer(store, "b").step()
+        Writer(store, "empty")
+        Writer(store, "a").step()
+        assert store.list_threads() == ["a", "b"]
+
+
+class TestLease:
+    def rival(self, writer: Writer, **changes: Any) -> Lease:
+        return msgspec.structs.replace(writer.store.new_lease(NOW), **changes)
+
+    def test_a_living_holder_keeps_its_thread_however_late(self, writer: Writer) -> None:
+        with pytest.raises(ThreadBusy, match=f"process {writer.lease.pid}"):
+            writer.store.acquire("t", self.rival(writer), writer.lease.expires_at + 10**12)
+        writer.step()
+
+    def test_its_own_holder_may_take_it_again(self, writer: Writer) -> None:
+        assert writer.store.acquire("t", writer.lease, NOW) is None
+        assert writer.store.lease("t") == writer.lease
+
+    @pytest.mark.parametrize(
+        "dead",
+        [{"pid": GONE}, {"process_started": 1}, {"host": "elsewhere", "expires_at": NOW - 1}],
+        ids=["process is gone", "process id went to another", "other host let it run out"],
+    )
+    def test_a_dead_holder_is_taken_over_from(self, writer: Writer, dead: dict[str, Any]) -> None:
+        writer.store.release("t", writer.lease.token)
+        holder = self.rival(writer, **dead)
+        writer.store.acquire("t", holder, NOW)
+        assert writer.store.acquire("t", self.rival(writer), NOW) == holder
+        with pytest.raises(ThreadBusy):
+            writer.store.commit("t", msgspec.structs.replace(writer.commit_of({}), lease_token=holder.token))
+
+    def test_another_hosts_holder_counts_as_living_until_its_lease_ends(self, writer: Writer) -> None:
+        writer.store.release("t", writer.lease.token)
+        writer.store.acquire("t", self.rival(writer, host="elsewhere", pid=GONE, expires_at=NOW + 5), NOW)
+        with pytest.raises(ThreadBusy, match="elsewhere"):
+            writer.store.acquire("t", self.rival(writer), NOW + 4)
+
+    def test_is_renewed_only_by_its_holder(self, writer: Writer) -> None:
+        writer.store.renew("t", writer.lease.token, NOW + 77)
+        assert writer.store.lease("t") == msgspec.structs.replace(writer.lease, expires_at=NOW + 77)
+        with pytest.raises(ThreadBusy):
+            writer.store.renew("t", "another", NOW + 99)
+        writer.store.release("t", "another")
+        writer.store.release("none", "another")
+        assert writer.store.lease("t") == msgspec.structs.replace(writer.lease, expires_at=NOW + 77)
+        writer.store.release("t", writer.lease.token)
+        assert writer.store.lease("t") is None
+        with pytest.raises(ThreadBusy, match="nobody"):
+            writer.store.renew("t", writer.lease.token, NOW + 99)
+
+    def test_needs_a_thread_that_exists(self, store: Checkpointer) -> None:
+        with pytest.raises(UnknownThread):
+            store.acquire("none", store.new_lease(NOW), NOW)
