@@ -223,7 +223,10 @@ class RunScreen(RunBase):
 
     def action_back(self) -> None:
         """Close the card, or go back to the newest step."""
-        if self.card_open:
+        card = self.card
+        if self.card_open and card is not None and card.unsent:
+            card.take_back()
+        elif self.card_open:
             self.close_card()
         elif self.session and self.session.is_past:
             self.travel(None)
@@ -303,10 +306,18 @@ class RunScreen(RunBase):
             self.query_one(ChannelsPane).select(request.subject)
         card = self.card
         if card is None:
-            card = ReviewPane()
+            card = ReviewPane(self.clock)
             self.query_one("#body").mount(card)
         self.add_class("-deciding")
         card.show_request(session, request, self.hitl.actor)
+
+    async def after_answer(self, session: Session) -> None:
+        """Go on where the user was going on when the question came up."""
+        if self._continuing and session is self.session:
+            await session.drain()
+            self.show_all()
+            if not session.request and session.view.progress.status in ("waiting", "pending"):
+                await session.driver.run()
 
     def close_card(self) -> None:
         """Hide the card; the request goes on waiting."""

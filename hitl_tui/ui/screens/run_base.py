@@ -44,6 +44,8 @@ class RunBase(RoleScreen):
     HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (100, "-wide")]
     AUTO_FOCUS = "#channels"
 
+    clock: Callable[[], float] = staticmethod(time.monotonic)
+
     def __init__(self, now: Callable[[], int] | None = None) -> None:
         super().__init__(id="run")
         self.session: Session | None = None

@@ -1,0 +1,202 @@
+"""Small questions over the run screen: a few sentences, sometimes a field or two, and a few answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.choices import Choices, Option
+from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, Span
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.run import RunScreen
+
+_THREAD_ID: Final = re.compile(r"\S(?:.{0,198}\S)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A line to type in."""
+
+    id: str
+    label: str
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was chosen, and what the fields held then."""
+
+    id: str
+    fields: dict[str, str]
+
+
+class Dialog(ModalScreen[Answer | None]):
+    """A question; esc is always a way out that does nothing."""
+
+    CSS_PATH = ("base.tcss", "dialogs.tcss")
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss_none", "Back", show=False)]
+    AUTO_FOCUS = ""
+
+    def __init__(
+        self, title: str, text: Sequence[str], options: Sequence[Option], fields: Sequence[Field] = ()
+    ) -> None:
+        super().__init__()
+        self._title = title
+        self._text = text
+        self._options = options
+        self._fields = fields
+
+    def compose(self) -> ComposeResult:
+        """Sentences, fields, answers."""
+        with Vertical(id="dialog") as box:
+            box.border_title = Content(f" {sanitise(self._title, multiline=False)} ")
+            yield LineView(id="dialog-text")
+            for field in self._fields:
+                yield Labelled(field)
+            yield Choices(self._options)
+
+    def on_mount(self) -> None:
+        """Focus the first thing that can be typed in, else the answers."""
+        rows: list[Line] = [
+            (Span(row),) for text in self._text for row in wrap_line(sanitise(text), 60 if self.size.width > 70 else 40)
+        ]
+        view = self.query_one("#dialog-text", LineView)
+        view.can_focus = False
+        view.show([*rows, ()])
+        view.styles.height = len(rows) + 1
+        fields = self.query(Input)
+        (fields.first() if fields else self.query_one(Choices)).focus()
+
+    def action_dismiss_none(self) -> None:
+        """Leave without an answer."""
+        self.dismiss(None)
+
+    @on(Choices.Chosen)
+    def _chosen(self, event: Choices.Chosen) -> None:
+        if event.option.key == "escape":
+            self.dismiss(None)
+        else:
+            self._answer(event.option.id)
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        """Enter in the last field takes the first answer."""
+        fields = list(self.query(Input))
+        focused = self.focused
+        if focused is fields[-1]:
+            self._answer(self._options[0].id)
+        else:
+            self.focus_next()
+
+    def _answer(self, option: str) -> None:
+        self.dismiss(Answer(option, {field.id or "": field.value for field in self.query(Input)}))
+
+
+class Labelled(Vertical):
+    """A field with its label above it."""
+
+    def __init__(self, field: Field) -> None:
+        super().__init__(classes="labelled")
+        self._field = field
+
+    def compose(self) -> ComposeResult:
+        """The field; the label is its border's title."""
+        field = Input(self._field.value, id=self._field.id, select_on_focus=False, highlighter=None)
+        field.border_title = Content(sanitise(self._field.label, multiline=False))
+        yield field
+
+
+def ask_cancel(screen: RunScreen, driver: Driver, node: str | None, actor: str) -> None:
+    """Ask whether to give up the node in flight or to end the thread."""
+    options = [Option("attempt", "g", f"give up {node}", "the thread waits before it")] if node else []
+    options += [
+        Option("thread", "e", "end the thread", "as cancelled; its steps stay"),
+        Option("back", "escape", "go back"),
+    ]
+
+    def answered(answer: Answer | None) -> None:
+        if answer is None:
+            return
+        if answer.id == "attempt":
+            screen.command(driver.cancel_attempt())
+        elif answer.id == "thread":
+            screen.command(driver.cancel(actor=actor))
+
+    text = ["What is committed stays in either case."]
+    screen.app.push_screen(Dialog("Cancel", text, options), answered)
+
+
+def ask_quit(screen: RunScreen, unsent: str, node: str, leave: Callable[[], Any]) -> None:
+    """Say what would be lost, and ask."""
+    text = []
+    if unsent:
+        text.append(f"Your decision “{unsent}” has not been sent yet.")
+    if node:
+        text.append(f"{node} is running. What it has done so far will not be committed; it runs again on resume.")
+    options = [Option("leave", "q", "quit anyway"), Option("back", "escape", "stay")]
+
+    def answered(answer: Answer | None) -> None:
+        if answer is not None and answer.id == "leave":
+            leave()
+
+    screen.app.push_screen(Dialog("Quit?", text, options), answered)
+
+
+def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
+    """Ask for the new thread's name, fork the shown step, and offer to go there."""
+    thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
+    fields = [Field("name", "name of the new thread", fork_name(session, thread_id)), Field("note", "why (optional)")]
+    options = [
+        Option("go", "g", "fork and go there"),
+        Option("stay", "s", "fork and stay here"),
+        Option("back", "escape", "go back"),
+    ]
+    text = [f"A new thread begins at step {step} of {thread_id}. This thread stays as it is.", "Enter forks and goes there; tab reaches the other answers."]
+
+    async def fork(answer: Answer) -> None:
+        name = answer.fields["name"].strip()
+        driver = session.driver if thread_id == session.thread_id else await session.hub.open(thread_id)
+        await driver.fork(step, name, actor=actor, note=answer.fields["note"].strip() or None)
+        session.family_stale = True
+        if answer.id == "go":
+            await screen.open_thread(name)
+        else:
+            screen.tell(f"{name} begins at step {step}; t lists the threads", "Forked")
+
+    def answered(answer: Answer | None) -> None:
+        if answer is None:
+            return
+        if not _THREAD_ID.fullmatch(answer.fields["name"].strip()):
+            screen.tell("the new thread needs a name", "Fork", "warning")
+            return
+        screen.command(fork(answer))
+
+    screen.app.push_screen(Dialog("Fork", text, options, fields), answered)
+
+
+def fork_name(session: Session, thread_id: str) -> str:
+    """`THREAD-b`, or the first letter after it that is free in the family."""
+    taken = {relative.thread_id for relative in session.family} | {session.thread_id}
+    taken |= {child for child, _ in session.view.forks}
+    letters = "bcdefghijklmnopqrstuvwxyz"
+    base = thread_id[:-2] if len(thread_id) > 2 and thread_id[-2] == "-" and thread_id[-1] in letters else thread_id
+    return next((f"{base}-{letter}" for letter in letters if f"{base}-{letter}" not in taken), f"{base}-{len(taken)}")
+
+

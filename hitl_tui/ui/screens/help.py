@@ -1,0 +1,69 @@
+"""All actions with their keys and what they do, from the one table."""
+
+from __future__ import annotations
+
+from typing import ClassVar, get_args
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from hitl_tui.ui.actions import ACTIONS, Group, Situation
+from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
+from hitl_tui.view.spans import Line, Span
+
+_ALSO: tuple[tuple[str, str], ...] = (
+    ("tab", "to the next pane; shift+tab to the one before"),
+    ("↑ ↓", "select a channel, scroll a pane; ← → in the timeline and anywhere nothing scrolls sideways: travel"),
+    ("esc", "close what is open, or back to the newest step"),
+    ("mouse", "click a channel, a step, a tab, a choice or a key in the footer"),
+)
+
+
+class HelpScreen(RoleScreen):
+    """One scrolled page."""
+
+    CSS_PATH = ("base.tcss", "help.tcss")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,f1", "close", "Back", show=False),
+        Binding("j", "scroll(1)", show=False),
+        Binding("k", "scroll(-1)", show=False),
+    ]
+
+    def __init__(self, situation: Situation) -> None:
+        super().__init__()
+        self._situation = situation
+
+    def compose(self) -> ComposeResult:
+        """The page."""
+        yield LineView(id="help", title="Keys")
+
+    def on_mount(self) -> None:
+        """Write the page."""
+        page = self.query_one("#help", LineView)
+        page.border_subtitle = "esc back"
+        page.show(self._lines())
+        page.focus()
+
+    def _lines(self) -> list[Line]:
+        lines: list[Line] = []
+        for group in get_args(Group):
+            lines += [(Span(group, "title"),)]
+            for action in ACTIONS:
+                if action.group == group:
+                    why = action.why_not(self._situation)
+                    note = (Span(f"   now: {why}", "dim"),) if why else ()
+                    keys = action.shown or action.keys.replace(",", " ")
+                    lines.append((ours(f"  {keys:<9}", "key"), Span(f"{action.label:<11}"), Span(action.help, "dim"), *note))
+            lines.append(())
+        lines.append((Span("Also", "title"),))
+        lines += [(ours(f"  {key:<9}", "key"), Span(text, "dim")) for key, text in _ALSO]
+        return lines
+
+    def action_close(self) -> None:
+        """Back to the run."""
+        self.dismiss(None)
+
+    def action_scroll(self, by: int) -> None:
+        """Scroll the page."""
+        page = self.query_one("#help", LineView)
+        page.scroll_relative(y=by, animate=False)

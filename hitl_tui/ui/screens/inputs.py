@@ -1,0 +1,95 @@
+"""Asks for what a new thread starts with."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from hitl_tui.drivers.protocol import GraphInfo, InputField
+from hitl_tui.ui.widgets.choices import Choices, Option
+from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Span, untrusted
+
+
+class InputsScreen(ModalScreen[dict[str, Any] | None]):
+    """One field for each input of the graph; values by channel come back, None to leave."""
+
+    CSS_PATH = ("base.tcss", "dialogs.tcss", "inputs.tcss")
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
+    AUTO_FOCUS = "Input"
+
+    def __init__(self, graph: GraphInfo) -> None:
+        super().__init__()
+        self._graph = graph
+
+    def compose(self) -> ComposeResult:
+        """The fields, with an example in each that is empty."""
+        with Vertical(id="inputs") as box:
+            box.border_title = Content(f" {sanitise(self._graph.name, multiline=False)} ")
+            yield LineView(id="inputs-text")
+            for index, wanted in enumerate(self._graph.inputs):
+                field = Input(id=f"input-{index}", placeholder=_example(wanted), highlighter=None)
+                field.border_title = Content(sanitise(wanted.label or wanted.name, multiline=False))
+                yield field
+            yield Choices([Option("start", "enter", "start"), Option("leave", "escape", "leave")])
+
+    def on_mount(self) -> None:
+        """Say what this is about."""
+        text = self.query_one("#inputs-text", LineView)
+        text.can_focus = False
+        text.show([(Span("A new thread of "), untrusted(self._graph.name, "name"), Span(" begins with:")), ()])
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        if self.focused is list(self.query(Input))[-1]:
+            self._start()
+        else:
+            self.focus_next()
+
+    @on(Choices.Chosen)
+    def _chosen(self, event: Choices.Chosen) -> None:
+        if event.option.id == "start":
+            self._start()
+        else:
+            self.dismiss(None)
+
+    def action_leave(self) -> None:
+        """Leave without starting."""
+        self.dismiss(None)
+
+    def _start(self) -> None:
+        values: dict[str, Any] = {}
+        types = {channel.name: channel.type for channel in self._graph.channels}
+        for index, wanted in enumerate(self._graph.inputs):
+            field = self.query_one(f"#input-{index}", Input)
+            text = field.value.strip() or wanted.example
+            if not text:
+                field.focus()
+                self.notify(f"{wanted.label or wanted.name} is needed", markup=False, severity="warning")
+                return
+            values[wanted.channel] = _value(text, types.get(wanted.channel, "text"))
+        self.dismiss(values)
+
+
+def _example(wanted: InputField) -> str:
+    return sanitise(wanted.example, multiline=False)
+
+
+def _value(text: str, kind: str) -> Any:
+    """Numbers and objects as JSON, all else as the text it is."""
+    if kind in ("number", "integer", "bool", "object"):
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    return text

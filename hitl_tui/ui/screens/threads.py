@@ -1,0 +1,203 @@
+"""All threads of the store: what each waits for, who wrote last, where it was forked from; search, open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.cells import set_cell_size
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
+from textual.worker import Worker, WorkerState
+
+from hitl_tui.drivers.protocol import Hub
+from hitl_tui.engine.records import ThreadSummary
+from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.view.format import ago
+from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Role, Span, untrusted
+
+_PAGE = 100
+_WORDS: dict[str, tuple[str, str, Role]] = {
+    "pending": (UNICODE.pending, "ready", "dim"),
+    "running": (UNICODE.running, "running", "node"),
+    "waiting": (UNICODE.waiting, "waiting", "accent"),
+    "completed": (UNICODE.done, "done", "ok"),
+    "failed": (UNICODE.failed, "failed", "error"),
+    "cancelled": (UNICODE.cancelled, "cancelled", "dim"),
+}
+
+
+class ThreadsFooter(LineBar):
+    """The keys of this screen."""
+
+    def bar(self, width: int) -> Line:
+        """The spans."""
+        keys = (("enter", "Open"), ("/", "Search"), ("↑ ↓", "Select"), ("esc", "Back"))
+        return tuple(
+            span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ", "plain"))
+        )
+
+
+class ThreadList(LineView):
+    """Threads in rows; the next page is fetched when the cursor comes near the end."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "move(-10)", "Page up", show=False),
+        Binding("pagedown", "move(10)", "Page down", show=False),
+    ]
+
+    def __init__(self, current: str, now: Callable[[], int]) -> None:
+        super().__init__(id="threads", title="Threads")
+        self._current = current
+        self._now = now
+        self.threads: tuple[ThreadSummary, ...] = ()
+
+    def show_threads(self, threads: tuple[ThreadSummary, ...]) -> None:
+        """Show these."""
+        self.threads = threads
+        if threads:
+            self.cursor_row = min(self.cursor_row or 0, len(threads) - 1)
+            self.show(range(len(threads)))  # type: ignore[arg-type]
+        else:
+            self.cursor_row = None
+            self.show([(Span("no thread matches", "dim"),)])
+
+    def line(self, row: int) -> Line:
+        """A thread on one row."""
+        if not self.threads:
+            return self.lines[row]
+        thread = self.threads[row]
+        glyph, word, role = _WORDS[thread.status]
+        info = thread.info
+        now = self._now()
+        name = set_cell_size(sanitise_line(info.thread_id, 34), 35)
+        where = f"step {thread.head}" if thread.head >= 0 else "no step"
+        what = thread.waiting_for or (f"{thread.next_node} is next" if thread.next_node else thread.reason)
+        since = f" since {ago(thread.waiting_since, now)}" if thread.waiting_since else ""
+        spans = [
+            Span("▸ " if info.thread_id == self._current else "  ", "accent"),
+            Span(name, "name"),
+            Span(f"{glyph} {word:<10}", role),
+            Span(f"{where:<9}", "dim"),
+            Span(f"{ago(thread.updated_at, now):<10}", "dim"),
+            untrusted(f"{thread.last_writer:<12}"[:16] + " ", "human" if "human" in thread.last_writer else "plain"),
+            untrusted(what + since, role if thread.status == "waiting" else "dim", limit=60),
+        ]
+        if info.parent:
+            spans.append(untrusted(f"  ╰ step {info.fork_step} of {info.parent}", "dim", limit=50))
+        if thread.held_by:
+            spans.append(untrusted(f"  held by {thread.held_by}", "warning", limit=40))
+        return tuple(spans)
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        if not self.threads:
+            return
+        row = self.cursor_row = min(max((self.cursor_row or 0) + by, 0), len(self.threads) - 1)
+        top, height = round(self.scroll_y), self.size.height
+        if not top <= row < top + height:
+            self.scroll_to(y=row if row < top else row - height + 1, animate=False)
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Select with one click, open with the second."""
+        event.stop()
+        row = self.row_at(event)
+        if row is not None and self.threads:
+            if row == self.cursor_row or event.chain > 1:
+                self.post_message(self.RowChosen(self, row))
+            self.cursor_row = row
+            self.refresh()
+
+
+class ThreadsScreen(RoleScreen):
+    """Comes back with the id of the thread to open, or None."""
+
+    CSS_PATH = ("base.tcss", "dialogs.tcss", "threads.tcss")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back", show=False),
+        Binding("enter", "open", "Open", show=False),
+        Binding("slash", "search", "Search", show=False),
+        Binding("q,t", "close", "Back", show=False),
+    ]
+    AUTO_FOCUS = "#threads"
+
+    def __init__(self, hub: Hub, current: str, now: Callable[[], int]) -> None:
+        super().__init__()
+        self._hub = hub
+        self._list = ThreadList(current, now)
+        self._query = ""
+
+    def compose(self) -> ComposeResult:
+        """Search, list, keys."""
+        yield Input(id="search", placeholder="search: part of a name", highlighter=None)
+        yield self._list
+        yield ThreadsFooter()
+
+    def on_mount(self) -> None:
+        """Fetch the first page."""
+        self._load()
+
+    def _load(self) -> None:
+        self.run_worker(self._fetch(self._query), group="threads", exclusive=True, exit_on_error=False)
+
+    async def _fetch(self, query: str) -> None:
+        self._list.show_threads(await self._hub.threads(query, _PAGE))
+
+    async def _fetch_more(self) -> None:
+        known = self._list.threads
+        more = await self._hub.threads(self._query, _PAGE, len(known))
+        if more and self._list.threads is known:
+            self._list.show_threads(known + more)
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._query = event.value.strip()
+        self._load()
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self._list.focus()
+
+    @on(LineView.RowChosen)
+    def _row_chosen(self, event: LineView.RowChosen) -> None:
+        self._list.cursor_row = event.row
+        self.action_open()
+
+    def on_key(self, event: events.Key) -> None:
+        """Near the end of what is loaded, fetch the next page."""
+        row = self._list.cursor_row or 0
+        if event.key in ("down", "j", "pagedown", "end") and row + 20 > len(self._list.threads) >= _PAGE:
+            self.run_worker(self._fetch_more(), group="more", exclusive=True, exit_on_error=False)
+
+    def action_open(self) -> None:
+        """Open the selected thread."""
+        row = self._list.cursor_row
+        if row is not None and row < len(self._list.threads):
+            self.dismiss(self._list.threads[row].info.thread_id)
+
+    def action_search(self) -> None:
+        """Type in the search field."""
+        self.query_one(Input).focus()
+
+    def action_back(self) -> None:
+        """From the search to the list, from the list to the run."""
+        if self._list.has_focus:
+            self.dismiss(None)
+        else:
+            self._list.focus()
+
+    def action_close(self) -> None:
+        """Back to the run."""
+        self.dismiss(None)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A store that can't be read says why."""
+        if event.state is WorkerState.ERROR:
+            self.notify(str(event.worker.error), markup=False, severity="error")
