@@ -32,7 +32,7 @@ class Branch:
     head: int
     status: Status
     reason: str
-    running: str
+    next_node: str
     sources: tuple[tuple[int, tuple[Checkpoint, ...]], ...]
 
     def covers(self, step: int) -> bool:
@@ -118,7 +118,7 @@ def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, 
         head=progress.head,
         status=progress.status,
         reason=progress.reason,
-        running=view.running_node or "",
+        next_node=view.running_node or progress.next_node or "",
         sources=((progress.head, view.checkpoints), *shared),
     )
 
@@ -132,7 +132,7 @@ def _branch(relative: Relative, parent: int, start: int) -> Branch:
         head=summary.head,
         status=summary.status,
         reason=summary.reason,
-        running=summary.next_node or "" if summary.status == "running" else "",
+        next_node=summary.next_node or "",
         sources=((summary.head, relative.checkpoints),),
     )
 

@@ -15,15 +15,19 @@ class Canvas:
 
     def __init__(self, rows: int, width: int) -> None:
         self._rows: list[list[tuple[int, int, Span]]] = [[] for _ in range(rows)]
-        self._width = width
+        self.width = width
 
     def put(self, row: int, x: int, text: str, role: Role = "plain", edge: int | None = None) -> int:
         """Put a sanitised text at a cell, cut at `edge`; returns the cell after it."""
-        shown = cut(text, max((self._width if edge is None else edge) - x, 0))
+        shown = cut(text, max((self.width if edge is None else edge) - x, 0))
         end = x + cells(shown)
         if shown:
             self._rows[row].append((x, end, Span(shown, role)))
         return end
+
+    def end(self, row: int) -> int:
+        """The cell after the last span of a row."""
+        return max((end for _, end, _ in self._rows[row]), default=0)
 
     def lines(self) -> tuple[Line, ...]:
         """The rows, gaps filled with blanks up to the last span."""

@@ -32,3 +32,16 @@ def cut(text: str, limit: int, ellipsis: str = "…") -> str:
         if used > room:
             return text[:at].rstrip(_JOINER) + (ellipsis if limit > 0 else "")
     return text
+
+
+def cut_start(text: str, limit: int, ellipsis: str = "…") -> str:
+    """The text, or an ellipsis and its end, in at most `limit` cells."""
+    if cells(text) <= limit:
+        return text
+    room = limit - 1
+    used = 0
+    for at in range(len(text) - 1, -1, -1):
+        used += _cell(text[at])
+        if used > room:
+            return ellipsis + text[at + 1 :] if limit > 0 else ""
+    return text

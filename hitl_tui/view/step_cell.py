@@ -68,6 +68,7 @@ def _label(checkpoint: Checkpoint | None, glyphs: Glyphs) -> str:
 
 
 def _tail(branch: Branch, glyphs: Glyphs) -> tuple[str, Role]:
+    node = cut(sanitise_line(branch.next_node, _LABEL), _LABEL, glyphs.ellipsis)
     match branch.status:
         case "completed":
             return f"{glyphs.done} end", "ok"
@@ -75,9 +76,9 @@ def _tail(branch: Branch, glyphs: Glyphs) -> tuple[str, Role]:
             paused = branch.reason in ("paused", "limit")
             return f"{glyphs.waiting} {branch.reason if paused else HUMAN}", "accent"
         case "failed":
-            return f"{glyphs.failed} failed", "error"
+            return " ".join(part for part in (glyphs.failed, node, "failed") if part), "error"
         case "cancelled":
             return f"{glyphs.cancelled} cancelled", "dim"
         case "running":
-            return f"{glyphs.running} {cut(sanitise_line(branch.running, _LABEL), _LABEL)}".rstrip(), "node"
+            return f"{glyphs.running} {node}".rstrip(), "node"
     return "", "dim"

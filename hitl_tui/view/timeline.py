@@ -18,17 +18,19 @@ from typing import Final
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.view.branches import Branch, Direction, Lines, Place, family_lines, neighbours
 from hitl_tui.view.canvas import Canvas
-from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.cells import cells, cut_start
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView
-from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role
 from hitl_tui.view.step_cell import StepCell, step_cell
 
 __all__ = ["Direction", "Hit", "Place", "TimelineLayout", "layout", "neighbours"]
 
 _NAME: Final = 24
-_NAMES_FROM: Final = 64
+_NAMES_FROM: Final = 100
+_BEFORE_NAME: Final = 2
+_SHORTEST_NAME: Final = 8
 _LONG_MARKERS_FROM: Final = 100
 _GAP: Final = 3
 _ROOM: Final = 20
@@ -118,9 +120,9 @@ class _Drawing:
         self.canvas = Canvas(len(self.rows) + 1, width)
 
     def _names(self, width: int) -> int:
-        """The room for thread names at the right; none where it is narrow."""
+        """The room kept for thread names at the right; where it is narrow they take what is left over."""
         longest = max(cells(_name(branch)) for branch in self.lines.branches[:_LINES])
-        return longest + 2 if width >= _NAMES_FROM else 0
+        return longest + _BEFORE_NAME if width >= _NAMES_FROM else 0
 
     def _cell(self, line: int, step: int) -> StepCell:
         key = line, step
@@ -131,17 +133,16 @@ class _Drawing:
     def _columns(self, chosen: int, room: int) -> dict[int, int]:
         """The widths of as many columns around the chosen step as there is room for."""
         columns = {chosen: self._width(chosen)}
-        used = columns[chosen]
-        low, high = chosen - 1, chosen + 1
-        while low >= 0 or high <= self.last:
-            for step in (low, high):
-                if 0 <= step <= self.last:
-                    columns[step] = self._width(step)
-                    used += columns[step]
-                    if used - _GAP > room:
-                        del columns[step]
-                        return columns
-            low, high = low - 1, high + 1
+        left = room + _GAP - columns[chosen]
+        sides = [(chosen, -1), (chosen, 1)]
+        while sides:
+            at, way = sides.pop(0)
+            step = at + way
+            width = self._width(step) if 0 <= step <= self.last else left + 1
+            if width <= left:
+                columns[step] = width
+                left -= width
+                sides.append((step, way))
         return columns
 
     def _width(self, step: int) -> int:
@@ -163,11 +164,12 @@ class _Drawing:
         self._draw_numbers()
         for line, row in self.rows.items():
             branch = self.lines.branches[line]
-            self._draw_name(row, branch)
             self._draw_way(line, row, branch)
             for step in range(max(branch.start, self.first), min(branch.head, self.final) + 1):
                 self._draw_step(line, row, step)
         self._draw_descents()
+        for line, row in self.rows.items():
+            self._draw_name(row, self.lines.branches[line])
 
     def _earlier(self, n: int) -> str:
         return f"{self.glyphs.earlier} {n:,}{' earlier' if self.long else ''}"
@@ -182,9 +184,13 @@ class _Drawing:
             self._put(0, self.end + 1, later, "dim")
 
     def _draw_name(self, row: int, branch: Branch) -> None:
-        if self.names:
-            name = _name(branch)
-            self.canvas.put(row, self.edge + self.names - cells(name), name, "name" if row == 1 else "dim")
+        name = _name(branch)
+        used = self.canvas.end(row)
+        room = self.canvas.width - used - _BEFORE_NAME
+        if room >= min(cells(name), _SHORTEST_NAME):
+            # The ends of names tell forks apart.
+            shown = cut_start(name, room, self.glyphs.ellipsis)
+            self.canvas.put(row, self.canvas.width - cells(shown), shown, "name" if row == 1 else "dim")
 
     def _draw_way(self, line: int, row: int, branch: Branch) -> None:
         """What leads to a line's first shown step: from before the window, or from where it goes off."""
@@ -238,4 +244,4 @@ class _Drawing:
 
 
 def _name(branch: Branch) -> str:
-    return cut(sanitise_line(branch.thread_id, _NAME), _NAME)
+    return cut_start(sanitise(branch.thread_id, multiline=False), _NAME)
