@@ -15,6 +15,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.records import ThreadSummary
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.widgets.safe_text import NO_CONTROLS
 from hitl_tui.view.format import ago
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.sanitise import sanitise_line
@@ -136,7 +137,7 @@ class ThreadsScreen(RoleScreen):
 
     def compose(self) -> ComposeResult:
         """Search, list, keys."""
-        yield Input(id="search", placeholder="search: part of a name", highlighter=None)
+        yield Input(id="search", placeholder="search: part of a name", highlighter=None, restrict=NO_CONTROLS)
         yield self._list
         yield ThreadsFooter()
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from textual import events
 from textual.message import Message
-from textual.widgets import TextArea
+from hitl_tui.ui.widgets.safe_text import SafeTextArea
 
 
-class ReasonField(TextArea):
+class ReasonField(SafeTextArea):
     """Enter, escape and tab leave it; ctrl+j breaks the line."""
 
     class Left(Message):

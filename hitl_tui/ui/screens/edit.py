@@ -1,0 +1,281 @@
+"""Edit one channel: checked as one types, with what would change and where the run would go."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult, SuspendNotSupported
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Input, TextArea
+
+from hitl_tui.drivers.protocol import Preview
+from hitl_tui.errors import HitlError, StaleWriter
+from hitl_tui.ui.draft import NotJson, draft_of, read_draft
+from hitl_tui.ui.screens.dialogs import Answer, Dialog, fork_name
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.value_source import ValueText
+from hitl_tui.ui.widgets.choices import Option
+from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.widgets.safe_text import NO_CONTROLS, SafeTextArea
+from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.diff import value_diff
+from hitl_tui.view.spans import Line, Span, untrusted
+
+_DEBOUNCE: Final = 0.15
+_LARGE: Final = 256 * 1024
+
+
+class EditHead(LineBar):
+    """What is edited, as whom, and whether it forks."""
+
+    line: Line = ()
+
+    def bar(self, width: int) -> Line:
+        """The spans."""
+        return self.line
+
+
+class EditFooter(LineBar):
+    """The keys of this screen."""
+
+    def bar(self, width: int) -> Line:
+        """The spans."""
+        keys = (("^s", "Apply"), ("F4", "$EDITOR"), ("tab", "Next field"), ("esc", "Back"))
+        return tuple(span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ")))
+
+
+class EditScreen(RoleScreen):
+    """Comes back with the thread to show (this one, or the fork), or None if nothing was applied."""
+
+    CSS_PATH = ("base.tcss", "dialogs.tcss", "edit.tcss")
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "apply", "Apply", show=False, priority=True, id="edit.apply"),
+        Binding("f4,ctrl+e", "editor", "$EDITOR", show=False, priority=True, id="edit.editor"),
+        Binding("escape", "back", "Back", show=False, priority=True, id="edit.back"),
+    ]
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (100, "-wide")]
+    AUTO_FOCUS = "#editor"
+
+    def __init__(self, session: Session, channel: str, actor: str) -> None:
+        super().__init__()
+        self.session = session
+        self.channel = channel
+        self._actor = actor
+        thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
+        self._foreign = thread_id != session.thread_id
+        self._thread_id, self.base_step = thread_id, step
+        self.forks = session.is_past
+        self.before: Any = session.step_view.values.get(channel)
+        info = next((info for info in session.view.graph.channels if info.name == channel), None)
+        self._type = info.type if info else ""
+        self._schema_note = info.description if info else ""
+        self.draft = draft_of(self.before, self._type)
+        self._large: str | None = self.draft.text if len(self.draft.text) > _LARGE else None
+        self._timer: Timer | None = None
+        self._problem = ""
+        self._preview: Preview | None = None
+
+    def compose(self) -> ComposeResult:
+        """Editor and preview side by side, then the fields."""
+        yield EditHead(id="edit-head")
+        with Horizontal(id="edit-body"):
+            editor = SafeTextArea(
+                self.draft.text if self._large is None else "", id="editor", soft_wrap=True, show_line_numbers=False,
+                tab_behavior="focus", highlight_cursor_line=False, read_only=self._large is not None,
+            )  # fmt: skip
+            editor.border_title = Content(self.channel)
+            editor.border_subtitle = Content(self.draft.why or ("JSON" if self.draft.as_json else "text"))
+            yield editor
+            with Vertical(id="edit-right"):
+                yield LineView(id="facts", title="What it does")
+                yield ValuePane(id="preview")
+        with Horizontal(id="edit-fields"):
+            if self.forks:
+                name = fork_name(self.session, self._thread_id)
+                yield _field("new-thread", "name of the new thread", name)
+            yield _field("edit-note", "why (optional, goes into the log)", "")
+        yield EditFooter()
+
+    def on_mount(self) -> None:
+        """Say what is edited, and show the first preview."""
+        head = self.query_one(EditHead)
+        where: list[Span] = [
+            ours(" edit ", "brand"),
+            untrusted(self.channel, "name"),
+            Span(f" at step {self.base_step} of ", "dim"),
+            untrusted(self._thread_id, "name"),
+            Span(" as ", "dim"),
+            untrusted(self._actor, "human"),
+        ]
+        if self.forks:
+            where += [Span("   "), ours(" FORKS ", "badge"), Span(" a past step: this makes a new thread", "accent")]
+        head.line = tuple(where)
+        self.query_one("#facts", LineView).can_focus = False
+        self._show_facts()
+        self._check_soon()
+
+    @property
+    def text(self) -> str:
+        """The text as it stands."""
+        return self._large if self._large is not None else self.query_one("#editor", TextArea).text
+
+    @property
+    def changed(self) -> bool:
+        """True if it differs from what it began with."""
+        return self.text != self.draft.text
+
+    @on(TextArea.Changed)
+    def _typed(self) -> None:
+        self._check_soon()
+
+    def _check_soon(self) -> None:
+        """Check once typing pauses; a key press itself costs nothing here."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(_DEBOUNCE, self._check)
+
+    def _check(self) -> None:
+        self.run_worker(self._preview_text(), group="preview", exclusive=True, exit_on_error=False)
+
+    async def _preview_text(self) -> None:
+        try:
+            value = read_draft(self.text, as_json=self.draft.as_json)
+        except NotJson as error:
+            self._problem, self._preview = f"no JSON yet: {error}", None
+            self._show_facts()
+            return
+        try:
+            self._preview = await self.session.driver.preview(
+                {self.channel: value}, step=self.base_step if self.forks and not self._foreign else None
+            )
+        except HitlError as error:
+            self._problem, self._preview = str(error), None
+        else:
+            self._problem = self._preview.problems.get(self.channel, "")
+        self._show_facts()
+        rows = value_diff(self.before, value)
+        same = all(row.kind == "same" for row in rows)
+        text = ValueText(self.channel, "diff", tuple(row.text for row in rows), tuple(row.kind for row in rows))
+        pane = self.query_one("#preview", ValuePane)
+        pane.show_text(text)
+        pane.border_title = Content("Before and after" if not same else "No change yet")
+        pane.border_subtitle = ""
+
+    def _show_facts(self) -> None:
+        facts = self.query_one("#facts", LineView)
+        width = max(facts.scrollable_content_region.width, 24)
+        lines: list[Line] = []
+        if self._problem:
+            lines += [(untrusted(row, "error"),) for row in wrap_line(self._problem, width)]
+        if self._large is not None:
+            lines.append((Span("too large to edit here: F4 opens it in your editor", "accent"),))
+        preview = self._preview
+        if self.forks:
+            lines += [(Span(row, "accent"),) for row in wrap_line(f"Makes a new thread from step {self.base_step}; this one stays as it is.", width)]
+        else:
+            lines.append((Span(f"Becomes step {self.base_step + 1}, set by hand, no reducer", "dim"),))
+        if preview is not None:
+            lines.append((Span("next  ", "dim"), untrusted(preview.next_node or "decided by the route then", "value")))
+            for request in preview.rebinds:
+                lines += [(untrusted(row, "accent"),) for row in wrap_line(f"asks again about the new value: {request}", width)]
+        facts.show(lines)
+        facts.styles.height = len(lines) + 2
+
+    def action_apply(self) -> None:
+        """Commit the edit, if it can be read."""
+        try:
+            value = read_draft(self.text, as_json=self.draft.as_json)
+        except NotJson as error:
+            self._problem = f"not applied, no JSON: {error}"
+            self._show_facts()
+            return
+        if not self.changed:
+            self._problem = "nothing has changed"
+            self._show_facts()
+            return
+        self.run_worker(self._commit(value), group="commit", exclusive=True, exit_on_error=False)
+
+    async def _commit(self, value: Any) -> None:
+        note = self.query_one("#edit-note", Input).value.strip() or None
+        changes = {self.channel: value}
+        driver = self.session.driver
+        try:
+            if self.forks:
+                name = self.query_one("#new-thread", Input).value.strip()
+                source = await self.session.hub.open(self._thread_id) if self._foreign else driver
+                made = await source.fork(self.base_step, name, changes=changes, actor=self._actor, note=note)
+                self.session.family_stale = True
+                self.dismiss(made)
+                return
+            await driver.update_state(changes, expected_step=self.base_step, actor=self._actor, note=note)
+        except StaleWriter as error:
+            await self._moved(error)
+        except HitlError as error:
+            self._problem = f"not applied: {error}"
+            self._show_facts()
+        else:
+            self.dismiss(self.session.thread_id)
+
+    async def _moved(self, error: StaleWriter) -> None:
+        """Somebody else was faster: show the difference to theirs, and let the user apply on top of it."""
+        await self.session.drain()
+        view = self.session.view
+        theirs = view.values.get(self.channel)
+        same = theirs == self.before
+        self.base_step, self.before = view.progress.head, theirs
+        what = "this channel is as it was" if same else "the difference shown is to the newest value"
+        self._problem = f"not applied: {error.message}; {what}. ^s applies yours on top of step {self.base_step}."
+        self._show_facts()
+        problem = self._problem
+        await self._preview_text()
+        self._problem = problem
+        self._show_facts()
+
+    def action_editor(self) -> None:
+        """Edit in the user's own editor; the text comes back into this one."""
+        from hitl_tui.ui.editor import edit_in_editor
+
+        suffix = ".json" if self.draft.as_json else ".md"
+        try:
+            with self.app.suspend():
+                edited = edit_in_editor(self.text, suffix)
+        except SuspendNotSupported:
+            self._problem = "this terminal can't be handed to an editor"
+        except HitlError as error:
+            self._problem = str(error)
+        else:
+            self._problem = ""
+            self._take(edited)
+        self.refresh(repaint=True)
+        self._show_facts()
+
+    def _take(self, text: str) -> None:
+        if self._large is not None:
+            self._large = text
+            self._check_soon()
+        else:
+            self.query_one("#editor", TextArea).load_text(text)
+
+    def action_back(self) -> None:
+        """Leave; with changes only after asking."""
+        if not self.changed:
+            self.dismiss(None)
+            return
+        options = [Option("keep", "escape", "go on editing"), Option("drop", "d", "drop the changes")]
+
+        def answered(answer: Answer | None) -> None:
+            if answer is not None and answer.id == "drop":
+                self.dismiss(None)
+
+        self.app.push_screen(Dialog("Drop the changes?", ["They have not been applied."], options), answered)
+
+
+def _field(id: str, title: str, value: str) -> Input:
+    field = Input(value, id=id, select_on_focus=False, highlighter=None, restrict=NO_CONTROLS)
+    field.border_title = Content(title)
+    return field
