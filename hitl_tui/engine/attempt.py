@@ -80,6 +80,8 @@ async def run_attempt(
     state: LiveState,
     cursor: Cursor,
     activity: Activity,
+    *,
+    agents: Mapping[str, Any],
     clock: Callable[[], int],
     threads: SyncCaller | None,
 ) -> tuple[NodeResult, list[Change]]:
@@ -91,7 +93,7 @@ async def run_attempt(
     """
     extras = {"goal": cursor.goal, "constraints": cursor.constraints}
     view = WorkflowState(state.values, graph.channels, node.reads, extras)
-    args = (view, NodeConfig(graph.agents, cursor, activity, clock)) if node.takes_config else (view,)
+    args = (view, NodeConfig(agents, cursor, activity, clock)) if node.takes_config else (view,)
     token = current_activity.set(activity)
     try:
         answer = await call(node.function, args, threads, node.timeout)

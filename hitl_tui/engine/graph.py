@@ -65,6 +65,7 @@ class CompiledGraph:
     limits: Limits
     agents: Mapping[str, Any]
     inputs: tuple[InputField, ...]
+    output: str
 
     @property
     def info(self) -> GraphInfo:
@@ -209,6 +210,7 @@ class StateGraph:
         termination: Termination | None = None,
         limits: Limits | None = None,
         inputs: Sequence[InputField] = (),
+        output: str = "output",
     ) -> GraphRunner:
         """Check the graph and make a runner of it.
 
@@ -219,6 +221,7 @@ class StateGraph:
             termination: ends a run as completed(termination).
             limits: what a run may use up; 25 iterations by default.
             inputs: what to ask a person for when a thread starts.
+            output: the channel that `RunResult.output()` gives.
 
         Raises:
             GraphInvalid: says what is wrong and how to mend it.
@@ -250,6 +253,7 @@ class StateGraph:
             limits=limits or Limits(),
             agents=dict(agents or {}),
             inputs=tuple(inputs),
+            output=output,
         )
         return GraphRunner(graph, checkpointer)
 

@@ -6,7 +6,7 @@ There is one core for sync and async nodes, runs and single steps.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Literal
 
 from hitl_tui.engine import journal
@@ -78,22 +78,26 @@ class Run:
         self._task.cancel()
         return True
 
-    async def steps(self) -> AsyncIterator[str]:
-        """Run until something stops it; yields the node's name after each commit."""
+    async def steps(self) -> AsyncGenerator[str, None]:
+        """Run until something stops it; yields the node's name after each commit.
+
+        Leaving early pauses the thread. There is exactly one `RunEnded`, whatever happens.
+        """
         session = self.session
         self._task = asyncio.current_task()
         with session.writing():
-            expire(session)
-            if not self._begin():
-                return
-            session.emit(RunStarted(session.thread_id, session.progress))
-            first = True
-            while node := self._next(first):
-                first = False
-                if not await self._run_node(node):
-                    break
-                yield node
-            session.emit(RunEnded(session.progress))
+            try:
+                expire(session)
+                if self._begin():
+                    session.emit(RunStarted(session.thread_id, session.progress))
+                    first = True
+                    while (node := self._next(first)) and await self._run_node(node):
+                        first = False
+                        yield node
+            finally:
+                if session.cursor.status == "running":
+                    self._stop("waiting", "paused")
+                session.emit(RunEnded(session.progress))
 
     def _begin(self) -> bool:
         """Set the cursor running; False where there is nothing to run."""
@@ -212,7 +216,14 @@ class Run:
             session.emit(NodeStarted(name, session.cursor.head + 1, attempt, session.clock()))
             try:
                 return await run_attempt(
-                    session.graph, node, session.state, session.cursor, activity, session.clock, self._threads
+                    session.graph,
+                    node,
+                    session.state,
+                    session.cursor,
+                    activity,
+                    agents=session.agents,
+                    clock=session.clock,
+                    threads=self._threads,
                 )
             except NodeFailed as error:
                 tried = attempt - first + 1

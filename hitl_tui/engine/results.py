@@ -61,6 +61,7 @@ class RunResult(Mapping[str, Any]):
         state: Mapping[str, Any],
         pending: tuple[Request, ...],
         error: ErrorInfo | None,
+        output: str = "output",
     ) -> None:
         self.thread_id = thread_id
         self.status = status
@@ -69,6 +70,7 @@ class RunResult(Mapping[str, Any]):
         self.state = MappingProxyType(dict(state))
         self.pending = pending
         self.error = error
+        self._output = output
 
     def __getitem__(self, channel: str) -> Any:
         if channel not in self.state:
@@ -85,10 +87,10 @@ class RunResult(Mapping[str, Any]):
         return f"RunResult({self.thread_id!r}, {self.status}({self.reason}), step {self.step})"
 
     def output(self) -> Any:
-        """The value of the channel `output`; raises `HitlError` where the graph has none."""
-        if "output" not in self.state:
+        """The value of the graph's output channel; raises `HitlError` where it has none."""
+        if self._output not in self.state:
             raise HitlError(
-                "the graph has no channel 'output'",
-                'add "output": Channel("") or read another channel of the result',
+                f"the graph has no channel {self._output!r}",
+                f'add "{self._output}": Channel("") or read another channel of the result',
             )
-        return self.state["output"]
+        return self.state[self._output]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
@@ -17,7 +17,7 @@ from hitl_tui.engine.rebuild import applied_updates, state_at
 from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.reports import CostLine, RunInfo, cost_report, run_info
 from hitl_tui.engine.results import RunResult, StepResult
-from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.session import Session, fresh_agents, replace
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import UnknownThread, UsageError
@@ -40,6 +40,7 @@ class GraphRunner:
         self.graph = graph
         self.store = store
         self.source: Mapping[str, Any] = {}
+        self._agents: dict[str, dict[str, Any]] = {}
 
     def with_store(self, store: Store, source: Mapping[str, Any] | None = None) -> GraphRunner:
         """The same graph on another store; `source` says how to build the graph again."""
@@ -132,7 +133,7 @@ class GraphRunner:
         resume: Resume = "cursor",
         on_event: OnEvent | None = None,
         on_limit: OnLimit = "stop",
-    ) -> AsyncIterator[StepResult]:
+    ) -> AsyncGenerator[StepResult, None]:
         """As `stream`, in a running event loop."""
         latest: list[AppliedUpdate] = []
 
@@ -292,7 +293,13 @@ class GraphRunner:
 
     def open(self, thread_id: str, on_event: OnEvent | None = None) -> Session:
         """A thread of the store; raises `UnknownThread`."""
-        return Session.open(self.graph, self._store(), thread_id, sink=on_event)
+        return Session.open(
+            self.graph, self._store(), thread_id, agents=self.agents(thread_id), sink=on_event
+        )
+
+    def agents(self, thread_id: str) -> dict[str, Any]:
+        """The thread's own agents: each thread has its own chat histories, which are no state (seed 000)."""
+        return self._agents.setdefault(thread_id, fresh_agents(self.graph))
 
     def _store(self) -> Store:
         if self.store is None:
@@ -310,9 +317,11 @@ class GraphRunner:
         """The thread with its input committed, ready to run."""
         name = thread_id or f"{self.graph.name}-{uuid.uuid4().hex[:8]}"
         if self.store is not None and self.store.info(name) is not None:
-            session = Session.open(self.graph, self.store, name, sink=sink)
+            session = self.open(name, sink)
         else:
-            session = Session.new(self.graph, self.store, name, source=self.source, sink=sink)
+            session = Session.new(
+                self.graph, self.store, name, source=self.source, agents=self.agents(name), sink=sink
+            )
         from_entry = resume == "entry" and session.cursor.head >= 0
         if inputs or session.cursor.head < 0 or from_entry:
             with session.writing():
@@ -334,6 +343,7 @@ def result_of(session: Session) -> RunResult:
         state=session.state.values,
         pending=cursor.pending,
         error=cursor.error,
+        output=session.graph.output,
     )
 
 

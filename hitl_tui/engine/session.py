@@ -61,6 +61,7 @@ class Session:
         cursor: Cursor,
         state: LiveState,
         *,
+        agents: Mapping[str, Any] | None = None,
         sink: Sink | None = None,
         clock: Clock = now_us,
     ) -> None:
@@ -69,6 +70,7 @@ class Session:
         self.info = info
         self.cursor = cursor
         self.state = state
+        self.agents = fresh_agents(graph) if agents is None else agents
         self.sink = sink
         self.clock = clock
         self.notice = ""
@@ -83,6 +85,7 @@ class Session:
         *,
         source: Mapping[str, Any] | None = None,
         actor: str | None = None,
+        agents: Mapping[str, Any] | None = None,
         sink: Sink | None = None,
         clock: Clock = now_us,
     ) -> Session:
@@ -106,7 +109,8 @@ class Session:
             created_at=now,
             updated_at=now,
         )
-        return cls(graph, store, info, cursor, LiveState.initial(graph.channels), sink=sink, clock=clock)
+        state = LiveState.initial(graph.channels)
+        return cls(graph, store, info, cursor, state, agents=agents, sink=sink, clock=clock)
 
     @classmethod
     def open(
@@ -115,6 +119,7 @@ class Session:
         store: Store,
         thread_id: str,
         *,
+        agents: Mapping[str, Any] | None = None,
         sink: Sink | None = None,
         clock: Clock = now_us,
     ) -> Session:
@@ -122,7 +127,7 @@ class Session:
         info, cursor = store.info(thread_id), store.cursor(thread_id)
         if info is None or cursor is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        session = cls(graph, store, info, cursor, LiveState({}, {}), sink=sink, clock=clock)
+        session = cls(graph, store, info, cursor, LiveState({}, {}), agents=agents, sink=sink, clock=clock)
         session._load(cursor)
         return session
 
@@ -388,6 +393,11 @@ class Session:
         if cursor.status == "running":
             cursor = replace(cursor, status="waiting", reason="paused", attempt=cursor.attempt + 1)
         self.commit_cursor(cursor, [entry])
+
+
+def fresh_agents(graph: CompiledGraph) -> dict[str, Any]:
+    """The graph's agents with chat histories of their own, where they know how to start afresh."""
+    return {name: agent.fresh() if hasattr(agent, "fresh") else agent for name, agent in graph.agents.items()}
 
 
 def _cost(uses: Sequence[ModelUse]) -> float | None:

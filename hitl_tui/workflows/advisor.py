@@ -1,0 +1,175 @@
+"""The advisor workflow: a worker writes, an advisor judges, and a draft goes round until it is approved.
+
+A cheap model does the work and a strong one only judges it (seed 002).
+
+    START -> worker -> advisor -- approved --> END
+               ^________ revise ____|
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from hitl_tui.engine.attempt import NodeConfig
+from hitl_tui.engine.channels import Channel
+from hitl_tui.engine.description import InputField
+from hitl_tui.engine.gates import Gate, GateChoice
+from hitl_tui.engine.graph import StateGraph
+from hitl_tui.engine.records import END, START, Limits
+from hitl_tui.engine.reducers import append
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.store import Store
+from hitl_tui.engine.termination import max_turns
+from hitl_tui.errors import GraphInvalid
+from hitl_tui.workflows.asking import ask, text_of
+
+NEEDED = ("messages", "latest_draft", "advisor_feedback", "advisor_verdict", "revision_n")
+
+
+def advisor_workflow(
+    worker: Any,
+    advisor: Any,
+    max_revisions: int = 3,
+    *,
+    human: Literal["verdict"] | None = None,
+    state_schema: Mapping[str, Channel] | None = None,
+    checkpointer: Store | None = None,
+) -> GraphRunner:
+    """A worker whose drafts an advisor approves or sends back with feedback (SPEC 15).
+
+    The advisor approves with a reply that starts with "approved"; any other reply asks for a
+    revision, with the text after a leading "revise:" as feedback. The result's output is the draft.
+
+    Args:
+        worker, advisor: agents, or anything with `chat(prompt)` and a `name`.
+        max_revisions: at most this many drafts after the first.
+        human: "verdict" lets a person decide on every verdict before it takes effect.
+        state_schema: channels to use instead of the workflow's own.
+        checkpointer: where threads live; with `human` one in memory by default.
+
+    Raises:
+        GraphInvalid: a channel the workflow needs is missing, or max_revisions is below 0.
+    """
+    if max_revisions < 0:
+        raise GraphInvalid(f"max_revisions={max_revisions}: give 0 or more")
+    channels = dict(state_schema) if state_schema is not None else default_channels()
+    missing = [name for name in NEEDED if name not in channels]
+    if missing:
+        raise GraphInvalid(f"the state_schema lacks {', '.join(missing)}", "the advisor workflow writes them")
+    turns = 2 * (max_revisions + 1)
+    return (
+        StateGraph(channels, name="advisor")
+        .add_node("worker", _work, writes=["messages", "latest_draft", "revision_n"])
+        .add_node("advisor", _advise, writes=["messages", "advisor_verdict", "advisor_feedback"])
+        .add_edge(START, "worker")
+        .add_edge("worker", "advisor")
+        .add_conditional_edge("advisor", _route, {"approved": END, "revise": "worker"})
+        .compile(
+            checkpointer=_store(checkpointer, human),
+            agents={"worker": worker, "advisor": advisor},
+            interrupt_after=[_verdict_gate(advisor, max_revisions)] if human else [],
+            termination=max_turns(turns),
+            limits=Limits(max_iterations=turns),
+            inputs=[InputField("task", "messages", "What shall be written?", "Explain what a closure is.")],
+            output="latest_draft",
+        )
+    )
+
+
+def default_channels() -> dict[str, Channel]:
+    """The channels of the advisor workflow."""
+    return {
+        "messages": Channel([], reducer=append(), description="the task, every draft and every verdict"),
+        "latest_draft": Channel("", schema={"type": "string"}, description="what the worker wrote last"),
+        "advisor_feedback": Channel(
+            "", schema={"type": "string"}, description="what the advisor wants changed"
+        ),
+        "advisor_verdict": Channel(
+            "revise", schema={"enum": ["approved", "revise"]}, description="where to go on"
+        ),
+        "revision_n": Channel(0, schema={"type": "integer"}, description="revisions so far"),
+    }
+
+
+def read_verdict(reply: str) -> tuple[str, str]:
+    """`(verdict, feedback)` of an advisor's reply.
+
+    Approved only if the trimmed reply starts with "approved" in any case; else the feedback is the
+    text after a leading "revise:", or the whole reply where there is none.
+    """
+    text = reply.strip()
+    if text.lower().startswith("approved"):
+        return "approved", ""
+    return "revise", text[len("revise:") :].strip() if text.lower().startswith("revise:") else text
+
+
+async def _work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
+    task = _task(state, config)
+    revision = config.iteration > 1
+    prompt = task
+    if revision:
+        # Chat histories are no state: in a new process the worker has only what the prompt tells it.
+        prompt += f"\n\nFeedback on your last draft:\n{state['advisor_feedback']}"
+        prompt += f"\n\nYour last draft:\n{state['latest_draft']}"
+    draft = await ask(config.agents["worker"], prompt)
+    revision_n = state.get("revision_n", 0) + 1 if revision else 0
+    return {"messages": draft, "latest_draft": draft, "revision_n": revision_n}
+
+
+async def _advise(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
+    prompt = f"Task:\n{_task(state, config)}\n\nDraft:\n{state['latest_draft']}"
+    reply = await ask(config.agents["advisor"], prompt)
+    verdict, feedback = read_verdict(reply)
+    return {"messages": reply, "advisor_verdict": verdict, "advisor_feedback": feedback}
+
+
+def _task(state: WorkflowState, config: NodeConfig) -> str:
+    """The task of this invocation: every node since has added one message behind it."""
+    messages = state.get("messages", [])
+    if not messages:
+        return ""
+    return text_of(messages[max(0, len(messages) - config.iteration)])
+
+
+def _route(state: WorkflowState) -> str:
+    return "approved" if state["advisor_verdict"] == "approved" else "revise"
+
+
+def _verdict_gate(advisor: Any, max_revisions: int) -> Gate:
+    name = getattr(advisor, "name", "the advisor")
+
+    def payload(state: WorkflowState) -> dict[str, Any]:
+        return {
+            "agent": name,
+            "verdict": state["advisor_verdict"],
+            "feedback": state["advisor_feedback"],
+            "round": state.get("revision_n", 0) + 1,
+            "rounds": max_revisions + 1,
+        }
+
+    return Gate(
+        node="advisor",
+        title=f"verdict of {name}",
+        subject="latest_draft",
+        payload=payload,
+        recommended="accept",
+        choices=[
+            GateChoice("accept", "accept the verdict", "enter"),
+            GateChoice("approve", "approve anyway", "a", values={"advisor_verdict": "approved"}),
+            GateChoice("revise", "revise with my words", "r", text="required", values=_own_feedback),
+        ],
+    )
+
+
+def _own_feedback(_state: WorkflowState, words: str) -> dict[str, str]:
+    return {"advisor_verdict": "revise", "advisor_feedback": words}
+
+
+def _store(checkpointer: Store | None, human: str | None) -> Store | None:
+    if checkpointer is None and human:
+        from hitl_tui.stores import MemoryCheckpointer
+
+        return MemoryCheckpointer()
+    return checkpointer
