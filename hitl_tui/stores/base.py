@@ -44,6 +44,14 @@ class Segment(NamedTuple):
     after_entry: int
     last_entry: int
 
+    def up_to(self, step: int, seq: int, entry: int) -> Segment:
+        """The part of it that a fork shares."""
+        return self._replace(
+            last_step=min(self.last_step, step),
+            last_seq=min(self.last_seq, seq),
+            last_entry=min(self.last_entry, entry),
+        )
+
 
 class Spent(NamedTuple):
     """What steps of one source and node took together; `unpriced` of them have no known cost."""
@@ -230,7 +238,13 @@ class Checkpointer(ABC):
         segments: list[Segment] = []
         step = seq = entry = UNBOUNDED
         above: str | None = thread_id
-        while above is not None and (origin := self._origin(above)) is not None:
+        while above is not None:
+            if (parents := self._lineages.get(above)) is not None:
+                segments += (parent.up_to(step, seq, entry) for parent in parents)
+                break
+            origin = self._origin(above)
+            if origin is None:
+                break
             info, shared = origin
             root = info.parent is None
             after_step, after_seq = (-1, 0) if root else (info.fork_step, info.fork_seq)

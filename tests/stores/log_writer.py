@@ -171,7 +171,7 @@ class Writer:
         shared = self.store.checkpoint(self.thread_id, step)
         assert shared is not None
         decisions = [made for made in self.store.ledger(self.thread_id) if made.step < step]
-        records = list(self.store.records(self.thread_id, 0, step))
+        records = list(self.store.records(self.thread_id, max(0, step - 1), step))
         cursor = Cursor(
             thread_id,
             head=step,

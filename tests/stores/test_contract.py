@@ -320,13 +320,13 @@ class TestFork:
         assert [record.update for record in writer.store.records("g", 0, 9)] == [0, 1, "g"]
         assert steps(writer.store.checkpoints("g", None, 9)) == [2, 1, 0]
 
-    def test_reads_through_a_thousand_generations(self, writer: Writer) -> None:
+    def test_reads_through_many_generations(self, writer: Writer) -> None:
         writer.step({"messages": 0})
-        for generation in range(1, 1000):
+        for generation in range(1, 300):
             writer = writer.fork(generation - 1, f"f{generation}")
             writer.step({"messages": generation})
-        found = writer.store.records("f999", 0, 999)
-        assert [record.update for record in found] == list(range(1000))
+        found = writer.store.records("f299", 0, 999)
+        assert [record.update for record in found] == list(range(300))
 
     def test_shares_the_decisions_made_before_it(self, writer: Writer) -> None:
         for _ in range(3):
