@@ -144,7 +144,11 @@ def _one_line(value: object) -> str:
 def _address(value: object) -> str:
     if problem := _one_line(value):
         return problem
-    return "" if str(value).startswith(("http://", "https://")) else "must begin with http:// or https://"
+    address = str(value)
+    if not address.startswith(("http://", "https://")):
+        return "must begin with http:// or https://"
+    # It is stored with each thread.
+    return "must not hold a password; keys come from the environment" if "@" in address else ""
 
 
 def _nothing() -> None:

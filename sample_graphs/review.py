@@ -44,7 +44,9 @@ def write(state: WorkflowState, config: Any) -> dict[str, Any]:
     """Write the first draft, or the next one from the feedback."""
     prompt = state["task"]
     if state["feedback"]:
-        prompt = f"Task:\n{prompt}\n\nDraft:\n{state['draft']}\n\nFeedback:\n{state['feedback']}\n\nRevise it."
+        prompt = (
+            f"Task:\n{prompt}\n\nDraft:\n{state['draft']}\n\nFeedback:\n{state['feedback']}\n\nRevise it."
+        )
     return {"draft": config.agents["writer"].fresh().chat(prompt), "feedback": ""}
 
 

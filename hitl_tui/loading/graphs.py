@@ -1,12 +1,13 @@
-"""GRAPH on the command line, and the source in a thread's record: from a spec to a graph."""
+"""GRAPH on the command line: from a spec to a graph."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.runner import GraphRunner
@@ -14,12 +15,20 @@ from hitl_tui.errors import GraphInvalid, UsageError
 from hitl_tui.loading.code import blaming, import_file, import_named
 from hitl_tui.suggest import did_you_mean
 
-Graph = StateGraph | GraphRunner
+Graph: TypeAlias = StateGraph | GraphRunner
 
 USUAL_NAMES = ("graph", "runner", "workflow", "build")
 """What a graph is looked for under when GRAPH names a file alone."""
 
 _KINDS = "a StateGraph, a GraphRunner, or a function that returns one"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A graph, and the options that the function which built it was called with."""
+
+    graph: Graph
+    options: Mapping[str, Any]
 
 
 def resolve_spec(spec: str, directory: Path | None = None) -> str:
@@ -44,7 +53,7 @@ def load_graph(
     defaults: Mapping[str, Any] | None = None,
     *,
     directory: Path | None = None,
-) -> Graph:
+) -> Loaded:
     """The graph that `spec` names.
 
     Args:
@@ -65,7 +74,7 @@ def load_graph(
     else:
         module = import_file(path)
     label, target = _find(module, name, spec)
-    return _to_graph(label, target, dict(options or {}), dict(defaults or {}))
+    return _build(label, target, dict(options or {}), dict(defaults or {}))
 
 
 def _split(spec: str) -> tuple[Path | None, str]:
@@ -108,23 +117,23 @@ def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
     )
 
 
-def _to_graph(label: str, target: object, options: dict[str, Any], defaults: dict[str, Any]) -> Graph:
+def _build(label: str, target: object, options: dict[str, Any], defaults: dict[str, Any]) -> Loaded:
     if isinstance(target, Graph):
         if options:
             raise UsageError(
                 f"{label} is built already and takes no {_listed(options)}",
                 "leave it out, or name a function that builds the graph with it",
             )
-        return target
+        return Loaded(target, {})
     if not callable(target):
         raise GraphInvalid(f"{label} is of type {type(target).__name__}", f"it must be {_KINDS}")
     arguments = _arguments(label, target, options, defaults)
     graph = blaming(label, lambda: target(**arguments))
-    if not isinstance(graph, Graph):
-        if inspect.iscoroutine(graph):
-            graph.close()
-        raise GraphInvalid(f"{label} returned {type(graph).__name__}", f"it must be {_KINDS}")
-    return graph
+    if isinstance(graph, Graph):
+        return Loaded(graph, arguments)
+    if inspect.iscoroutine(graph):
+        graph.close()
+    raise GraphInvalid(f"{label} returned {type(graph).__name__}", f"it must be {_KINDS}")
 
 
 def _arguments(label: str, target: Any, options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

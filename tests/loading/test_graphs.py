@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.path[:] = path
 
 
+def name_of(spec: str, *options: Mapping[str, Any]) -> str:
+    graph = load_graph(spec, *options).graph
+    assert isinstance(graph, StateGraph)
+    return graph.name
+
+
 def write(path: Path, text: str) -> Path:
     path.write_text(GRAPH + text)
     return path
@@ -38,14 +45,13 @@ def write(path: Path, text: str) -> Path:
 @pytest.mark.parametrize("name", ["graph", "runner", "workflow", "build"])
 def test_a_file_is_looked_through_for_the_usual_names(folder: Path, name: str) -> None:
     write(folder / "mine.py", f"other = make('other')\n{name} = make()")
-    loaded = load_graph("mine.py")
-    assert isinstance(loaded, StateGraph)
-    assert loaded.name == "made"
+    assert isinstance(load_graph("mine.py").graph, StateGraph)
+    assert name_of("mine.py") == "made"
 
 
 def test_the_only_graph_of_a_file_needs_no_name(folder: Path) -> None:
     write(folder / "mine.py", "anything = make()")
-    assert load_graph("mine.py").name == "made"  # type: ignore[union-attr]
+    assert name_of("mine.py") == "made"
 
 
 def test_several_graphs_need_a_name(folder: Path) -> None:
@@ -53,13 +59,13 @@ def test_several_graphs_need_a_name(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"several graphs \(one, two\)") as caught:
         load_graph("mine.py")
     assert caught.value.hint == "say which: mine.py:one"
-    assert load_graph("mine.py:two").name == "2"  # type: ignore[union-attr]
+    assert name_of("mine.py:two") == "2"
 
 
 def test_a_module_is_found_in_the_current_directory(folder: Path) -> None:
     (folder / "pack").mkdir()
     write(folder / "pack" / "inner.py", "class Holder:\n    graph = make('held')")
-    assert load_graph("pack.inner:Holder.graph").name == "held"  # type: ignore[union-attr]
+    assert name_of("pack.inner:Holder.graph") == "held"
 
 
 def test_a_file_sees_its_neighbours_and_does_not_hide_modules(folder: Path) -> None:
@@ -67,7 +73,7 @@ def test_a_file_sees_its_neighbours_and_does_not_hide_modules(folder: Path) -> N
     (folder / "sub" / "neighbour.py").write_text("NAME = 'from next door'")
     (folder / "sub" / "colorsys.py").write_text("raise RuntimeError('hides the library')")
     write(folder / "sub" / "mine.py", "import neighbour\ngraph = make(neighbour.NAME)")
-    assert load_graph("sub/mine.py").name == "from next door"  # type: ignore[union-attr]
+    assert name_of("sub/mine.py") == "from next door"
     import colorsys
 
     assert colorsys.rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
@@ -77,19 +83,20 @@ def test_files_of_the_same_name_are_kept_apart(folder: Path) -> None:
     for name in ("a", "b"):
         (folder / name).mkdir()
         write(folder / name / "mine.py", f"graph = make({name!r})")
-    assert load_graph("a/mine.py").name == "a"  # type: ignore[union-attr]
-    assert load_graph("b/mine.py").name == "b"  # type: ignore[union-attr]
+    assert name_of("a/mine.py") == "a"
+    assert name_of("b/mine.py") == "b"
 
 
 def test_a_function_gets_the_options_it_takes(folder: Path) -> None:
     write(folder / "mine.py", "def build(model='m', api_base=None):\n    return make(f'{model} {api_base}')")
-    loaded = load_graph("mine.py", {"model": "x"}, {"api_base": "y", "checkpointer": object()})
-    assert loaded.name == "x y"  # type: ignore[union-attr]
+    defaults = {"api_base": "y", "checkpointer": object()}
+    assert name_of("mine.py", {"model": "x"}, defaults) == "x y"
+    assert load_graph("mine.py", {"model": "x"}, defaults).options == {"model": "x", "api_base": "y"}
 
 
 def test_a_function_with_any_options_gets_all(folder: Path) -> None:
     write(folder / "mine.py", "def build(**options):\n    return make(','.join(sorted(options)))")
-    assert load_graph("mine.py", {"model": "x"}, {"api_base": "y"}).name == "api_base,model"  # type: ignore[union-attr]
+    assert name_of("mine.py", {"model": "x"}, {"api_base": "y"}) == "api_base,model"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +179,7 @@ def test_a_failed_file_is_read_again(folder: Path) -> None:
     with pytest.raises(CodeFailed, match="ZeroDivisionError"):
         load_graph("mine.py")
     write(folder / "mine.py", "graph = make()")
-    assert load_graph("mine.py").name == "made"  # type: ignore[union-attr]
+    assert name_of("mine.py") == "made"
 
 
 def test_an_error_of_ours_in_their_code_keeps_its_words_and_says_where(folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The map of the code in CONTRIBUTING.md: a line a module, taken from the modules' docstrings.
 
-    python tests/tools/code_map.py          # prints the map
-    python tests/tools/code_map.py --write  # puts it into CONTRIBUTING.md
+python tests/tools/code_map.py          # prints the map
+python tests/tools/code_map.py --write  # puts it into CONTRIBUTING.md
 """
 
 from __future__ import annotations

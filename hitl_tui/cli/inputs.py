@@ -1,0 +1,79 @@
+"""`--input`: from what a user typed to the values a thread starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hitl_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.description import GraphInfo
+
+_FORMS = "write --input name=value or --input @file.json"
+
+
+class Inputs:
+    """What was given: values of files are JSON already, words wait for the graph to say what they are."""
+
+    def __init__(self, given: Iterable[str]) -> None:
+        """Read all files and split all pairs, so that mistakes show before a screen does.
+
+        Raises:
+            UsageError: neither a pair nor a file, a name given twice, or a file that isn't a JSON object.
+        """
+        self._values: dict[str, Any] = {}
+        self._words: dict[str, str] = {}
+        for text in given:
+            if text.startswith("@"):
+                for name, value in _read(Path(text[1:])).items():
+                    self._check_new(name)
+                    self._values[name] = value
+            else:
+                name, equals, word = text.partition("=")
+                if not equals or not name.strip():
+                    raise UsageError(f"--input {text!r} has no name and value", _FORMS)
+                self._check_new(name.strip())
+                self._words[name.strip()] = word
+
+    def __bool__(self) -> bool:
+        return bool(self._values or self._words)
+
+    def for_graph(self, graph: GraphInfo) -> dict[str, Any]:
+        """The values by name of input or channel; a word is JSON where it is and the channel isn't text."""
+        fields = {field.name: field.channel for field in graph.inputs}
+        types = {channel.name: channel.type for channel in graph.channels}
+        values = dict(self._values)
+        for name, word in self._words.items():
+            kind = types.get(fields.get(name, name), "")
+            is_text = kind == "text" or (kind == "list" and name in fields)
+            values[name] = word if is_text else _json_or_text(word)
+        return values
+
+    def _check_new(self, name: str) -> None:
+        if name in self._values or name in self._words:
+            raise UsageError(f"--input gives {name!r} twice", "leave one out")
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    import msgspec
+
+    try:
+        value = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"--input @{path}: can't be read: {error.strerror}", _FORMS) from None
+    except msgspec.DecodeError as error:
+        raise UsageError(f"--input @{path}: {error}", "the file must hold a JSON object") from None
+    if not isinstance(value, dict):
+        raise UsageError(f"--input @{path}: holds a {type(value).__name__}", "it must be a JSON object")
+    return value
+
+
+def _json_or_text(word: str) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(word)
+    except msgspec.DecodeError:
+        return word

@@ -1,0 +1,63 @@
+"""Sources: what a thread's record says about how to build its graph again in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hitl_tui.engine.graph import StateGraph
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.store import Store
+from hitl_tui.errors import UsageError
+from hitl_tui.loading.code import blaming
+from hitl_tui.loading.graphs import load_graph, resolve_spec
+
+_STORE_OPTION = "checkpointer"
+
+
+def open_graph(
+    spec: str,
+    store: Store,
+    options: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    *,
+    directory: Path | None = None,
+) -> GraphRunner:
+    """A runner of the graph that `spec` names, on `store`, with the source for threads it starts.
+
+    `options` and `defaults` are those of `load_graph`.  Options must be JSON, and none may be a key or
+    a password: they are stored with each thread.
+    """
+    directory = directory or Path.cwd()
+    loaded = load_graph(spec, options, {_STORE_OPTION: store, **(defaults or {})}, directory=directory)
+    graph = loaded.graph
+    if isinstance(graph, StateGraph):
+        built = graph
+        graph = blaming(spec, lambda: built.compile(checkpointer=store))
+    source: dict[str, Any] = {
+        "graph": resolve_spec(spec, directory),
+        "options": {name: value for name, value in loaded.options.items() if name != _STORE_OPTION},
+    }
+    if ".py" not in spec:
+        source["directory"] = str(directory)
+    return graph.with_store(store, source)
+
+
+def reopen_graph(thread_id: str, source: Mapping[str, Any], store: Store) -> GraphRunner:
+    """The runner of a thread, from the source in its record.
+
+    Raises:
+        UsageError: the source names nothing that is there now.
+        GraphInvalid: it isn't a graph any more, or its code failed.
+    """
+    spec = source.get("graph")
+    if not isinstance(spec, str):
+        raise UsageError(
+            f"the thread {thread_id!r} doesn't say how its graph is built",
+            f"open it with its graph: hitl-tui run GRAPH --thread {thread_id}",
+        )
+    directory = source.get("directory")
+    return open_graph(
+        spec, store, source.get("options"), directory=Path(directory) if isinstance(directory, str) else None
+    )
