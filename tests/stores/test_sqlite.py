@@ -1,0 +1,450 @@
+"""What only the SQLite store promises: its file, whole commits across crashes, several processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, ValueRejected
+from hitl_tui.stores import SQLiteCheckpointer, sqlite_file, sqlite_schema
+from tests.stores.log_writer import NOW, Writer, entry
+
+ROOT = Path(__file__).parents[2]
+
+STORE = """
+import sys
+from hitl_tui.errors import HitlError
+from hitl_tui.stores import SQLiteCheckpointer
+from tests.stores.log_writer import NOW, Writer
+
+def say(text):
+    print(text, flush=True)
+
+"""
+
+
+@contextmanager
+def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Another Python; what it says line by line is what tests wait for."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", STORE + code, *map(str, arguments)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.communicate()
+
+
+def heard(started: subprocess.Popen[str]) -> str:
+    assert started.stdout is not None
+    return started.stdout.readline().strip()
+
+
+def tell(started: subprocess.Popen[str], line: str = "go") -> None:
+    assert started.stdin is not None
+    started.stdin.write(f"{line}\n")
+    started.stdin.flush()
+
+
+def run_sql(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+class TestSeveralProcesses:
+    @pytest.mark.parametrize("after", [1, 7, 40])
+    def test_a_killed_writer_leaves_whole_commits_only(self, path: Path, after: int) -> None:
+        writing = """
+writer = Writer(SQLiteCheckpointer(sys.argv[1]))
+while True:
+    writer.step({"a": "x" * 3000, "b": 1, "c": None}, snapshot=b"s" * 9000)
+    say("step")
+"""
+        with process(writing, path) as started:
+            for _ in range(after):
+                assert heard(started) == "step"
+            started.send_signal(signal.SIGKILL)
+            started.wait()
+
+        with closing(SQLiteCheckpointer(path)) as store:
+            cursor = store.cursor("t")
+            assert cursor is not None
+            assert cursor.head >= after - 1
+            assert cursor.version == cursor.head + 1
+            records = list(store.records("t", 0, 2**31))
+            assert [record.seq for record in records] == list(range(1, cursor.last_seq + 1))
+            assert records[-1].record_hash == cursor.last_record_hash
+            points = store.checkpoints("t", None, 2**31)
+            assert [point.step for point in points] == list(range(cursor.head, -1, -1))
+            assert points[0].last_seq == cursor.last_seq == 3 * (cursor.head + 1)
+            assert store.snapshot("t", cursor.head) == (cursor.head, b"s" * 9000)
+            Writer(store, create=False).step()
+
+    def test_of_two_processes_on_one_version_one_wins(self, sqlite: SQLiteCheckpointer) -> None:
+        Writer(sqlite).step()
+        racing = """
+store = SQLiteCheckpointer(sys.argv[1])
+writer = object.__new__(Writer)
+writer.store, writer.thread_id, writer.lease = store, "t", store.lease("t")
+commit = writer.commit_of({"messages": sys.argv[2]})
+say("ready")
+sys.stdin.readline()
+try:
+    store.commit("t", commit)
+    say("won")
+except HitlError as error:
+    say(type(error).__name__)
+"""
+        with process(racing, sqlite.path, "a") as a, process(racing, sqlite.path, "b") as b:
+            assert (heard(a), heard(b)) == ("ready", "ready")
+            tell(a)
+            tell(b)
+            outcomes = [heard(a), heard(b)]
+        assert sorted(outcomes) == ["StaleWriter", "won"]
+        winner = "ab"[outcomes.index("won")]
+        assert [record.update for record in sqlite.records("t", 1, 9)] == [winner]
+
+    def test_a_thread_of_a_dead_process_is_taken_over_and_of_a_living_one_not(
+        self, sqlite: SQLiteCheckpointer
+    ) -> None:
+        holding = """
+Writer(SQLiteCheckpointer(sys.argv[1])).step()
+say("held")
+sys.stdin.readline()
+"""
+        with process(holding, sqlite.path) as holder:
+            assert heard(holder) == "held"
+            with pytest.raises(ThreadBusy, match=f"process {holder.pid}"):
+                sqlite.acquire("t", sqlite.new_lease(NOW), NOW)
+            (row,) = sqlite.threads()
+            assert row.held_by is not None
+            assert str(holder.pid) in row.held_by
+            holder.send_signal(signal.SIGKILL)
+            # Waits for the end without reaping: what is left is a zombie, which holds nothing.
+            os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
+            dead = sqlite.acquire("t", sqlite.new_lease(NOW), NOW)
+            assert dead is not None
+            assert dead.pid == holder.pid
+        assert dead.host
+
+    def test_many_processes_may_create_one_file_at_once(self, path: Path) -> None:
+        creating = """
+say("ready")
+sys.stdin.readline()
+try:
+    Writer(SQLiteCheckpointer(sys.argv[1]), sys.argv[2]).step()
+    say("done")
+except HitlError as error:
+    say(error)
+"""
+        with (
+            process(creating, path, 0) as a,
+            process(creating, path, 1) as b,
+            process(creating, path, 2) as c,
+        ):
+            everyone = (a, b, c)
+            assert [heard(one) for one in everyone] == ["ready"] * 3
+            for one in everyone:
+                tell(one)
+            assert [heard(one) for one in everyone] == ["done"] * 3
+        with closing(SQLiteCheckpointer(path)) as store:
+            assert store.list_threads() == ["0", "1", "2"]
+
+    def test_a_store_locked_for_too_long_says_so(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.01)
+        with closing(SQLiteCheckpointer(path)) as store, closing(sqlite3.connect(path)) as other:
+            writer = Writer(store)
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreUnusable, match="locked"):
+                writer.step()
+            other.rollback()
+            writer.step()
+            assert writer.cursor.head == 0
+
+
+class TestFile:
+    def test_is_for_its_owner_alone_with_all_that_belongs_to_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "new" / "deep" / "runs.db"
+        umask = os.umask(0)
+        try:
+            with closing(SQLiteCheckpointer(path)) as store:
+                Writer(store).step()
+                files = sorted(path.parent.iterdir())
+                assert [file.name for file in files] == ["runs.db", "runs.db-shm", "runs.db-wal"]
+                assert {mode(file) for file in files} == {0o600}
+                assert {mode(path.parent), mode(path.parent.parent)} == {0o700}
+        finally:
+            os.umask(umask)
+
+    def test_takes_an_empty_file_and_closes_it_to_others(self, path: Path) -> None:
+        path.touch(0o644)
+        with closing(SQLiteCheckpointer(path)) as store:
+            Writer(store).step()
+        assert mode(path) == 0o600
+
+    @pytest.mark.parametrize("name", ["a b.db", "ünï%20?mode=ro#x", ":memory:", "file:x", "\udcff.db"])
+    def test_has_the_name_it_was_given(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        with closing(SQLiteCheckpointer(name)) as store:
+            Writer(store).step()
+        assert [file.name for file in tmp_path.iterdir()] == [name]
+
+    def test_stands_where_it_was_after_opening_again(self, path: Path) -> None:
+        with closing(SQLiteCheckpointer(path)) as store:
+            commit = Writer(store).step({"plan": {"go": True}}, ledger=(), snapshot=b"s")
+        with closing(SQLiteCheckpointer(path)) as store:
+            assert store.cursor("t") == commit.cursor
+            assert tuple(store.records("t", 0, 0)) == commit.records
+            assert store.snapshot("t", 0) == (0, b"s")
+
+    def test_stays_small(self, path: Path) -> None:
+        with closing(SQLiteCheckpointer(path)) as store:
+            writer = Writer(store)
+            for step in range(1000):
+                writer.step({"entries": "x" * 200, "counter": step})
+        assert path.stat().st_size <= 1000 * 900
+
+
+def text_file(path: Path) -> None:
+    path.write_text("title: not a store\n" * 50)
+
+
+def database_of_another_program(path: Path) -> None:
+    run_sql(path, "CREATE TABLE cookies (name)", "INSERT INTO cookies VALUES ('mine')")
+
+
+def empty_database_of_another_program(path: Path) -> None:
+    run_sql(path, "PRAGMA user_version = 1", "PRAGMA journal_mode = WAL")
+
+
+def looks(path: Path) -> tuple[object, ...]:
+    """All of a file that must stay as it is, and what lies beside it."""
+    facts = path.stat()
+    content = path.read_bytes() if path.is_file() else b""
+    return facts.st_mtime_ns, facts.st_mode, content, sorted(path.parent.iterdir())
+
+
+class TestNotOurs:
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (text_file, "no SQLite file"),
+            (database_of_another_program, "another program"),
+            (empty_database_of_another_program, "another program"),
+            (Path.mkdir, "not a file"),
+            (os.mkfifo, "not a file"),
+        ],
+        ids=["text", "database", "empty database", "directory", "pipe"],
+    )
+    def test_is_refused_and_not_touched(
+        self, path: Path, make: Callable[[Path], object], message: str
+    ) -> None:
+        make(path)
+        before = looks(path)
+        with pytest.raises(StoreUnusable, match=message) as caught:
+            SQLiteCheckpointer(path)
+        assert str(path) in caught.value.message
+        assert looks(path) == before
+
+    def test_a_store_of_a_newer_version_is_refused(self, path: Path) -> None:
+        SQLiteCheckpointer(path).close()
+        run_sql(path, f"PRAGMA user_version = {len(sqlite_schema.MIGRATIONS) + 1}")
+        with pytest.raises(StoreUnusable, match="newer hitl-tui") as caught:
+            SQLiteCheckpointer(path)
+        assert "upgrade" in caught.value.hint
+
+    @pytest.mark.parametrize("name", ["file/below.db", "\x00", "x" * 300])
+    def test_an_impossible_path_is_refused(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "file").touch()
+        with pytest.raises(StoreUnusable, match="can't be opened"):
+            SQLiteCheckpointer(tmp_path / name)
+
+
+class TestDamage:
+    def filled(self, path: Path) -> None:
+        with closing(SQLiteCheckpointer(path)) as store:
+            writer = Writer(store)
+            for _ in range(50):
+                writer.step({"messages": "x" * 500})
+
+    def read_all(self, path: Path) -> None:
+        with closing(SQLiteCheckpointer(path)) as store:
+            store.threads()
+            store.cursor("t")
+            store.checkpoints("t", None, 99)
+            list(store.records("t", 0, 99))
+
+    @pytest.mark.parametrize("size", [50, 4096, 20_000])
+    def test_a_truncated_store_is_called_damaged(self, path: Path, size: int) -> None:
+        self.filled(path)
+        os.truncate(path, size)
+        with pytest.raises(LogCorrupt, match="damaged") as caught:
+            self.read_all(path)
+        assert str(path) in caught.value.message
+        assert "copy" in caught.value.hint
+
+    def test_overwritten_pages_are_called_damaged(self, path: Path) -> None:
+        self.filled(path)
+        content = bytearray(path.read_bytes())
+        content[4096:] = b"\xa5" * (len(content) - 4096)
+        path.write_bytes(content)
+        with pytest.raises(LogCorrupt, match="damaged"):
+            self.read_all(path)
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "UPDATE record SET change = '{' WHERE step = 3",
+            "UPDATE record SET flags = 7 WHERE step = 3",
+            "UPDATE record SET node = CAST(x'ff' AS TEXT) WHERE step = 3",
+            "UPDATE cursor SET body = '{\"version\": []}'",
+            "UPDATE thread SET source = 'x'",
+            "DROP TABLE record",
+        ],
+        ids=["json", "flags", "text", "cursor", "thread", "table"],
+    )
+    def test_rows_that_make_no_sense_are_errors_of_ours(self, path: Path, statement: str) -> None:
+        self.filled(path)
+        run_sql(path, statement)
+        with pytest.raises(HitlError, match=r"runs\.db"):
+            self.read_all(path)
+
+
+class TestNoRoom:
+    def test_a_full_store_keeps_what_it_had_and_goes_on_when_there_is_room(
+        self, sqlite: SQLiteCheckpointer
+    ) -> None:
+        writer = Writer(sqlite)
+        first = writer.step()
+        with self.pragma(sqlite, "max_page_count", 1):
+            with pytest.raises(StoreUnusable, match="no space"):
+                writer.step({"messages": "x" * 100_000})
+            assert sqlite.cursor("t") == first.cursor
+            assert tuple(sqlite.records("t", 0, 9)) == first.records
+        writer.step({"messages": "x" * 100_000})
+        assert [point.step for point in sqlite.checkpoints("t", None, 9)] == [1, 0]
+
+    def test_a_read_only_store_says_so(self, sqlite: SQLiteCheckpointer) -> None:
+        writer = Writer(sqlite)
+        with self.pragma(sqlite, "query_only", 1), pytest.raises(StoreUnusable, match="read-only"):
+            writer.step()
+        writer.step()
+
+    def test_a_file_we_may_not_write_is_refused_when_opened(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        SQLiteCheckpointer(path).close()
+        # Root may write anything, so what the system would say to others is said here.
+        monkeypatch.setattr(os, "access", lambda _path, wanted: wanted != os.W_OK)
+        with pytest.raises(StoreUnusable, match="read-only"):
+            SQLiteCheckpointer(path)
+
+    @contextmanager
+    def pragma(self, store: SQLiteCheckpointer, name: str, value: int) -> Iterator[None]:
+        (was,) = store._db.execute(f"PRAGMA {name}").fetchone()
+        store._db.execute(f"PRAGMA {name} = {value}").fetchall()
+        yield
+        store._db.execute(f"PRAGMA {name} = {was}").fetchall()
+
+
+class TestWriting:
+    def test_an_error_in_the_middle_of_a_commit_leaves_nothing_of_it(
+        self, sqlite: SQLiteCheckpointer
+    ) -> None:
+        writer = Writer(sqlite)
+        first = writer.step()
+        broken = msgspec.structs.replace(entry(writer.cursor), data=object())
+        with pytest.raises(TypeError):
+            writer.step(ledger=(broken,))
+        assert sqlite.cursor("t") == first.cursor
+        assert list(sqlite.records("t", 1, 9)) == []
+        writer.step()
+
+    @pytest.mark.parametrize("change", [{"actor": "\ud800"}, {"text": "\udc80 draft"}, {"note": "\udfff"}])
+    def test_text_that_no_file_can_hold_is_refused(
+        self, sqlite: SQLiteCheckpointer, change: dict[str, Any]
+    ) -> None:
+        writer = Writer(sqlite)
+        with pytest.raises(ValueRejected, match="surrogate"):
+            writer.step(point=change)
+        assert writer.step().cursor.version == 1
+
+    def test_a_closed_store_says_so(self, path: Path) -> None:
+        store = SQLiteCheckpointer(path)
+        writer = Writer(store)
+        commit = writer.commit_of({})
+        store.close()
+        store.close()
+        with pytest.raises(StoreUnusable, match="closed"):
+            store.commit("t", commit)
+        with pytest.raises(StoreUnusable, match="closed"):
+            store.threads()
+
+
+class TestMigration:
+    def second_version(self, db: sqlite3.Connection) -> None:
+        db.execute("ALTER TABLE thread ADD COLUMN colour TEXT")
+
+    def failing(self, db: sqlite3.Connection) -> None:
+        db.execute("ALTER TABLE thread ADD COLUMN half TEXT")
+        db.execute("ALTER TABLE missing ADD COLUMN colour TEXT")
+
+    def version(self, path: Path) -> int:
+        with closing(sqlite3.connect(path)) as db:
+            return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+    def columns(self, path: Path) -> set[str]:
+        with closing(sqlite3.connect(path)) as db:
+            return {row[1] for row in db.execute("PRAGMA table_info(thread)")}
+
+    def test_an_older_store_is_brought_up_and_keeps_its_threads(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with closing(SQLiteCheckpointer(path)) as store:
+            commit = Writer(store).step()
+        known = sqlite_schema.MIGRATIONS
+        monkeypatch.setattr(sqlite_schema, "MIGRATIONS", (*known, self.second_version))
+        with closing(SQLiteCheckpointer(path)) as store:
+            assert store.cursor("t") == commit.cursor
+        assert self.version(path) == len(known) + 1
+        assert "colour" in self.columns(path)
+
+    def test_a_migration_that_fails_changes_nothing(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        SQLiteCheckpointer(path).close()
+        known = sqlite_schema.MIGRATIONS
+        monkeypatch.setattr(sqlite_schema, "MIGRATIONS", (*known, self.second_version, self.failing))
+        with pytest.raises(StoreUnusable, match="missing"):
+            SQLiteCheckpointer(path)
+        assert self.version(path) == len(known)
+        assert not {"colour", "half"} & self.columns(path)
+
+    def test_a_store_that_was_only_begun_is_finished(self, path: Path) -> None:
+        run_sql(path, f"PRAGMA application_id = {sqlite_schema.APPLICATION_ID}")
+        with closing(SQLiteCheckpointer(path)) as store:
+            Writer(store).step()
+        assert self.version(path) == len(sqlite_schema.MIGRATIONS)
