@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
@@ -58,6 +59,8 @@ class HitlApp(App[AppResult]):
     """One terminal, one hub, one thread at a time."""
 
     TITLE = "hitl-tui"
+    # Textual does not load the CSS of a default screen, so the run screen's is ours.
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["screens/base.tcss", "screens/run.tcss"]
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -125,7 +128,9 @@ class HitlApp(App[AppResult]):
                         f"{action.label}  ({action.key})", action.help, self.run_screen.doing(action.id)
                     )
         for name in theme_names():
-            yield SystemCommand(f"Theme: {name}", "Change the colours", lambda name=name: self.use_theme(name))
+            yield SystemCommand(
+                f"Theme: {name}", "Change the colours", lambda name=name: self.use_theme(name)
+            )
         yield SystemCommand("Screenshot", "Save a picture of the screen as SVG", self.deliver_screenshot)
 
     def use_theme(self, name: str) -> None:

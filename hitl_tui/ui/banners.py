@@ -8,15 +8,19 @@ from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Span, untrusted
 
 
-def banner_of(session: Session) -> tuple[Line, str]:
-    """The line and its kind, ("", "") for nothing."""
+def banner_of(session: Session, *, narrow: bool) -> tuple[Line, str]:
+    """The line and its kind, ("", "") for nothing.
+
+    Args:
+        narrow: the header has no room to say what waits, so the banner does.
+    """
     if session.shown is not None:
         return _past(session), "past"
     view, request = session.view, session.request
     if view.error is not None and view.progress.status == "failed":
         what = (Span("✗ ", "error"), untrusted(f"{view.error.node} failed", "error"))
         return (*what, *_keys(("s", "try again"), ("e", "edit state"), ("f", "fork"))), "error"
-    if request is not None and not request.breakpoint:
+    if narrow and request is not None and not request.breakpoint:
         more = len(view.progress.pending) - 1
         others = (Span(f"  and {more} more after it", "dim"),) if more else ()
         title = untrusted(request.title or f"{request.node} waits for you", "accent", limit=70)
@@ -37,7 +41,10 @@ def _past(session: Session) -> Line:
     thread_id, step = session.shown
     if thread_id != session.thread_id:
         where = (Span("◂ ", "human"), Span(f"step {step} of ", "plain"), untrusted(thread_id, "name"))
-        return (*where, *_keys(("enter", "open that thread"), ("f", "fork here"), ("esc", "back to the newest step")))
+        return (
+            *where,
+            *_keys(("enter", "open that thread"), ("f", "fork here"), ("esc", "back to the newest step")),
+        )
     newest = session.view.progress.head
     return (
         Span("◂ ", "human"),
@@ -62,7 +69,10 @@ def failure_lines(session: Session, width: int) -> tuple[Line, ...]:
     lines: list[Line] = [(untrusted(error.title, "error"),)]
     for text, role in ((error.message, "plain"), (error.hint, "dim")):
         for row in sanitise(text).split("\n")[:12] if text else ():
-            lines += [(Span(piece, "dim" if role == "dim" else "plain"),) for piece in wrap_line(row, max(width, 12))]
+            lines += [
+                (Span(piece, "dim" if role == "dim" else "plain"),)
+                for piece in wrap_line(row, max(width, 12))
+            ]
     lines += [
         (Span(f"attempt {error.attempt}; nothing of it was committed", "dim"),),
         _keys(("s", "try again"))[1:],

@@ -88,8 +88,7 @@ def draw(edges: Sequence[EdgeInfo], nodes: Iterable[str], look: Look, width: int
     boxed = _Canvas(order, edges, look, width, boxes=True)
     if boxed.fits and boxed.height <= height:
         return boxed.picture()
-    slim = boxed if boxed.fits and len(order) > 1 and boxed.height <= height else None
-    slim = slim or _Canvas(order, edges, look, width, boxes=False)
+    slim = _Canvas(order, edges, look, width, boxes=False)
     return slim.picture() if slim.fits else plain_list(order, edges, look, width)
 
 
@@ -153,6 +152,12 @@ class _Canvas:
         last = max(self.lanes.values(), default=-1)
         return self.right + 2 * (last + 1) + 1 <= self.width
 
+    @property
+    def gap(self) -> int:
+        """Cells between nodes and lanes: wider where there is room for it and a label."""
+        last = max(self.lanes.values(), default=-1)
+        return 4 if self.right + 2 * (last + 1) + 12 <= self.width else 2
+
     def _rows(self) -> dict[str, _Place]:
         places: dict[str, _Place] = {}
         row = 0
@@ -200,7 +205,7 @@ class _Canvas:
         return "route" if pair in self.look.taken else "edge"
 
     def _lane_x(self, target: str) -> int:
-        return self.right + 2 * self.lanes[target] + 2
+        return self.right + 2 * self.lanes[target] + self.gap
 
     def _jump(self, source: str, target: str) -> None:
         x, role = self._lane_x(target), self._role((source, target))
@@ -227,7 +232,7 @@ class _Canvas:
     def _arrow(self, source: str, target: str) -> None:
         place = self.places[target]
         taken = any((other, target) in self.look.taken for other, aim in self.jumps if aim == target)
-        self.cells[place.right + 1, place.enter] = ("◀" if self.boxes else "◀", "route" if taken else "edge")
+        self.cells[place.right + 1, place.enter] = ("◀", "route" if taken else "edge")
 
     def _straight(self, source: str, target: str) -> None:
         top = self.places[source].row + (3 if self._tall(source) else 1)

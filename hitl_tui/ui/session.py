@@ -103,9 +103,9 @@ class Session:
 
     @staticmethod
     def _concerns_step(events: Sequence[Stamped]) -> bool:
-        return any(isinstance(stamped.event, StepCommitted | NodeStarted | RunEnded) for stamped in events) or (
-            len(events) > 500
-        )
+        return any(
+            isinstance(stamped.event, StepCommitted | NodeStarted | RunEnded) for stamped in events
+        ) or (len(events) > 500)
 
     async def refresh_family(self) -> None:
         """Fetch the relatives for the timeline."""

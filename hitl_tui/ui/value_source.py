@@ -19,6 +19,7 @@ Mode = Literal["text", "diff", "json", "blame"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _INLINE_LIMIT: Final = 20_000
 _BLAME_VERSIONS: Final = 50
+_ITEMS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,22 @@ async def value_text(session: Session, channel: str, mode: Mode) -> ValueText:
             return await _diff(channel, found, value)
         note = _written(found[0]) if found else (trusted("as it was at the start", "dim"),)
         return ValueText(channel, mode, value_lines(value, "text"), note=note)
+    if mode == "text" and what == "list" and 0 < len(value) <= _ITEMS and all(isinstance(v, str) for v in value):
+        return _items(channel, value)
     lines = await _off_loop(value, lambda: value_lines(value, "json" if mode == "json" else "text"))
     return ValueText(channel, mode, lines)
+
+
+def _items(channel: str, items: list[str]) -> ValueText:
+    """A list of texts, each with its number, its line breaks kept."""
+    lines: list[str] = []
+    gutter: list[str] = []
+    size = len(str(len(items) - 1))
+    for number, item in enumerate(items):
+        rows = value_lines(item, "text")
+        lines += rows
+        gutter += [f"{number:>{size}} │ ", *[" " * size + " │ "] * (len(rows) - 1)][: len(rows)]
+    return ValueText(channel, "text", lines, gutter=gutter)
 
 
 async def _diff(channel: str, found: Sequence[tuple[int, str, Any]], value: Any) -> ValueText:
@@ -57,7 +72,9 @@ async def _diff(channel: str, found: Sequence[tuple[int, str, Any]], value: Any)
     rows = await _off_loop(value, lambda: value_diff(before, value))
     changed = sum(row.kind != "same" for row in rows)
     note = (
-        trusted(f"{changed} {'line' if changed == 1 else 'lines'} changed since step {before_step} · by ", "dim"),
+        trusted(
+            f"{changed} {'line' if changed == 1 else 'lines'} changed since step {before_step} · by ", "dim"
+        ),
         untrusted(who, "name"),
         trusted(f" at step {found[0][0]}", "dim"),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
@@ -50,7 +51,7 @@ class Answer:
 class Dialog(ModalScreen[Answer | None]):
     """A question; esc is always a way out that does nothing."""
 
-    CSS_PATH = ("base.tcss", "dialogs.tcss")
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss_none", "Back", show=False)]
     AUTO_FOCUS = ""
@@ -76,7 +77,9 @@ class Dialog(ModalScreen[Answer | None]):
     def on_mount(self) -> None:
         """Focus the first thing that can be typed in, else the answers."""
         rows: list[Line] = [
-            (Span(row),) for text in self._text for row in wrap_line(sanitise(text), 60 if self.size.width > 70 else 40)
+            (Span(row),)
+            for text in self._text
+            for row in wrap_line(sanitise(text), 60 if self.size.width > 70 else 40)
         ]
         view = self.query_one("#dialog-text", LineView)
         view.can_focus = False
@@ -119,7 +122,13 @@ class Labelled(Vertical):
 
     def compose(self) -> ComposeResult:
         """The field; the label is its border's title."""
-        field = Input(self._field.value, id=self._field.id, select_on_focus=False, highlighter=None, restrict=NO_CONTROLS)
+        field = Input(
+            self._field.value,
+            id=self._field.id,
+            select_on_focus=False,
+            highlighter=None,
+            restrict=NO_CONTROLS,
+        )
         field.border_title = Content(sanitise(self._field.label, multiline=False))
         yield field
 
@@ -150,7 +159,9 @@ def ask_quit(screen: RunScreen, unsent: str, node: str, leave: Callable[[], Any]
     if unsent:
         text.append(f"Your decision “{unsent}” has not been sent yet.")
     if node:
-        text.append(f"{node} is running. What it has done so far will not be committed; it runs again on resume.")
+        text.append(
+            f"{node} is running. What it has done so far will not be committed; it runs again on resume."
+        )
     options = [Option("leave", "q", "quit anyway"), Option("back", "escape", "stay")]
 
     def answered(answer: Answer | None) -> None:
@@ -163,13 +174,19 @@ def ask_quit(screen: RunScreen, unsent: str, node: str, leave: Callable[[], Any]
 def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
     """Ask for the new thread's name, fork the shown step, and offer to go there."""
     thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
-    fields = [Field("name", "name of the new thread", fork_name(session, thread_id)), Field("note", "why (optional)")]
+    fields = [
+        Field("name", "name of the new thread", fork_name(session, thread_id)),
+        Field("note", "why (optional)"),
+    ]
     options = [
         Option("go", "g", "fork and go there"),
         Option("stay", "s", "fork and stay here"),
         Option("back", "escape", "go back"),
     ]
-    text = [f"A new thread begins at step {step} of {thread_id}. This thread stays as it is.", "Enter forks and goes there; tab reaches the other answers."]
+    text = [
+        f"A new thread begins at step {step} of {thread_id}. This thread stays as it is.",
+        "Enter forks and goes there; tab reaches the other answers.",
+    ]
 
     async def fork(answer: Answer) -> None:
         name = answer.fields["name"].strip()
@@ -197,7 +214,11 @@ def fork_name(session: Session, thread_id: str) -> str:
     taken = {relative.thread_id for relative in session.family} | {session.thread_id}
     taken |= {child for child, _ in session.view.forks}
     letters = "bcdefghijklmnopqrstuvwxyz"
-    base = thread_id[:-2] if len(thread_id) > 2 and thread_id[-2] == "-" and thread_id[-1] in letters else thread_id
-    return next((f"{base}-{letter}" for letter in letters if f"{base}-{letter}" not in taken), f"{base}-{len(taken)}")
-
-
+    base = (
+        thread_id[:-2]
+        if len(thread_id) > 2 and thread_id[-2] == "-" and thread_id[-1] in letters
+        else thread_id
+    )
+    return next(
+        (f"{base}-{letter}" for letter in letters if f"{base}-{letter}" not in taken), f"{base}-{len(taken)}"
+    )

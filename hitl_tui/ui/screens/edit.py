@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
 from textual import on
@@ -52,7 +53,7 @@ class EditFooter(LineBar):
 class EditScreen(RoleScreen):
     """Comes back with the thread to show (this one, or the fork), or None if nothing was applied."""
 
-    CSS_PATH = ("base.tcss", "dialogs.tcss", "edit.tcss")
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "edit.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "apply", "Apply", show=False, priority=True, id="edit.apply"),
         Binding("f4,ctrl+e", "editor", "$EDITOR", show=False, priority=True, id="edit.editor"),
@@ -113,7 +114,11 @@ class EditScreen(RoleScreen):
             untrusted(self._actor, "human"),
         ]
         if self.forks:
-            where += [Span("   "), ours(" FORKS ", "badge"), Span(" a past step: this makes a new thread", "accent")]
+            where += [
+                Span("   "),
+                ours(" FORKS ", "badge"),
+                Span(" a past step: this makes a new thread", "accent"),
+            ]
         head.line = tuple(where)
         self.query_one("#facts", LineView).can_focus = False
         self._show_facts()
@@ -160,7 +165,9 @@ class EditScreen(RoleScreen):
         self._show_facts()
         rows = value_diff(self.before, value)
         same = all(row.kind == "same" for row in rows)
-        text = ValueText(self.channel, "diff", tuple(row.text for row in rows), tuple(row.kind for row in rows))
+        text = ValueText(
+            self.channel, "diff", tuple(row.text for row in rows), tuple(row.kind for row in rows)
+        )
         pane = self.query_one("#preview", ValuePane)
         pane.show_text(text)
         pane.border_title = Content("Before and after" if not same else "No change yet")
@@ -176,13 +183,23 @@ class EditScreen(RoleScreen):
             lines.append((Span("too large to edit here: F4 opens it in your editor", "accent"),))
         preview = self._preview
         if self.forks:
-            lines += [(Span(row, "accent"),) for row in wrap_line(f"Makes a new thread from step {self.base_step}; this one stays as it is.", width)]
+            lines += [
+                (Span(row, "accent"),)
+                for row in wrap_line(
+                    f"Makes a new thread from step {self.base_step}; this one stays as it is.", width
+                )
+            ]
         else:
             lines.append((Span(f"Becomes step {self.base_step + 1}, set by hand, no reducer", "dim"),))
         if preview is not None:
-            lines.append((Span("next  ", "dim"), untrusted(preview.next_node or "decided by the route then", "value")))
+            lines.append(
+                (Span("next  ", "dim"), untrusted(preview.next_node or "decided by the route then", "value"))
+            )
             for request in preview.rebinds:
-                lines += [(untrusted(row, "accent"),) for row in wrap_line(f"asks again about the new value: {request}", width)]
+                lines += [
+                    (untrusted(row, "accent"),)
+                    for row in wrap_line(f"asks again about the new value: {request}", width)
+                ]
         facts.show(lines)
         facts.styles.height = len(lines) + 2
 
@@ -229,7 +246,9 @@ class EditScreen(RoleScreen):
         same = theirs == self.before
         self.base_step, self.before = view.progress.head, theirs
         what = "this channel is as it was" if same else "the difference shown is to the newest value"
-        self._problem = f"not applied: {error.message}; {what}. ^s applies yours on top of step {self.base_step}."
+        self._problem = (
+            f"not applied: {error.message}; {what}. ^s applies yours on top of step {self.base_step}."
+        )
         self._show_facts()
         problem = self._problem
         await self._preview_text()

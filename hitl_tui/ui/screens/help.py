@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import ClassVar, get_args
 
 from textual.app import ComposeResult
@@ -13,7 +14,10 @@ from hitl_tui.view.spans import Line, Span
 
 _ALSO: tuple[tuple[str, str], ...] = (
     ("tab", "to the next pane; shift+tab to the one before"),
-    ("↑ ↓", "select a channel, scroll a pane; ← → in the timeline and anywhere nothing scrolls sideways: travel"),
+    (
+        "↑ ↓",
+        "select a channel, scroll a pane; ← → in the timeline and anywhere nothing scrolls sideways: travel",
+    ),
     ("esc", "close what is open, or back to the newest step"),
     ("mouse", "click a channel, a step, a tab, a choice or a key in the footer"),
 )
@@ -22,7 +26,7 @@ _ALSO: tuple[tuple[str, str], ...] = (
 class HelpScreen(RoleScreen):
     """One scrolled page."""
 
-    CSS_PATH = ("base.tcss", "help.tcss")
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["help.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,f1", "close", "Back", show=False),
         Binding("j", "scroll(1)", show=False),
@@ -53,7 +57,14 @@ class HelpScreen(RoleScreen):
                     why = action.why_not(self._situation)
                     note = (Span(f"   now: {why}", "dim"),) if why else ()
                     keys = action.shown or action.keys.replace(",", " ")
-                    lines.append((ours(f"  {keys:<9}", "key"), Span(f"{action.label:<11}"), Span(action.help, "dim"), *note))
+                    lines.append(
+                        (
+                            ours(f"  {keys:<9}", "key"),
+                            Span(f"{action.label:<11}"),
+                            Span(action.help, "dim"),
+                            *note,
+                        )
+                    )
             lines.append(())
         lines.append((Span("Also", "title"),))
         lines += [(ours(f"  {key:<9}", "key"), Span(text, "dim")) for key, text in _ALSO]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import PurePath
 from typing import Any, ClassVar
 
 from textual import on
@@ -24,7 +25,7 @@ from hitl_tui.view.spans import Span, untrusted
 class InputsScreen(ModalScreen[dict[str, Any] | None]):
     """One field for each input of the graph; values by channel come back, None to leave."""
 
-    CSS_PATH = ("base.tcss", "dialogs.tcss", "inputs.tcss")
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "inputs.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
     AUTO_FOCUS = "Input"
@@ -39,7 +40,9 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
             box.border_title = Content(f" {sanitise(self._graph.name, multiline=False)} ")
             yield LineView(id="inputs-text")
             for index, wanted in enumerate(self._graph.inputs):
-                field = Input(id=f"input-{index}", placeholder=_example(wanted), highlighter=None, restrict=NO_CONTROLS)
+                field = Input(
+                    id=f"input-{index}", placeholder=_example(wanted), highlighter=None, restrict=NO_CONTROLS
+                )
                 field.border_title = Content(sanitise(wanted.label or wanted.name, multiline=False))
                 yield field
             yield Choices([Option("start", "enter", "start"), Option("leave", "escape", "leave")])
@@ -48,7 +51,9 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
         """Say what this is about."""
         text = self.query_one("#inputs-text", LineView)
         text.can_focus = False
-        text.show([(Span("A new thread of "), untrusted(self._graph.name, "name"), Span(" begins with:")), ()])
+        text.show(
+            [(Span("A new thread of "), untrusted(self._graph.name, "name"), Span(" begins with:")), ()]
+        )
 
     @on(Input.Submitted)
     def _submitted(self) -> None:

@@ -377,5 +377,3 @@ class RunScreen(RunBase):
         from hitl_tui.ui.screens.dialogs import ask_quit
 
         ask_quit(self, unsent, running or "", lambda: self.command(self.hitl.leave()))
-
-

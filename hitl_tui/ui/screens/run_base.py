@@ -40,7 +40,6 @@ _CLOCK_EVERY: Final = 3
 class RunBase(RoleScreen):
     """Panes on a session; what the keys do is in `RunScreen`."""
 
-    CSS_PATH = ("base.tcss", "run.tcss")
     HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (100, "-wide")]
     AUTO_FOCUS = "#channels"
 
@@ -87,6 +86,7 @@ class RunBase(RoleScreen):
         self.session = session
         self._value_key = ()
         self.show_all()
+        self.query_one(ChannelsPane).select(_first_channel(session))
 
     async def _tick(self) -> None:
         session = self.session
@@ -144,7 +144,7 @@ class RunBase(RoleScreen):
         self.query_one(HeaderBar).show(session.view.graph.name, session.thread_id, line)
 
     def _show_banner(self, session: Session) -> None:
-        self.query_one(BannerBar).show(*banner_of(session))
+        self.query_one(BannerBar).show(*banner_of(session, narrow=self.size.width < 100))
 
     def _show_lens(self, session: Session) -> None:
         pane = self.query_one("#lens", LineView)
@@ -155,7 +155,11 @@ class RunBase(RoleScreen):
             pane.show(lines, home=True)
         failing = session.view.error if failed else None
         pane.border_title = Content(
-            f"{failing.node} failed" if failing else f"What step {step.step} changed" if step.checkpoint else "What changed"
+            f"{failing.node} failed"
+            if failing
+            else f"What step {step.step} changed"
+            if step.checkpoint
+            else "What changed"
         )
 
     def show_tab(self, name: str) -> None:
@@ -241,4 +245,16 @@ class RunBase(RoleScreen):
             self.complain(error)
         elif error is not None:
             log.error("a command failed", exc_info=error)
-            self.tell(f"{type(error).__name__}: {error}. The log file has the details.", "Unexpected", "error")
+            self.tell(
+                f"{type(error).__name__}: {error}. The log file has the details.", "Unexpected", "error"
+            )
+
+
+def _first_channel(session: Session) -> str:
+    """What to show first: what is decided about, else a text the newest step wrote, else any channel."""
+    if session.request is not None and session.request.subject:
+        return session.request.subject
+    rows = session.step_view.rows
+    written = [row for row in rows if row.mark != " "] or list(rows)
+    texts = [row for row in written if row.kind == "text"] or written
+    return texts[0].name if texts else ""

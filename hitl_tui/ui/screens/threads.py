@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import ClassVar
 
 from rich.cells import set_cell_size
@@ -87,7 +88,9 @@ class ThreadList(LineView):
             Span(f"{glyph} {word:<10}", role),
             Span(f"{where:<9}", "dim"),
             Span(f"{ago(thread.updated_at, now):<10}", "dim"),
-            untrusted(f"{thread.last_writer:<12}"[:16] + " ", "human" if "human" in thread.last_writer else "plain"),
+            untrusted(
+                f"{thread.last_writer:<12}"[:16] + " ", "human" if "human" in thread.last_writer else "plain"
+            ),
             untrusted(what + since, role if thread.status == "waiting" else "dim", limit=60),
         ]
         if info.parent:
@@ -120,7 +123,7 @@ class ThreadList(LineView):
 class ThreadsScreen(RoleScreen):
     """Comes back with the id of the thread to open, or None."""
 
-    CSS_PATH = ("base.tcss", "dialogs.tcss", "threads.tcss")
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "threads.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back", show=False),
         Binding("enter", "open", "Open", show=False),

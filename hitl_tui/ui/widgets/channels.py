@@ -54,7 +54,9 @@ class ChannelsPane(LineView):
         self._reducers = min(max((cell_len(row.reducer) for row in rows), default=7), 12)
         self.virtual_size = Size(0, len(rows) + 1)
         self.border_title = Content(f"Channels at step {step.step}" if step.checkpoint else "Channels")
-        self.border_subtitle = Content("not the newest step" if is_past else "newest" if step.checkpoint else "")
+        self.border_subtitle = Content(
+            "not the newest step" if is_past else "newest" if step.checkpoint else ""
+        )
         self.set_class(is_past, "-past")
         if rows and self.selected not in {row.name for row in rows}:
             self.select(rows[0].name)
@@ -64,7 +66,7 @@ class ChannelsPane(LineView):
 
     def select(self, name: str) -> None:
         """Move the cursor to a channel."""
-        if name != self.selected:
+        if name and name != self.selected:
             self.selected = name
             self._place_cursor()
             self.post_message(self.Selected(name))

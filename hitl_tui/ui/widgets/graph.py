@@ -11,7 +11,6 @@ from hitl_tui.engine.records import END, Checkpoint
 from hitl_tui.ui.graph_lanes import Look, Picture, draw
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
-from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
 
@@ -27,6 +26,7 @@ _ROLES: Final = {
     "count": "dim",
 }
 _FACT_ROWS: Final = 9
+_NAMES_SHOWN: Final = 6
 
 
 class GraphPane(LineView):
@@ -73,7 +73,7 @@ class GraphPane(LineView):
         rows: list[Line] = []
         for runs in picture.rows:
             rows.append(tuple(ours(text, self._role(role)) for text, role in runs))
-        rows += [(), *self._facts(graph, size.width)]
+        rows += [(), *self._facts(graph)]
         self.show(rows)
         row = picture.node_rows.get(self._look.current or "")
         if row is not None and not round(self.scroll_y) <= row + 1 < round(self.scroll_y) + size.height:
@@ -82,7 +82,7 @@ class GraphPane(LineView):
     def _role(self, role: str) -> str:
         return _ROLES["waiting" if role == "current" and self._waits else role]
 
-    def _facts(self, graph: GraphInfo, width: int) -> list[Line]:
+    def _facts(self, graph: GraphInfo) -> list[Line]:
         """What comes next, and what the current node may touch."""
         node = next((node for node in graph.nodes if node.name == self._look.current), None)
         facts = [("next", (self._next or "is decided then",), "accent" if self._waits else "plain")]
@@ -95,8 +95,8 @@ class GraphPane(LineView):
         rows: list[Line] = []
         for label, values, role in facts:
             words = ["all channels" if value == "*" else sanitise_line(value, 40) for value in values]
-            if label in ("reads", "writes"):
-                words = wrap_line(", ".join(words), width - 7)[:3]
+            if len(words) > _NAMES_SHOWN:
+                words = [*words[: _NAMES_SHOWN - 1], f"and {len(words) - _NAMES_SHOWN + 1} more"]
             rows += [
                 (Span(f"{label if index == 0 else '':<7}", "dim"), ours(word, role))
                 for index, word in enumerate(words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from hitl_tui.ui.widgets.lines import LineBar, ours
-from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
+from hitl_tui.view.spans import Line, plain_text, trusted, untrusted
 from hitl_tui.view.status import StatusLine
 
 _BADGES = {"accent": "badge", "ok": "badge-ok", "error": "badge-error", "removed": "badge-error"}

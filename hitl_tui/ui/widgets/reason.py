@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual import events
 from textual.message import Message
+
 from hitl_tui.ui.widgets.safe_text import SafeTextArea
 
 
@@ -14,7 +15,9 @@ class ReasonField(SafeTextArea):
         """The user has finished typing."""
 
     def __init__(self, id: str) -> None:
-        super().__init__(id=id, soft_wrap=True, show_line_numbers=False, compact=True, highlight_cursor_line=False)
+        super().__init__(
+            id=id, soft_wrap=True, show_line_numbers=False, compact=True, highlight_cursor_line=False
+        )
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key in ("enter", "escape", "tab", "shift+tab"):

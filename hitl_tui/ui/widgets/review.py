@@ -92,7 +92,11 @@ class ReviewPane(Vertical):
     def follow(self, session: Session, request: Request) -> None:
         """The thread has moved: ask the next request, or the same one about its new step."""
         known = self._request
-        if known is not None and (known.id, known.step, known.votes) == (request.id, request.step, request.votes):
+        if known is not None and (known.id, known.step, known.votes) == (
+            request.id,
+            request.step,
+            request.votes,
+        ):
             return
         taken_back = self.unsent
         self.take_back()
@@ -120,7 +124,9 @@ class ReviewPane(Vertical):
         pending = session.view.progress.pending
         place = next((index for index, one in enumerate(pending, 1) if one.id == request.id), 1)
         bound = untrusted(self._card.bound).text
-        self.border_subtitle = Content(f" {place} of {len(pending)} · {bound} " if len(pending) > 1 else f" {bound} ")
+        self.border_subtitle = Content(
+            f" {place} of {len(pending)} · {bound} " if len(pending) > 1 else f" {bound} "
+        )
         self._lay_out()
 
     async def _load(self) -> None:
@@ -193,7 +199,9 @@ class ReviewPane(Vertical):
             way = self._ways.get(choice.id, "")
             words = "with your words" if choice.text == "required" and not self.reason else ""
             note = " ".join(part for part in (words, way) if part)
-            options.append(Option(choice.id, "enter" if choice.recommended else choice.key, choice.label, note))
+            options.append(
+                Option(choice.id, "enter" if choice.recommended else choice.key, choice.label, note)
+            )
         if not card.choices:
             options.append(Option("_free", "enter", "send the answer"))
         if card.request.subject and self._session and self._session.view.capabilities.can_edit:
@@ -276,7 +284,13 @@ class ReviewPane(Vertical):
             self.query_one(ReasonField).focus()
             self._show_state()
             self.query_one("#card-note", LineView).show(
-                [(untrusted(f"write what to change; enter, then enter again for “{choice.label}”", "accent"),)]
+                [
+                    (
+                        untrusted(
+                            f"write what to change; enter, then enter again for “{choice.label}”", "accent"
+                        ),
+                    )
+                ]
             )
             return
         self._prepare(choice.label, choice_answer(choice, self.reason))
@@ -332,7 +346,11 @@ class ReviewPane(Vertical):
 
 def _card_lines(card: ReviewCard, width: int) -> list[Line]:
     """The card's text for a width."""
-    badge = (trusted("  "), ours(f" {card.badge} ", _BADGES.get(card.badge_role, "badge-dim"))) if card.badge else ()
+    badge = (
+        (trusted("  "), ours(f" {card.badge} ", _BADGES.get(card.badge_role, "badge-dim")))
+        if card.badge
+        else ()
+    )
     lines: list[Line] = [(), (untrusted(card.title, "title"), *badge)]
     if card.facts:
         lines.append(card.facts)

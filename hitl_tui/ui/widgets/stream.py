@@ -92,6 +92,8 @@ def _about(stream: StreamView) -> Line:
         facts.append(cost(stream.cost))
     if stream.duration is not None:
         facts.append(duration(stream.duration))
-    who = stream.node if not stream.agent or stream.agent == stream.node else f"{stream.node} · {stream.agent}"
+    who = (
+        stream.node if not stream.agent or stream.agent == stream.node else f"{stream.node} · {stream.agent}"
+    )
     model = (untrusted(f" {stream.model}", "dim"),) if stream.model else ()
     return (untrusted(who, "node"), *model, Span("".join(f" · {fact}" for fact in facts), "dim"))

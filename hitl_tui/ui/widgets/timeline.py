@@ -53,7 +53,14 @@ class TimelinePane(LineView):
         """Show a view of the thread with a step selected; laid out again only where that matters."""
         self._shown = (view, family, place)
         progress = view.progress
-        state = (progress.status, progress.next_node, progress.pending, view.running_node, place, self.size.width)
+        state = (
+            progress.status,
+            progress.next_node,
+            progress.pending,
+            view.running_node,
+            place,
+            self.size.width,
+        )
         if state == self._state and view.checkpoints is self._drawn[0] and family is self._drawn[1]:
             return
         self._state, self._drawn = state, (view.checkpoints, family)

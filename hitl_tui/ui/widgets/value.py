@@ -51,7 +51,9 @@ class ValuePane(LineView):
         self.text = text
         self.mode = text.mode
         self.border_title = Content(text.channel)
-        self.border_subtitle = Content("  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES))
+        self.border_subtitle = Content(
+            "  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES)
+        )
         self._lay_out()
         if not same:
             self.scroll_to(0, 0, animate=False)
