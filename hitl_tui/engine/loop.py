@@ -95,9 +95,11 @@ class Run:
                         first = False
                         yield node
             finally:
-                if session.cursor.status == "running":
-                    self._stop("waiting", "paused")
-                session.emit(RunEnded(session.progress))
+                try:
+                    if session.cursor.status == "running":
+                        self._stop("waiting", "paused")
+                finally:
+                    session.emit(RunEnded(session.progress))
 
     def _begin(self) -> bool:
         """Set the cursor running; False where there is nothing to run."""

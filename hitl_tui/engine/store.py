@@ -69,6 +69,9 @@ class Store(Protocol):
     def new_lease(self, now: int) -> Lease:
         """A lease of this process with a fresh token; `now` in microseconds."""
 
+    def summary(self, thread_id: str) -> ThreadSummary | None:
+        """The thread's line in `threads`, or None when there is no such thread."""
+
     def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
         """Take the thread for writing; returns the dead or expired lease that was taken over.
 

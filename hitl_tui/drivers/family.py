@@ -1,0 +1,34 @@
+"""The family of a thread: where it was forked from, and what was forked from it."""
+
+from __future__ import annotations
+
+from hitl_tui.drivers.protocol import Relative
+from hitl_tui.engine.records import ThreadInfo
+from hitl_tui.engine.store import Store
+
+MOST = 40
+"""Relatives shown at most: the thread's own line first, then forks by age."""
+
+
+def family(store: Store, thread_id: str, page: int) -> tuple[Relative, ...]:
+    """The thread, its parents and the forks of all of them, each with its newest checkpoints."""
+    line: list[ThreadInfo] = []
+    info = store.info(thread_id)
+    while info is not None:
+        line.append(info)
+        info = store.info(info.parent) if info.parent else None
+    found = {one.thread_id: one for one in line}
+    queue = list(line)
+    while queue and len(found) < MOST:
+        for child in store.children(queue.pop(0).thread_id):
+            if child.thread_id not in found and len(found) < MOST:
+                found[child.thread_id] = child
+                queue.append(child)
+    relatives = []
+    for one in found.values():
+        summary = store.summary(one.thread_id)
+        if summary is not None:
+            newest = store.checkpoints(one.thread_id, None, page)
+            own = tuple(checkpoint for checkpoint in reversed(newest) if checkpoint.step > one.fork_step)
+            relatives.append(Relative(one.thread_id, one.parent, one.fork_step, summary, own))
+    return tuple(relatives)

@@ -1,0 +1,88 @@
+"""The local hub: opens threads of one store, each with a driver of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hitl_tui.drivers.local import LocalDriver
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.records import ThreadInfo, ThreadSummary
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.session import Session, fresh_agents
+from hitl_tui.engine.store import Store
+from hitl_tui.errors import UnknownThread
+
+BuildGraph = Callable[[ThreadInfo], GraphRunner]
+
+
+class LocalHub:
+    """Drivers by thread; a driver that was opened goes on in the background until the hub closes.
+
+    Args:
+        store: where the threads live.
+        build: makes a thread's graph again from its record (`ThreadInfo.source`).
+    """
+
+    def __init__(self, store: Store, build: BuildGraph) -> None:
+        self._store = store
+        self._build = build
+        self._drivers: dict[str, LocalDriver] = {}
+
+    async def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> tuple[ThreadSummary, ...]:
+        """Threads of the store by last change, newest first."""
+        return tuple(await asyncio.to_thread(self._store.threads, query, limit, offset))
+
+    async def open(self, thread_id: str) -> Driver:
+        """The driver of a thread that is in the store.
+
+        Raises:
+            UnknownThread: there is no such thread.
+            GraphInvalid: its graph can't be built again.
+        """
+        if thread_id in self._drivers:
+            return self._drivers[thread_id]
+        info = await asyncio.to_thread(self._store.info, thread_id)
+        if info is None:
+            raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
+        runner = await asyncio.to_thread(self._build, info)
+        return self._add(thread_id, lambda: Session.open(runner.graph, self._store, thread_id))
+
+    async def new(
+        self,
+        thread_id: str,
+        runner: GraphRunner,
+        *,
+        source: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+    ) -> Driver:
+        """The driver of a thread of a given graph: an existing one, or one that its first input creates.
+
+        Args:
+            source: how to build the graph again in another process, kept with the thread.
+        """
+        if thread_id in self._drivers:
+            return self._drivers[thread_id]
+
+        def prepare() -> Session:
+            graph, store = runner.graph, self._store
+            if store.info(thread_id) is not None:
+                return Session.open(graph, store, thread_id)
+            return Session.new(
+                graph, store, thread_id, source=source, actor=actor, agents=fresh_agents(graph)
+            )
+
+        return self._add(thread_id, prepare)
+
+    async def close(self) -> tuple[str, ...]:
+        """Close all drivers; what was not committed, a sentence for each thread concerned."""
+        lost = [await driver.close() for driver in self._drivers.values()]
+        self._drivers.clear()
+        self._store.close()
+        return tuple(sentence for sentence in lost if sentence)
+
+    def _add(self, thread_id: str, open_session: Callable[[], Session]) -> LocalDriver:
+        driver = LocalDriver(thread_id, open_session, self._store)
+        self._drivers[thread_id] = driver
+        return driver

@@ -1,0 +1,420 @@
+"""The local driver: runs a thread in this process, in a thread of its own (DESIGN, "The driver")."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from hitl_tui.drivers.buffer import EventBuffer
+from hitl_tui.drivers.engine_thread import EngineThread
+from hitl_tui.drivers.family import family
+from hitl_tui.drivers.protocol import Capabilities, Preview, Relative, Snapshot, Stamped
+from hitl_tui.engine import decisions, forking
+from hitl_tui.engine.calling import SyncCaller
+from hitl_tui.engine.events import (
+    PRIVATE,
+    AppliedUpdate,
+    Event,
+    NodeFailed,
+    NodeStarted,
+    RunEnded,
+    RunStarted,
+    ThreadForked,
+)
+from hitl_tui.engine.loop import Run
+from hitl_tui.engine.preview import preview_answer, preview_edit
+from hitl_tui.engine.rebuild import applied_updates, live_state, state_at
+from hitl_tui.engine.records import Checkpoint, ErrorInfo
+from hitl_tui.engine.session import Session
+from hitl_tui.engine.store import Store
+from hitl_tui.errors import HitlError, ThreadBusy, UnknownThread
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+HEARTBEAT = 5.0
+"""Seconds between renewals of the lease of a running thread."""
+LEASE_TIME = 30_000_000
+PAGE = 50
+_QUIT_PATIENCE = 3.0
+
+
+class LocalDriver:
+    """One thread of a local store, run by an engine thread of its own.
+
+    Args:
+        open_session: opens (or prepares) the thread; called on the engine's thread.
+        store: where the thread lives.
+        patience: seconds `close` waits for the engine to put the thread down.
+    """
+
+    capabilities = Capabilities()
+
+    def __init__(self, thread_id: str, open_session: Callable[[], Session], store: Store) -> None:
+        self.thread_id = thread_id
+        self._open_session = open_session
+        self._store = store
+        self._buffer = EventBuffer()
+        self._engine = EngineThread(f"hitl-tui engine {thread_id}")
+        self._callers = SyncCaller()
+        self._session: Session | None = None
+        self._run: Run | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._started: asyncio.Future[None] | None = None
+        self._replay_from = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    # What there is to see
+
+    async def snapshot(self) -> Snapshot:
+        """Everything a screen needs to begin."""
+        return await self._on_engine(self._snapshot)
+
+    async def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
+        """Checkpoints before a step (None: from the head), newest first."""
+        return await self._on_engine(lambda session: self._history(session, before, limit))
+
+    async def state_at(self, step: int) -> Mapping[str, Any]:
+        """All channel values as of a step; private ones are `PRIVATE`."""
+
+        def read(session: Session) -> Mapping[str, Any]:
+            if step == session.cursor.head:
+                return _public(session, session.state.values)
+            return _public(session, state_at(self._store, self.thread_id, step, _defaults(session)))
+
+        return await self._on_engine(read)
+
+    async def updates_at(self, step: int) -> tuple[AppliedUpdate, ...]:
+        """The updates of a step, in the order in which they were reduced."""
+        return await self._on_engine(lambda session: self._updates(session, step))
+
+    async def family(self) -> tuple[Relative, ...]:
+        """The thread's parent line and forks with their newest checkpoints."""
+        return await self._on_engine(
+            lambda session: family(self._store, self.thread_id, PAGE) if session.exists else ()
+        )
+
+    def events(self, since: int) -> Sequence[Stamped]:
+        """Events with a number greater than `since`, without waiting."""
+        return self._buffer.since(since)
+
+    async def changed(self, since: int) -> None:
+        """Wait until there is an event with a number greater than `since`."""
+        await self._buffer.changed(since)
+
+    # What one can do
+
+    async def start(self, inputs: Mapping[str, Any], *, actor: str | None = None) -> int:
+        """Commit the input as a step without running anything."""
+        return await self._write(lambda session: decisions.start(session, inputs, actor=actor))
+
+    async def step(self) -> None:
+        """Run one node; events tell the rest."""
+        await self._engine.call(self._launch(once=True, stop_before=frozenset()))
+
+    async def run(self, *, stop_before: frozenset[str] = frozenset()) -> None:
+        """Run until something waits, fails or ends, or a node of `stop_before` is next."""
+        await self._engine.call(self._launch(once=False, stop_before=stop_before))
+
+    async def pause(self) -> None:
+        """Stop at the next node boundary."""
+
+        def ask(_session: Session) -> None:
+            if self._run:
+                self._run.pause()
+
+        await self._on_engine(ask)
+
+    async def cancel_attempt(self) -> None:
+        """Give up the node in flight; the thread waits before that node."""
+
+        def drop(_session: Session) -> None:
+            if self._run:
+                self._run.drop_attempt("cancelled by hand")
+
+        await self._on_engine(drop)
+
+    async def cancel(self, *, actor: str | None = None, note: str | None = None) -> None:
+        """End the thread as cancelled(user), giving up the node in flight."""
+
+        async def end() -> None:
+            if self._run and self._task:
+                self._run.drop_attempt("the thread was cancelled")
+                await asyncio.wait([self._task])
+            session = self._opened()
+            with session.writing():
+                decisions.cancel(session, actor=actor, note=note)
+
+        await self._engine.call(end())
+
+    async def extend_limits(
+        self, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None
+    ) -> None:
+        """Raise limits, so that a thread stopped by one may go on; logged."""
+        await self._write(lambda session: decisions.extend_limits(session, limits, actor=actor, note=note))
+
+    async def preview(
+        self,
+        values: Mapping[str, Any],
+        *,
+        step: int | None = None,
+        as_node: str | None = None,
+        answer: tuple[str, Any] | None = None,
+    ) -> Preview:
+        """What setting `values` at a step (None: head) would do, or answering (request id, answer)."""
+
+        def look(session: Session) -> Preview:
+            if answer is not None:
+                return preview_answer(session, *answer)
+            if step is None or step == session.cursor.head:
+                return preview_edit(session, values, as_node, None)
+            checkpoint = self._checkpoint(step)
+            state = live_state(self._store, self.thread_id, step, session.graph.channels)
+            return preview_edit(session, values, as_node, (checkpoint, state))
+
+        return await self._on_engine(look)
+
+    async def update_state(
+        self,
+        values: Mapping[str, Any],
+        *,
+        expected_step: int,
+        as_node: str | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> int:
+        """Set channel values as a new step; returns it."""
+        return await self._write(
+            lambda session: decisions.update_state(
+                session, values, expected_step=expected_step, as_node=as_node, actor=actor, note=note
+            )
+        )
+
+    async def answer(
+        self,
+        request_id: str,
+        answer: Any,
+        *,
+        step: int,
+        actor: str | None = None,
+        note: str | None = None,
+        seen: bytes = b"",
+    ) -> int:
+        """Answer a request bound to `step`; returns the head after it."""
+        return await self._write(
+            lambda session: decisions.answer(
+                session, request_id, answer, step=step, actor=actor, note=note, seen=seen
+            )
+        )
+
+    async def fork(
+        self,
+        step: int,
+        new_thread_id: str,
+        *,
+        changes: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> str:
+        """Make a new thread from a committed step; returns its id."""
+
+        def make(session: Session) -> str:
+            forking.fork(session, self._store, step, new_thread_id, changes=changes, actor=actor, note=note)
+            self._tell(ThreadForked(new_thread_id, step))
+            return new_thread_id
+
+        return await self._on_engine(make)
+
+    async def close(self) -> str:
+        """Stop at once; committed steps stay. Returns what was not committed, "" for nothing."""
+
+        async def put_down() -> str:
+            lost = ""
+            if self._run and self._task:
+                node = self._run.node_in_flight
+                if self._run.drop_attempt("quit"):
+                    lost = (
+                        f"thread {self.thread_id!r}: node {node!r} was running, nothing of it was committed; "
+                        "it will run again when the thread is resumed"
+                    )
+                await asyncio.wait([self._task], timeout=_QUIT_PATIENCE)
+            if self._timer:
+                self._timer.cancel()
+            self._callers.close()
+            return lost
+
+        try:
+            return await self._engine.call(put_down())
+        finally:
+            self._engine.stop()
+
+    # On the engine's thread
+
+    def _opened(self) -> Session:
+        if self._session is None:
+            session = self._open_session()
+            session.sink = self._tell
+            self._session = session
+            self._watch_deadlines()
+        return self._session
+
+    async def _on_engine(self, work: Callable[[Session], T]) -> T:
+        async def job() -> T:
+            return work(self._opened())
+
+        return await self._engine.call(job())
+
+    async def _write(self, work: Callable[[Session], T]) -> T:
+        def write(session: Session) -> T:
+            version = session.cursor.version
+            with session.writing():
+                if session.cursor.version != version:
+                    self._buffer.skip()
+                result = work(session)
+            self._watch_deadlines()
+            return result
+
+        return await self._on_engine(write)
+
+    async def _launch(self, *, once: bool, stop_before: frozenset[str]) -> None:
+        """Start a run; returns once it has begun, or found nothing to do."""
+        if self._task and not self._task.done():
+            raise ThreadBusy(f"thread {self.thread_id!r} is running", "pause it first")
+        session = self._opened()
+        if session.reload():
+            self._buffer.skip()
+        self._run = Run(session, once=once, on_limit="pause", stop_before=stop_before, threads=self._callers)
+        self._started = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._drive(self._run, session))
+        await asyncio.shield(self._started)
+
+    async def _drive(self, run: Run, session: Session) -> None:
+        heart = asyncio.create_task(self._beat(session))
+        try:
+            async for _ in run.steps():
+                # Reads and pauses get their turn between nodes that never wait for anything.
+                await asyncio.sleep(0)
+        except HitlError as error:
+            self._broke(error, session, run)
+        except Exception as error:
+            log.exception("the run of thread %s broke", self.thread_id)
+            self._broke(
+                HitlError(f"{type(error).__name__}: {error}", "the log file has the details"), session, run
+            )
+        finally:
+            heart.cancel()
+            self._run = None
+            self._settle(None)
+            self._watch_deadlines()
+
+    def _broke(self, error: HitlError, session: Session, run: Run) -> None:
+        """A run that could not even say why it stopped, as when the store went away."""
+        if self._started and not self._started.done():
+            self._settle(error)
+            return
+        details = "".join(traceback.format_exception(error))
+        node = run.node_in_flight or session.cursor.next_node or ""
+        self._tell(
+            NodeFailed(
+                ErrorInfo(node, session.cursor.attempt, error.title, error.message, error.hint, details)
+            )
+        )
+        self._tell(RunEnded(session.progress))
+
+    def _settle(self, error: HitlError | None) -> None:
+        if self._started and not self._started.done():
+            if error:
+                self._started.set_exception(error)
+            else:
+                self._started.set_result(None)
+
+    async def _beat(self, session: Session) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            try:
+                session.renew(LEASE_TIME)
+            except HitlError as error:
+                log.warning("the lease of %s could not be renewed: %s", self.thread_id, error)
+
+    def _tell(self, event: Event) -> None:
+        number = self._buffer.add(event)
+        if isinstance(event, NodeStarted):
+            self._replay_from = number - 1
+        elif isinstance(event, NodeFailed):
+            log.warning("%s\n%s", event.error.message, event.error.details)
+        elif isinstance(event, (RunStarted, RunEnded)):
+            self._settle(None)
+
+    def _watch_deadlines(self) -> None:
+        """Let requests expire while the thread is open, though nobody looks at it."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        session = self._session
+        deadlines = [one.deadline for one in session.cursor.pending if one.deadline] if session else []
+        if session and deadlines:
+            wait = max(0.0, (min(deadlines) - session.clock()) / 1e6) + 0.01
+            self._timer = asyncio.get_running_loop().call_later(wait, self._expire, session)
+
+    def _expire(self, session: Session) -> None:
+        try:
+            with session.writing():
+                decisions.expire(session)
+        except HitlError as error:
+            log.warning("deadlines of %s: %s", self.thread_id, error)
+            return
+        self._watch_deadlines()
+
+    def _snapshot(self, session: Session) -> Snapshot:
+        running = self._run is not None and bool(self._run.node_in_flight)
+        # While a node runs, its own events are told again, so that a screen sees it at work.
+        last_event = self._replay_from if running else self._buffer.last
+        head = session.cursor.head
+        return Snapshot(
+            thread_id=self.thread_id,
+            graph=session.graph.info,
+            progress=session.progress,
+            values=_public(session, session.state.values),
+            checkpoints=self._history(session, None, PAGE)[::-1],
+            updates=self._updates(session, head) if head >= 0 else (),
+            ledger=tuple(self._store.ledger(self.thread_id)) if session.exists else (),
+            parent=session.info.parent,
+            fork_step=session.info.fork_step,
+            capabilities=self.capabilities,
+            last_event=last_event,
+            notice=session.notice,
+        )
+
+    def _history(self, session: Session, before: int | None, limit: int) -> tuple[Checkpoint, ...]:
+        return tuple(self._store.checkpoints(self.thread_id, before, limit)) if session.exists else ()
+
+    def _updates(self, session: Session, step: int) -> tuple[AppliedUpdate, ...]:
+        records = list(self._store.records(self.thread_id, step, step))
+        if not records:
+            return ()
+        values = _defaults(session)
+        if step > 0:
+            values = state_at(self._store, self.thread_id, step - 1, values)
+        return applied_updates(records, values)
+
+    def _checkpoint(self, step: int) -> Checkpoint:
+        checkpoint = self._store.checkpoint(self.thread_id, step)
+        if checkpoint is None:
+            raise UnknownThread(f"thread {self.thread_id!r} has no step {step}", "choose a committed step")
+        return checkpoint
+
+
+def _defaults(session: Session) -> dict[str, Any]:
+    return {name: channel.default for name, channel in session.graph.channels.items()}
+
+
+def _public(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
+    channels = session.graph.channels
+    return {
+        name: PRIVATE if channels[name].visibility == "private" else value
+        for name, value in values.items()
+        if name in channels
+    }
