@@ -36,9 +36,7 @@ def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is not None:
         return
     if sys.stdin.isatty() and sys.stdout.isatty():
-        from hitl_tui.cli.session import show_threads
-
-        show_threads()
+        ctx.invoke(cli.get_command(ctx, "resume"))
     else:
         click.echo(ctx.get_help())
 

@@ -1,0 +1,60 @@
+"""`demo`: the advisor workflow on scripted models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.options import reviewer_option, store_option, theme_option, thread_option
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.session import Target
+    from hitl_tui.stores import Checkpointer
+
+
+@click.command()
+@thread_option
+@click.option("--task", metavar="TEXT", help="What the worker shall write.")
+@click.option(
+    "--human/--no-human", default=True, help="Whether you decide on every verdict.", show_default=True
+)
+@click.option(
+    "--pace", type=click.FloatRange(0), default=70.0, hidden=True, help="Tokens a second; 0: at once."
+)
+@click.option("--seed", type=int, default=0, hidden=True, help="Of the pauses between words.")
+@store_option
+@theme_option
+@reviewer_option
+def demo(
+    thread: str | None,
+    task: str | None,
+    human: bool,
+    pace: float,
+    seed: int,
+    store: str | None,
+    theme: str | None,
+    reviewer: str | None,
+) -> None:
+    """Step through an advisor workflow; no key, no network.
+
+    A worker writes a draft, an advisor judges it, you have the last word on every verdict. Starts a
+    new thread in your store unless --thread names one that is there.
+    """
+    from hitl_tui.cli.session import show
+    from hitl_tui.cli.storage import open_for_writing
+    from hitl_tui.config import load_settings
+
+    def choose(opened: Checkpointer) -> Target:
+        from hitl_tui.cli.session import Target, new_thread_id
+        from hitl_tui.loading.sources import open_graph
+        from hitl_tui.workflows.demo import TASK
+
+        options = {"human": human, "pace": pace, "seed": seed}
+        runner = open_graph("hitl_tui.workflows.demo:build", opened, options)
+        name = thread or new_thread_id(opened, "demo")
+        if task is None and opened.info(name) is not None:
+            return Target(name, runner)
+        return Target(name, runner, {"task": task or TASK})
+
+    show(load_settings({"store": store, "theme": theme, "reviewer": reviewer}), open_for_writing, choose)

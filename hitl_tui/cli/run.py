@@ -1,0 +1,68 @@
+"""`run`: a graph of the user's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.options import reviewer_option, store_option, theme_option, thread_option
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.session import Target
+    from hitl_tui.stores import Checkpointer
+
+
+@click.command()
+@click.argument("graph")
+@thread_option
+@click.option(
+    "--input",
+    "inputs",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A first value; JSON where it is JSON. @FILE reads several from a JSON object.",
+)
+@click.option("--model", metavar="NAME", help="Any model litellm knows, as ollama/llama3.2.")
+@click.option("--api-base", metavar="URL", help="Address of the model's server.")
+@store_option
+@theme_option
+@reviewer_option
+def run(
+    graph: str,
+    thread: str | None,
+    inputs: tuple[str, ...],
+    model: str | None,
+    api_base: str | None,
+    store: str | None,
+    theme: str | None,
+    reviewer: str | None,
+) -> None:
+    """Open a workflow of your own on screen.
+
+    GRAPH is module:attribute, file.py or file.py:name: a StateGraph, a GraphRunner, or a function
+    that returns one. Starts a new thread unless --thread names one that is there.
+    """
+    from hitl_tui.cli.inputs import Inputs
+    from hitl_tui.cli.session import show
+    from hitl_tui.cli.storage import open_for_writing
+    from hitl_tui.config import load_settings
+    from hitl_tui.loading.graphs import resolve_spec
+
+    given = Inputs(inputs)
+    resolve_spec(graph)
+    flags = {"model": model, "api_base": api_base}
+    settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer, **flags})
+
+    def choose(opened: Checkpointer) -> Target:
+        from hitl_tui.cli.session import Target, new_thread_id
+        from hitl_tui.loading.sources import open_graph
+
+        options = {name: value for name, value in flags.items() if value is not None}
+        defaults = {"model": settings.model, "api_base": settings.api_base}
+        defaults = {name: value for name, value in defaults.items() if value is not None}
+        runner = open_graph(graph, opened, options, defaults)
+        name = thread or new_thread_id(opened, runner.graph.name)
+        return Target(name, runner, given.for_graph(runner.graph.info) if given else None)
+
+    show(settings, open_for_writing, choose)

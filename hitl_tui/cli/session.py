@@ -1,0 +1,140 @@
+"""Putting a thread on the screen; store, graph and hub are opened after the first paint."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hitl_tui.config import Settings
+from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.protocol import Driver, Hub
+    from hitl_tui.engine.runner import GraphRunner
+    from hitl_tui.stores import Checkpointer
+    from hitl_tui.ui.app import AppResult
+
+
+@dataclass(frozen=True)
+class Target:
+    """What to show.
+
+    Args:
+        thread_id: the thread; it need not exist where there is a runner.
+        runner: its graph; None builds the one that the thread's record names.
+        inputs: committed as a step before the screen takes over; None commits nothing.
+    """
+
+    thread_id: str
+    runner: GraphRunner | None = None
+    inputs: Mapping[str, Any] | None = None
+
+
+OpenStore = Callable[[Settings], "Checkpointer"]
+Choose = Callable[["Checkpointer"], Target]
+
+
+def show(settings: Settings, open_store: OpenStore, choose: Choose) -> None:
+    """Show a thread until the user leaves, and say what there is to know afterwards.
+
+    Args:
+        open_store, choose: called one after the other once something has been painted, off the
+            screen's event loop.
+
+    Raises:
+        UsageError: there is no terminal, or no such theme.
+        HitlError: the thread can't be opened.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("the screen needs a terminal", "`hitl-tui threads` lists threads without one")
+    from hitl_tui.ui.app import run_app
+
+    _check_theme(settings)
+
+    async def open_driver() -> tuple[Hub, Driver]:
+        try:
+            return await _open(settings, open_store, choose)
+        except HitlError:
+            raise
+        except Exception as error:
+            from hitl_tui.cli.logs import write_crash
+
+            raise HitlError(f"{type(error).__name__}: {error}", write_crash(error)) from error
+
+    result = run_app(open_driver, actor=settings.reviewer, theme=settings.theme or None)
+    if result.error is not None:
+        raise result.error
+    for line in _farewell(result, settings):
+        click.echo(line)
+
+
+def new_thread_id(store: Checkpointer, stem: str) -> str:
+    """A name nobody uses yet: stem, day and number, as in "demo-2026-11-21-2"."""
+    from datetime import date
+
+    day = f"{stem}-{date.today().isoformat()}"
+    number = 1
+    while store.info(f"{day}-{number}") is not None:
+        number += 1
+    return f"{day}-{number}"
+
+
+async def _open(settings: Settings, open_store: OpenStore, choose: Choose) -> tuple[Hub, Driver]:
+    from hitl_tui.cli.logs import start_log
+    from hitl_tui.drivers.hub import LocalHub
+    from hitl_tui.loading.sources import reopen_graph
+
+    def prepare() -> tuple[Checkpointer, Target]:
+        start_log()
+        store = open_store(settings)
+        try:
+            return store, choose(store)
+        except BaseException:
+            store.close()
+            raise
+
+    store, target = await asyncio.to_thread(prepare)
+    hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
+    try:
+        if target.runner is None:
+            driver = await hub.open(target.thread_id)
+        else:
+            source = target.runner.source
+            driver = await hub.new(target.thread_id, target.runner, source=source, actor=settings.reviewer)
+        if target.inputs is not None:
+            await driver.start(target.inputs, actor=settings.reviewer)
+    except BaseException:
+        await hub.close()
+        raise
+    return hub, driver
+
+
+def _check_theme(settings: Settings) -> None:
+    from hitl_tui.ui.theming import theme_names
+
+    known = theme_names()
+    if settings.theme and settings.theme not in known:
+        where = settings.origins["theme"]
+        raise UsageError(
+            f"there is no theme {settings.theme!r} ({where})", did_you_mean(settings.theme, known)
+        )
+
+
+def _farewell(result: AppResult, settings: Settings) -> list[str]:
+    from hitl_tui.view.sanitise import sanitise
+
+    lines = list(result.not_committed)
+    unfinished = result.thread_id and result.status not in ("", "completed", "cancelled")
+    if unfinished and settings.store != "memory:":
+        command = ["hitl-tui", "resume", result.thread_id]
+        if settings.origins["store"] == "flag":
+            command += ["--store", settings.store]
+        lines.append(f"go on with: {shlex.join(command)}")
+    return [sanitise(line) for line in lines]
