@@ -108,14 +108,14 @@ class _Drawing:
             margin = cells(self._earlier(self.last)) + 1
             self.margin = margin if self.edge - 2 * margin >= _ROOM else 0
             columns = self._columns(chosen[1], self.edge - 2 * self.margin - 1)
-        self.markers = self.margin > 0
+        after = self.margin
         self.first, self.final = min(columns), max(columns)
         if not self.first:
             self.margin = 0
         steps = range(self.first, self.final + 1)
         offsets = accumulate((columns[step] for step in steps), initial=self.margin)
         self.x = dict(zip(steps, offsets, strict=False))
-        self.end = self.x[self.final] + columns[self.final] - 1
+        self.end = min(self.x[self.final] + columns[self.final] - 1, self.edge - after)
         self.rows = {line: row for row, line in enumerate(self._visible(chosen[0]), 1)}
         self.canvas = Canvas(len(self.rows) + 1, width)
 
@@ -172,16 +172,16 @@ class _Drawing:
             self._draw_name(row, self.lines.branches[line])
 
     def _earlier(self, n: int) -> str:
-        return f"{self.glyphs.earlier} {n:,}{' earlier' if self.long else ''}"
+        return f"{self.glyphs.earlier} {n:,} earlier" if self.long else self.glyphs.earlier
 
     def _draw_numbers(self) -> None:
-        if self.first and self.markers:
+        if self.margin:
             self._put(0, 0, self._earlier(self.first), "dim")
         for step, x in self.x.items():
             self._put(0, x, str(step), "dim")
-        if self.final < self.last and self.markers:
-            later = f"{self.last - self.final:,}{' later' if self.long else ''} {self.glyphs.later}"
-            self._put(0, self.end + 1, later, "dim")
+        if self.final < self.last and self.end < self.edge:
+            count = f"{self.last - self.final:,} later " if self.long else ""
+            self._put(0, self.end + 1, count + self.glyphs.later, "dim")
 
     def _draw_name(self, row: int, branch: Branch) -> None:
         name = _name(branch)
@@ -208,7 +208,8 @@ class _Drawing:
             at = self._put(row, at + 1, cell.label, cell.label_role)
         if cell.tail:
             at = self._put(row, at + 1, cell.tail, cell.tail_role)
-        self.hits[line, step] = Hit(row, x, at, self.lines.place(line, step))
+        if x < self.edge:
+            self.hits[line, step] = Hit(row, x, min(at, self.edge), self.lines.place(line, step))
         if step < self.lines.branches[line].head:
             self._fill(row, at + 1, self.x.get(step + 1, self.end))
 

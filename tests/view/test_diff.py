@@ -1,0 +1,139 @@
+"""Diffs, values as lines and blame: right, and bounded."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hitl_tui.engine.events import PRIVATE
+from hitl_tui.view.blame import blame
+from hitl_tui.view.diff import DiffLine, changed_lines, opcodes, text_diff, value_diff
+from hitl_tui.view.value_lines import value_lines
+from tests.support import tape as tapes
+from tests.view.test_format import JSON
+
+ROWS = st.lists(st.sampled_from("abcdef"), max_size=30)
+
+
+def test_the_drafts_differ_in_five_lines() -> None:
+    lines = text_diff(tapes.DRAFT_1, tapes.DRAFT_2)
+    assert [line.kind for line in lines].count("removed") == 2
+    assert [line.kind for line in lines].count("added") == 3
+    assert changed_lines(tapes.DRAFT_1, tapes.DRAFT_2) == 5
+
+
+@given(ROWS, ROWS)
+def test_a_diff_tells_both_texts(old: list[str], new: list[str]) -> None:
+    lines = text_diff("\n".join(old), "\n".join(new))
+    assert [line.text for line in lines if line.kind != "added"] == old
+    assert [line.text for line in lines if line.kind != "removed"] == new
+
+
+@given(st.randoms(use_true_random=False))
+def test_a_large_diff_tells_both_sides_too(chance: random.Random) -> None:
+    old = [chance.randrange(3000) for _ in range(1_010)]
+    put = [chance.randrange(3000) for _ in range(chance.randrange(60))]
+    new = old[::3] + put + old[5:]
+    told_old, told_new = [], []
+    for equal, i1, i2, j1, j2 in opcodes(old, new):
+        assert not equal or old[i1:i2] == new[j1:j2]
+        told_old += old[i1:i2]
+        told_new += new[j1:j2]
+    assert (told_old, told_new) == (old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(["same"] * 20_000, ["same", "other"] * 20_000, id="the same line again and again"),
+        pytest.param(
+            [str(n) for n in range(40_000)], [str(n * 2) for n in range(40_000)], id="half in common"
+        ),
+        pytest.param([str(n) for n in range(900)], [str(900 - n) for n in range(900)], id="upside down"),
+    ],
+)
+def test_a_diff_of_large_texts_is_bounded(old: list[str], new: list[str]) -> None:
+    began = time.perf_counter()
+    changed_lines("\n".join(old), "\n".join(new))
+    assert time.perf_counter() - began < 3
+
+
+def test_a_diff_is_sanitised() -> None:
+    assert text_diff("a\x1b", "a\u202e") == (DiffLine("removed", "a␛"), DiffLine("added", "a⟨U+202E⟩"))
+
+
+def test_values_that_are_no_texts_differ_in_their_json() -> None:
+    lines = value_diff({"a": 1, "b": 2}, {"a": 1, "b": 3})
+    assert [line.text for line in lines if line.kind == "added"] == ['  "b": 3']
+    assert value_diff(PRIVATE, PRIVATE) == (DiffLine("same", "[private]"),)
+
+
+@given(JSON)
+def test_pretty_json_is_what_json_makes_of_it(value: Any) -> None:
+    try:
+        expected = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        return
+    lines = value_lines(value, "json")
+    assert len(lines) == len(expected.split("\n"))
+    if expected.isascii() and "\x7f" not in expected and "integer of" not in "".join(lines):
+        assert "\n".join(lines) == expected
+
+
+def test_a_value_of_fifty_thousand_items_is_rendered_where_it_is_looked_at() -> None:
+    value = [{"n": n, "text": "x" * 100} for n in range(50_000)]
+    began = time.perf_counter()
+    lines = value_lines(value, "json")
+    assert len(lines) == 50_000 * 4 + 2
+    assert lines[-3].strip() == f'"text": "{"x" * 100}"'
+    assert lines[100_001:100_003] == ["  {", '    "n": 25000,']
+    assert time.perf_counter() - began < 0.5
+    with pytest.raises(IndexError):
+        lines[len(lines)]
+
+
+def test_a_huge_text_inside_a_value_is_cut() -> None:
+    assert value_lines(["x" * 1_000_000], "json")[1].endswith("… 996,000 more characters")
+    assert len(value_lines("a\nb\r\nc", "text")) == 3
+
+
+def versions(*values: Any) -> list[tuple[Any, Any]]:
+    points = tapes.advisor_tape().end.checkpoints
+    return [(point, value) for point, value in zip(points, values, strict=False)]
+
+
+def test_blame_names_the_last_writer_of_each_line() -> None:
+    found = blame(versions("a\nb", "a\nc\nb", "a\nc\nd"))
+    assert [(line.step, line.who, line.text) for line in found] == [
+        (0, "input", "a"),
+        (1, "worker", "c"),
+        (2, "advisor", "d"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "steps"),
+    [
+        pytest.param(([1], [1, 2], [1, 2, 3]), [0, 1, 2], id="items of a list"),
+        pytest.param(({"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 2, "c": 0}), [0, 1, 2], id="keys"),
+        pytest.param((1, 2, 2), [1], id="a number that stayed the same"),
+        pytest.param((PRIVATE, PRIVATE), [0], id="a private value"),
+        pytest.param((), [], id="nothing"),
+        pytest.param((None, "a", "a\nb"), [1, 2], id="a text that was null"),
+    ],
+)
+def test_blame_of(values: tuple[Any, ...], steps: list[int]) -> None:
+    assert [line.step for line in blame(versions(*values))] == steps
+
+
+def test_blame_names_a_person() -> None:
+    point, value = versions("a")[0]
+    by_ann = msgspec.structs.replace(point, source="human", actor="ann\x1b")
+    assert blame([(by_ann, value)])[0].who == "ann␛"

@@ -1,0 +1,316 @@
+"""Channel rows, the reducer lens, the status line and the review card."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from hitl_tui.engine.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.records import Limits, Vote
+from hitl_tui.view.glyphs import ASCII
+from hitl_tui.view.lens import lens
+from hitl_tui.view.review import Version, review_card
+from hitl_tui.view.run_view import RunView, fold, open_view
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, plain_text
+from hitl_tui.view.status import status
+from hitl_tui.view.step_view import head_step, past_step
+from tests.support import tape as tapes
+
+
+def played(tape: tapes.Tape) -> RunView:
+    return fold(open_view(tape.begin), tape.events)
+
+
+def update(before: Any, given: Any, after: Any, reducer: str = "overwrite", **more: Any) -> AppliedUpdate:
+    fields: dict[str, Any] = {
+        "channel": "c",
+        "op": "reduce",
+        "reducer": reducer,
+        "visibility": "public",
+        "source": "node",
+        "before": before,
+        "update": given,
+        "after": after,
+        "changed": before != after,
+    }
+    return AppliedUpdate(**{**fields, **more})
+
+
+def words(lines: tuple[Line, ...]) -> list[str]:
+    return [plain_text(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("one", "shown"),
+    [
+        pytest.param(
+            update([1], "x", [1, "x"], "append"), ["c  append", "  list 1 + “x”", "  → list 2"], id="append"
+        ),
+        pytest.param(
+            update([1, 2], 3, [2, 3], "last_n(2)"),
+            ["c  last_n(2)", "  list 2 + 3", "  → list 2  oldest 1 dropped"],
+            id="last_n tells what was dropped",
+        ),
+        pytest.param(
+            update([1], [], [1], "extend"),
+            ["c  extend", "  list 1 + list 0", "  → list 1  same value"],
+            id="extend by nothing",
+        ),
+        pytest.param(update(2, 3, 5, "sum"), ["c  sum", "  2 + 3 → 5"], id="sum"),
+        pytest.param(
+            update(2, 3, 2, "min"), ["c  min", "  min(2, 3) → 2  same value"], id="min keeps the smaller"
+        ),
+        pytest.param(
+            update({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, "merge"),
+            ["c  merge", "  1 key + {b}", "  → 2 keys"],
+            id="merge",
+        ),
+        pytest.param(
+            update("revise", "revise", "revise"),
+            ["c  overwrite", "  “revise” → “revise”  same value"],
+            id="the same value again",
+        ),
+        pytest.param(update("", "no", "no"), ["c  overwrite", "  “” → “no”"], id="short texts on one line"),
+        pytest.param(
+            update("Too abstract, says ann.", "b", "b"),
+            ["c  overwrite", "  “Too abstract, says ann.”", "  → “b”"],
+            id="longer texts on two lines",
+        ),
+        pytest.param(
+            update("a\n" * 100, "", "a\n" * 99 + "b\n"),
+            ["c  overwrite", "  text 200 → 200, 2 lines changed", "  → “" + "a⏎" * 78 + "a…”"],
+            id="long texts as sizes and change",
+        ),
+        pytest.param(
+            update("a", "b", "b", op="set", source="human", actor="ann", note="better"),
+            ["c  set by ann", "  “a” → “b”", "  note  better"],
+            id="a person sets without a reducer",
+        ),
+        pytest.param(
+            update(PRIVATE, PRIVATE, PRIVATE, "append", visibility="private", changed=True),
+            ["c  append", "  [private]"],
+            id="private",
+        ),
+        pytest.param(
+            update(1, 2, 7, "mod:fn"), ["c  mod:fn", "  old 1", "  update 2", "  → 7"], id="a custom reducer"
+        ),
+        pytest.param(
+            update("a", "b\x1b", "b\x1b"), ["c  overwrite", "  “a” → “b␛”"], id="an escape code is shown"
+        ),
+        pytest.param(
+            update(None, [1], [1], "extend"),
+            ["c  extend", "  null + list 1", "  → list 1"],
+            id="from null",
+        ),
+    ],
+)
+def test_the_lens_shows(one: AppliedUpdate, shown: list[str]) -> None:
+    assert words(lens([one])) == shown
+
+
+def test_a_private_update_shows_nothing_of_it_even_if_values_came_along() -> None:
+    leaked = update("secret", "secret2", "secret2", visibility="private")
+    assert "secret" not in "".join(words(lens([leaked])))
+
+
+def test_channel_rows_of_the_head() -> None:
+    rows = {row.name: row for row in head_step(played(tapes.advisor_tape())).rows}
+    marks = [(row.mark, row.word, row.changed_by) for row in rows.values()]
+    assert marks == [
+        ("+", "grew", "advisor"),
+        (" ", "untouched", ""),
+        ("≠", "changed", "advisor"),
+        ("=", "written, same value", "advisor"),
+        (" ", "untouched", ""),
+    ]
+    assert rows["latest_draft"].preview.startswith("text 316 “A closure")
+    assert rows["messages"].kind == "list"
+    assert rows["messages"].preview.startswith("list 5  “revise: Use")
+
+
+def test_rows_of_a_past_step_and_of_an_edit() -> None:
+    tape = tapes.advisor_tape()
+    view = played(tape)
+    past = past_step(view, view.checkpoints[1], tape.states[1], tape.updates[1])
+    assert not past.is_head
+    assert past.step == 1
+    assert next(row for row in past.rows if row.name == "latest_draft").changed_by == "worker"
+    by_ann = update("a", "b", "b", op="set", actor="ann")
+    edited = past_step(view, view.checkpoints[2], {"c": "b"}, [by_ann])
+    row = edited.rows[-1]
+    assert (row.name, row.mark, row.word, row.changed_by) == ("c", "✎", "set by hand", "ann")
+
+
+@pytest.mark.parametrize("tape", [tapes.hostile_tape(), tapes.private_tape()], ids=["hostile", "private"])
+def test_nothing_on_a_pane_steers_the_terminal(tape: tapes.Tape) -> None:
+    view = played(tape)
+    step = head_step(view)
+    card = review_card(view.progress.pending[0], view, view.values, version=Version(3, "w\x1b", ""))
+    shown = [
+        *words(step.lens),
+        *(row.preview + row.name + row.changed_by for row in step.rows),
+        *words((*card.words, *card.about, card.facts)),
+        card.title,
+        status(view, tapes.T0).turn,
+    ]
+    assert all(sanitise(text, multiline=False) == text for text in shown)
+
+
+@pytest.mark.parametrize(
+    ("tape", "changes", "word", "turn"),
+    [
+        pytest.param(
+            tapes.advisor_tape(),
+            {},
+            "WAITING",
+            "verdict of advisor — your turn, press d to decide",
+            id="a verdict waits",
+        ),
+        pytest.param(
+            tapes.advisor_tape(),
+            {"status": "pending", "pending": (), "position": "node:worker", "next_node": "worker"},
+            "READY",
+            "worker is next — press s to step or c to continue",
+            id="ready to begin",
+        ),
+        pytest.param(
+            tapes.advisor_tape(),
+            {"status": "pending", "pending": (), "head": -1},
+            "READY",
+            "needs its input",
+            id="without input",
+        ),
+        pytest.param(
+            tapes.advisor_tape(),
+            {"reason": "paused", "pending": (), "next_node": None},
+            "PAUSED",
+            "the way on is decided next — press s to step or c to continue",
+            id="paused before a route",
+        ),
+        pytest.param(
+            tapes.advisor_tape(),
+            {"reason": "limit", "pending": (), "limits": Limits(max_tokens=1_000)},
+            "WAITING",
+            "limit reached: 1,212 of 1,000 tokens",
+            id="stopped by a limit of tokens",
+        ),
+        pytest.param(
+            tapes.advisor_tape(),
+            {"pending": (tapes.verdict_request(breakpoint=True),)},
+            "WAITING",
+            "stopped after advisor — press s to step or c to continue",
+            id="a breakpoint",
+        ),
+        pytest.param(
+            tapes.advisor_tape(),
+            {
+                "pending": (
+                    tapes.verdict_request(
+                        reviewers=("ann", "bob"), quorum=2, votes=(Vote("ann", "a", 0),), deadline=tapes.T0
+                    ),
+                )
+            },
+            "WAITING",
+            "verdict of advisor — waits for ann, bob, 1 of 2 votes, expired",
+            id="a quorum past its deadline",
+        ),
+        pytest.param(
+            tapes.failed_tape(),
+            {},
+            "FAILED",
+            "advisor: KeyError: 'verdict' — press s to try again, e to edit, f to fork",
+            id="a node failed",
+        ),
+        pytest.param(
+            tapes.advisor_tape(), {"status": "failed", "reason": "deadline", "pending": ()}, "FAILED",
+            "nobody decided before the deadline", id="the deadline passed",
+        ),
+        pytest.param(tapes.finished_tape(), {}, "DONE", "reached the end", id="completed"),
+        pytest.param(
+            tapes.finished_tape(), {"reason": "termination"}, "DONE", "ended by its termination condition",
+            id="terminated",
+        ),
+        pytest.param(
+            tapes.finished_tape(), {"status": "cancelled", "reason": "user"}, "CANCELLED",
+            "cancelled by a person", id="cancelled",
+        ),
+    ],
+)  # fmt: skip
+def test_the_status_says_in_words(tape: tapes.Tape, changes: dict[str, Any], word: str, turn: str) -> None:
+    view = played(tape)
+    view = replace(view, progress=msgspec.structs.replace(view.progress, **changes))
+    line = status(view, tapes.T0 + 60 * tapes.SECOND)
+    assert (line.word, line.turn) == (word, turn)
+
+
+def test_a_running_node_is_timed() -> None:
+    tape = tapes.advisor_tape()
+    view = fold(open_view(tape.begin), tape.events[:4])
+    line = status(view, tapes.T0 + 3_200_000, glyphs=ASCII)
+    assert (line.glyph, line.word, line.turn) == (">", "RUNNING", "worker · 3.2 s")
+    assert line.figures == "step 0 · 3.2 s"
+    assert status(view, tapes.T0, pausing=True).turn.endswith("— pausing after worker")
+
+
+def test_a_retry_says_why() -> None:
+    tape = tapes.failed_tape()
+    at = next(n for n, one in enumerate(tape.events) if type(one.event).__name__ == "NodeRetrying")
+    line = status(fold(open_view(tape.begin), tape.events[: at + 1]), tapes.T0)
+    assert line.turn == "advisor failed, attempt 1 of 2, again after 0.5 s: ModelFailed: rate limit"
+
+
+def test_the_review_card_of_a_verdict() -> None:
+    view = played(tapes.advisor_tape())
+    request = view.progress.pending[0]
+    card = review_card(
+        request,
+        view,
+        view.values,
+        version=Version(3, "worker", tapes.DRAFT_2),
+        previous=Version(1, "worker", tapes.DRAFT_1),
+    )
+    assert (card.title, card.badge) == ("The advisor says", "REVISE")
+    assert plain_text(card.facts) == "round 2 of 3 · opus · 303 tok · 1.9 s"
+    assert words(card.words) == tapes.FEEDBACK_2.split("\n")
+    assert words(card.about) == [
+        "latest_draft of step 3 by worker, 316 characters",
+        "5 lines changed since step 1",
+    ]
+    head = view.head
+    assert head is not None
+    assert card.seen == head.state_hash
+    assert card.bound == f"bound to step 4 · sha {head.state_hash.hex()[:8]}"
+    assert [choice.key for choice in card.choices if choice.recommended] == ["enter"]
+
+
+@pytest.mark.parametrize(
+    ("payload", "shown"),
+    [
+        pytest.param(None, [], id="nothing"),
+        pytest.param("Really?\nYes?", ["Really?", "Yes?"], id="a text"),
+        pytest.param({"n": [1]}, ["{", '  "n": [', "    1", "  ]", "}"], id="any JSON"),
+        pytest.param({"verdict": 7}, ["{", '  "verdict": 7', "}"], id="a verdict that is none"),
+        pytest.param(
+            {"verdict": "approved", "feedback": "", "round": None, "sources": 2},
+            ["{", '  "sources": 2', "}"],
+            id="what comes beside a verdict",
+        ),
+    ],
+)
+def test_a_request_of_any_payload_is_drawn(payload: Any, shown: list[str]) -> None:
+    view = played(tapes.advisor_tape())
+    card = review_card(tapes.verdict_request(payload=payload), view, {})
+    assert words(card.words) == shown
+    assert card.title
+
+
+def test_a_private_subject_stays_private() -> None:
+    view = played(tapes.advisor_tape(private=["latest_draft"]))
+    card = review_card(
+        view.progress.pending[0], view, view.values, previous=Version(1, "worker", tapes.DRAFT_1)
+    )
+    assert words(card.about) == ["latest_draft, [private]"]

@@ -1,0 +1,186 @@
+"""The timeline: forks below, one column a step, only what is around the selected step."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import replace
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hitl_tui.drivers.protocol import Relative
+from hitl_tui.view.cells import cells
+from hitl_tui.view.glyphs import ASCII, UNICODE, Glyphs
+from hitl_tui.view.run_view import RunView, open_view
+from hitl_tui.view.spans import plain_text
+from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout, neighbours
+from tests.support import tape as tapes
+from tests.support.tape import FORK, THREAD, relative
+
+
+def view_of(tape: tapes.Tape) -> RunView:
+    return open_view(tape.end)
+
+
+def picture(found: TimelineLayout) -> list[str]:
+    return [plain_text(row) for row in found.rows]
+
+
+def test_the_picture_of_a_thread_and_its_fork() -> None:
+    tape = tapes.advisor_tape()
+    found = layout(view_of(tape), tape.family, None, 100)
+    assert picture(found) == [
+        "0         1          2           3          4                 5",
+        "○ input ──● worker ──● advisor ──● worker ──◉ advisor ‖ you"
+        "                        closure-explainer",
+        "                     ╰───────────✎ ann ─────● advisor ────────● worker ✔ end"
+        "     closure-explainer-b",
+    ]
+    assert found.head is not None
+    assert found.head.place == (THREAD, 4)
+    assert found.selected is None
+    assert found.hidden == 0
+    assert found.at(2, found.head.x0) == (FORK, 4)
+    assert found.at(0, 0) is None
+
+
+def test_the_same_picture_in_ascii() -> None:
+    tape = tapes.advisor_tape()
+    rows = picture(layout(view_of(tape), tape.family, None, 100, ASCII))
+    assert all(row.isascii() for row in rows)
+    assert rows[1].startswith("o input --* worker --* advisor --* worker --@ advisor | you")
+
+
+def test_a_fork_shows_its_parent_in_its_own_line_and_the_rest_of_the_parent_below() -> None:
+    tape = tapes.advisor_tape()
+    fork = tape.family[0]
+    view = replace(
+        view_of(tape),
+        thread_id=FORK,
+        parent=THREAD,
+        fork_step=2,
+        checkpoints=fork.checkpoints,
+        progress=msgspec.structs.replace(tape.end.progress, head=5, status="completed"),
+    )
+    parent = Relative(
+        THREAD, None, -1, tapes.summary(THREAD, None, -1, 4, status="waiting"), tape.end.checkpoints
+    )
+    rows = picture(layout(view, [parent], None, 120))
+    assert rows[1].startswith("○ input ──● worker ──● advisor ──✎ ann ─────● advisor ────────◉ worker ✔ end")
+    assert rows[2].startswith("                     ╰───────────● worker ──● advisor ‖ you")
+    assert neighbours(view, [parent], (THREAD, 3), "left") == (FORK, 2)
+    # A place of the parent that both share is shown in the open line.
+    found = layout(view, [parent], (THREAD, 1), 120)
+    assert found.selected is not None
+    assert found.selected.row == 1
+
+
+@pytest.mark.parametrize(
+    ("tape", "tail"),
+    [
+        pytest.param(tapes.finished_tape(), "✔ end", id="completed"),
+        pytest.param(tapes.failed_tape(), "✗ advisor failed", id="failed names the node"),
+        pytest.param(tapes.advisor_tape(), "‖ you", id="waiting for a person"),
+    ],
+)
+def test_the_head_says_what_became_of_the_thread(tape: tapes.Tape, tail: str) -> None:
+    assert tail in picture(layout(view_of(tape), (), None, 80))[1]
+
+
+@pytest.mark.parametrize(
+    ("place", "direction", "reached"),
+    [
+        pytest.param((THREAD, 4), "left", (THREAD, 3), id="left goes back"),
+        pytest.param((THREAD, 0), "left", (THREAD, 0), id="left of the input is nothing"),
+        pytest.param((THREAD, 4), "right", (THREAD, 4), id="right of the head is nothing"),
+        pytest.param((THREAD, 4), "down", (FORK, 4), id="down goes to the same step of the fork"),
+        pytest.param((THREAD, 1), "down", (FORK, 3), id="down goes to the nearest step of the fork"),
+        pytest.param((FORK, 5), "up", (THREAD, 4), id="up goes to the nearest step of the parent"),
+        pytest.param((FORK, 3), "left", (THREAD, 2), id="left of a fork's first step is its parent"),
+        pytest.param((FORK, 5), "down", (FORK, 5), id="below the last line is nothing"),
+        pytest.param((FORK, 1), "right", (THREAD, 2), id="a shared step is one of the parent"),
+        pytest.param(("gone", 9), "left", (THREAD, 3), id="an unknown place is taken as the open thread's"),
+    ],
+)
+def test_keys_move_along_the_tree(place: Place, direction: Direction, reached: Place) -> None:
+    tape = tapes.advisor_tape()
+    assert neighbours(view_of(tape), tape.family, place, direction) == reached
+
+
+def test_an_empty_thread_has_no_rows() -> None:
+    assert layout(open_view(tapes.advisor_tape().begin), (), None, 80).rows == ()
+
+
+def long_view(steps: int) -> RunView:
+    view = view_of(tapes.advisor_tape())
+    points = tuple(
+        msgspec.structs.replace(view.checkpoints[1 + step % 3], step=step) for step in range(steps)
+    )
+    return replace(view, checkpoints=points, progress=msgspec.structs.replace(view.progress, head=steps - 1))
+
+
+def test_of_a_hundred_thousand_steps_only_those_around_the_selected_one_are_laid_out() -> None:
+    view = long_view(100_000)
+    began = time.perf_counter()
+    found = layout(view, (relative("b", THREAD, 50, 60),), (THREAD, 500), 118)
+    assert time.perf_counter() - began < 0.1
+    numbers, line = picture(found)
+    assert numbers.startswith("‹ 498 earlier ")
+    assert numbers.endswith(" later ›")
+    assert line.startswith("──────")
+    assert found.hidden == 1
+    assert found.selected is not None
+    assert found.head is None
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> tuple[RunView, list[Relative], Place]:
+    head = draw(st.integers(min_value=0, max_value=30))
+    view = long_view(head + 1)
+    heads, starts = {THREAD: head}, {THREAD: -1}
+    family: list[Relative] = []
+    for n in range(draw(st.integers(min_value=0, max_value=7))):
+        parent = draw(st.sampled_from(sorted(heads)))
+        fork_step = draw(st.integers(min_value=max(starts[parent], 0), max_value=heads[parent]))
+        name = draw(st.sampled_from(["b", "漢字漢字", "a-long-name-of-a-thread-indeed", "x\x1by"])) + str(n)
+        heads[name] = fork_step + draw(st.integers(min_value=0, max_value=6))
+        starts[name] = fork_step
+        status = draw(st.sampled_from(["completed", "waiting", "failed", "running", "cancelled", "pending"]))
+        family.append(relative(name, parent, fork_step, heads[name], status))
+    thread = draw(st.sampled_from(sorted(heads)))
+    return view, family, (thread, draw(st.integers(min_value=-1, max_value=heads[thread] + 1)))
+
+
+@settings(deadline=None, max_examples=60)
+@given(trees(), st.integers(min_value=1, max_value=140), st.sampled_from([UNICODE, ASCII]))
+def test_any_tree_fits_its_width_and_nothing_overlaps(
+    tree: tuple[RunView, list[Relative], Place], width: int, glyphs: Glyphs
+) -> None:
+    view, family, place = tree
+    found = layout(view, family, place, width, glyphs)
+    for row in found.rows:
+        assert cells(plain_text(row)) <= width
+    for row in range(len(found.rows)):
+        hits = sorted((hit.x0, hit.x1) for hit in found.hits if hit.row == row)
+        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(hits))
+        assert all(end <= width for _, end in hits)
+    if width >= 40:
+        assert found.selected is not None
+        for hit in found.hits:
+            assert cells(plain_text(found.rows[hit.row])) >= hit.x1
+            assert found.at(hit.row, hit.x0) == hit.place
+
+
+@settings(deadline=None, max_examples=60)
+@given(trees(), st.sampled_from(["left", "right", "up", "down"]))
+def test_from_any_place_keys_lead_to_a_place_that_is_shown(
+    tree: tuple[RunView, list[Relative], Place], direction: Direction
+) -> None:
+    view, family, place = tree
+    reached = neighbours(view, family, place, direction)
+    found = layout(view, family, reached, 120)
+    assert found.selected is not None
+    assert found.selected.place == reached
