@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @theme_option
 @reviewer_option
 def demo(
+    *,
     thread: str | None,
     task: str | None,
     human: bool,

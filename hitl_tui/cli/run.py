@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @theme_option
 @reviewer_option
 def run(
+    *,
     graph: str,
     thread: str | None,
     inputs: tuple[str, ...],
