@@ -117,6 +117,9 @@ class _Http(ThreadingHTTPServer):
     block_on_close = False
     server: OpenAIServer
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: clients of these tests hang up as they please."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

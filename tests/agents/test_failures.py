@@ -1,0 +1,134 @@
+"""What a chat does when the provider misbehaves: through litellm, over HTTP."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+
+import pytest
+
+from hitl_tui.agents.agent import Agent
+from hitl_tui.engine.events import NodeRetrying
+from hitl_tui.errors import ModelFailed
+from tests.agents.conftest import KEY, Node
+from tests.support.openai_server import Cut, Garbage, Hang, OpenAIServer, Refuse, Say
+
+MakeAgent = Callable[..., Agent]
+AT_ONCE = {"retry-after": "0"}
+
+
+def test_a_rate_limit_is_waited_out_and_shown(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Refuse(429, "slow down", AT_ONCE), Say(("there",)))
+    node = Node()
+    assert node.run(make_agent().chat, "hi") == "there"
+    retry = next(event for event in node.events if isinstance(event, NodeRetrying))
+    assert (retry.attempt, retry.max_attempts, retry.wait) == (1, 3, 0)
+    assert "slow down" in retry.error
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_three_attempts_are_made_then_the_failure_is_told(
+    make_agent: MakeAgent, server: OpenAIServer, status: int
+) -> None:
+    server.plan(*[Refuse(status, "busy", AT_ONCE)] * 3)
+    with pytest.raises(ModelFailed, match="busy"):
+        make_agent().chat("hi")
+    assert len(server.requests) == 3
+
+
+def test_num_retries_0_means_one_attempt(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Refuse(500, "busy", AT_ONCE))
+    with pytest.raises(ModelFailed):
+        make_agent(num_retries=0).chat("hi")
+    assert len(server.requests) == 1
+
+
+def test_an_hour_of_retry_after_is_not_waited_for(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Refuse(429, "come back later", {"retry-after": "3600"}))
+    with pytest.raises(ModelFailed, match="come back later"):
+        make_agent().chat("hi")
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_what_will_not_pass_is_not_tried_again(
+    make_agent: MakeAgent, server: OpenAIServer, status: int
+) -> None:
+    server.plan(Refuse(status, "no"))
+    with pytest.raises(ModelFailed) as caught:
+        make_agent().chat("hi")
+    assert len(server.requests) == 1
+    assert "openai/test" in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_refused_key_is_never_shown(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Refuse(401, f"Incorrect API key provided: {KEY}. And sk-other-0123456789."))
+    agent = make_agent()
+    with pytest.raises(ModelFailed) as caught:
+        agent.chat("hi")
+    shown = "".join(traceback.format_exception(caught.value)) + str(caught.value) + repr(agent)
+    assert "the API key was refused" in shown
+    assert KEY not in shown
+    assert "sk-other" not in shown
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [("openai/test", "OPENAI_API_KEY"), ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY")],
+)
+def test_a_missing_key_names_the_variable(model: str, variable: str) -> None:
+    with pytest.raises(ModelFailed) as caught:
+        Agent("writer", model).chat("hi")
+    assert f"{model}: no API key" in caught.value.message
+    assert variable in caught.value.hint
+
+
+def test_an_unknown_provider_is_told() -> None:
+    with pytest.raises(ModelFailed, match="unknown provider"):
+        Agent("writer", "nowhere/test").chat("hi")
+
+
+@pytest.mark.parametrize("rude", [True, False])
+def test_a_cut_stream_is_no_reply_and_is_not_repeated(
+    make_agent: MakeAgent, server: OpenAIServer, rude: bool
+) -> None:
+    server.plan(Cut(("half a sentence, ", "and then"), rude=rude))
+    agent, node = make_agent(), Node()
+    with pytest.raises(ModelFailed):
+        node.run(agent.chat, "hi")
+    assert len(server.requests) == 1
+    assert agent.turns == []
+    assert agent.tokens.total.output > 0, "what was written was paid for"
+    assert len(node.activity.uses) == 1
+
+
+def test_malformed_json_is_a_failure(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Garbage(("some text",)))
+    agent = make_agent()
+    with pytest.raises(ModelFailed, match="openai/test"):
+        agent.chat("hi")
+    assert agent.turns == []
+
+
+def test_no_answer_in_time(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Hang())
+    with pytest.raises(ModelFailed, match="no answer in time"):
+        make_agent(timeout=0.2, num_retries=0).chat("hi")
+
+
+def test_an_empty_reply_is_a_failure(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Say(()))
+    agent = make_agent()
+    with pytest.raises(ModelFailed, match="without any text"):
+        agent.chat("hi")
+    assert agent.turns == []
+
+
+def test_turns_survive_a_failure(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Say(("A",)), Refuse(400, "no"))
+    agent = make_agent()
+    agent.chat("a")
+    with pytest.raises(ModelFailed):
+        agent.chat("b")
+    assert [turn["content"] for turn in agent.turns] == ["a", "A"]
