@@ -10,6 +10,7 @@ from hitl_tui.drivers.protocol import Capabilities
 from hitl_tui.engine.records import Status
 
 Group = Literal["Run", "Look", "Change", "Travel", "App"]
+_ALL: Final = Capabilities()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Situation:
     breakpoint: bool = False
     past: bool = False
     has_steps: bool = False
-    can: Capabilities = Capabilities()
+    can: Capabilities = _ALL
 
 
 WhyNot = Callable[[Situation], str]

@@ -106,7 +106,7 @@ class HitlApp(App[AppResult]):
                 self.register_theme(found)
 
     async def _open(self) -> None:
-        """Open hub and driver; a failure ends the app with the reason, so that it can be read and scripted."""
+        """Open hub and driver; a failure ends the app with the reason, for the caller to print."""
         try:
             self.hub, driver = await self.start.open_driver()
             session = await Session.open(self.hub, driver)

@@ -29,8 +29,9 @@ def banner_of(session: Session, *, narrow: bool) -> tuple[Line, str]:
         return (untrusted(view.dropped, "warning"),), "note"
     if view.retry is not None:
         retry = view.retry
-        text = f"{retry.node}: attempt {retry.attempt} of {retry.max_attempts} failed, again in {retry.wait:g} s: "
-        return (untrusted(text + retry.error, "warning"),), "note"
+        which = f"attempt {retry.attempt} of {retry.max_attempts}"
+        text = f"{retry.node}: {which} failed, again in {retry.wait:g} s: {retry.error}"
+        return (untrusted(text, "warning"),), "note"
     if view.notice:
         return (untrusted(view.notice, "dim"),), "note"
     return (), ""

@@ -53,7 +53,7 @@ class ThemeInvalid(UsageError):
 
 
 def bundled_themes() -> Path:
-    """The directory of the themes that come with us: inside the wheel, or beside the package in a checkout."""
+    """The directory of our own themes: inside the wheel, or beside the package in a checkout."""
     package = Path(__file__).resolve().parent.parent
     installed = package / "_bundled" / "themes"
     return installed if installed.is_dir() else package.parent / "themes"
@@ -77,12 +77,13 @@ def load_theme(path: Path) -> Theme:
     if problems:
         raise ThemeInvalid(f"{path}: " + "; ".join(problems))
     colors: Mapping[str, str] = data["colors"]
+    given: dict[str, Any] = dict(colors)
     return Theme(
         name=str(data.get("name", path.stem)),
         dark=bool(data.get("dark", True)),
         text_alpha=1.0,
         variables={**data["roles"], **_textual_variables(colors, data["roles"])},
-        **colors,
+        **given,
     )
 
 

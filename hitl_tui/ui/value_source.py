@@ -49,10 +49,14 @@ async def value_text(session: Session, channel: str, mode: Mode) -> ValueText:
             return await _diff(channel, found, value)
         note = _written(found[0]) if found else (trusted("as it was at the start", "dim"),)
         return ValueText(channel, mode, value_lines(value, "text"), note=note)
-    if mode == "text" and what == "list" and 0 < len(value) <= _ITEMS and all(isinstance(v, str) for v in value):
+    if mode == "text" and isinstance(value, list) and _is_texts(value):
         return _items(channel, value)
     lines = await _off_loop(value, lambda: value_lines(value, "json" if mode == "json" else "text"))
     return ValueText(channel, mode, lines)
+
+
+def _is_texts(value: list[Any]) -> bool:
+    return 0 < len(value) <= _ITEMS and all(isinstance(item, str) for item in value)
 
 
 def _items(channel: str, items: list[str]) -> ValueText:

@@ -24,11 +24,11 @@ def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
         if used + size <= width:
             row, used = row + word, used + size
             continue
-        if row.strip():
+        wrapped = bool(row.strip())
+        if wrapped:
             rows.append(row)
-            word = word.lstrip()
             row, used = indent, len(indent)
-        for piece in _pieces(word, width - len(indent)):
+        for piece in _pieces(word.lstrip() if wrapped else word, width - len(indent)):
             if used + cell_len(piece) > width:
                 rows.append(row)
                 row, used = indent, len(indent)

@@ -69,7 +69,7 @@ class Dialog(ModalScreen[Answer | None]):
         """Sentences, fields, answers."""
         with Vertical(id="dialog") as box:
             box.border_title = Content(f" {sanitise(self._title, multiline=False)} ")
-            yield LineView(id="dialog-text")
+            yield LineView("dialog-text")
             for field in self._fields:
                 yield Labelled(field)
             yield Choices(self._options)

@@ -59,7 +59,7 @@ class EditScreen(RoleScreen):
         Binding("f4,ctrl+e", "editor", "$EDITOR", show=False, priority=True, id="edit.editor"),
         Binding("escape", "back", "Back", show=False, priority=True, id="edit.back"),
     ]
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (100, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
     AUTO_FOCUS = "#editor"
 
     def __init__(self, session: Session, channel: str, actor: str) -> None:
@@ -69,7 +69,7 @@ class EditScreen(RoleScreen):
         self._actor = actor
         thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
         self._foreign = thread_id != session.thread_id
-        self._thread_id, self.base_step = thread_id, step
+        self.source_thread, self.base_step = thread_id, step
         self.forks = session.is_past
         self.before: Any = session.step_view.values.get(channel)
         info = next((info for info in session.view.graph.channels if info.name == channel), None)
@@ -86,18 +86,19 @@ class EditScreen(RoleScreen):
         yield EditHead(id="edit-head")
         with Horizontal(id="edit-body"):
             editor = SafeTextArea(
-                self.draft.text if self._large is None else "", id="editor", soft_wrap=True, show_line_numbers=False,
-                tab_behavior="focus", highlight_cursor_line=False, read_only=self._large is not None,
+                self.draft.text if self._large is None else "", id="editor", soft_wrap=True,
+                show_line_numbers=False, tab_behavior="focus", highlight_cursor_line=False,
+                read_only=self._large is not None,
             )  # fmt: skip
             editor.border_title = Content(self.channel)
             editor.border_subtitle = Content(self.draft.why or ("JSON" if self.draft.as_json else "text"))
             yield editor
             with Vertical(id="edit-right"):
-                yield LineView(id="facts", title="What it does")
-                yield ValuePane(id="preview")
+                yield LineView("facts", "What it does")
+                yield ValuePane("preview")
         with Horizontal(id="edit-fields"):
             if self.forks:
-                name = fork_name(self.session, self._thread_id)
+                name = fork_name(self.session, self.source_thread)
                 yield _field("new-thread", "name of the new thread", name)
             yield _field("edit-note", "why (optional, goes into the log)", "")
         yield EditFooter()
@@ -109,7 +110,7 @@ class EditScreen(RoleScreen):
             ours(" edit ", "brand"),
             untrusted(self.channel, "name"),
             Span(f" at step {self.base_step} of ", "dim"),
-            untrusted(self._thread_id, "name"),
+            untrusted(self.source_thread, "name"),
             Span(" as ", "dim"),
             untrusted(self._actor, "human"),
         ]
@@ -224,7 +225,7 @@ class EditScreen(RoleScreen):
         try:
             if self.forks:
                 name = self.query_one("#new-thread", Input).value.strip()
-                source = await self.session.hub.open(self._thread_id) if self._foreign else driver
+                source = await self.session.hub.open(self.source_thread) if self._foreign else driver
                 made = await source.fork(self.base_step, name, changes=changes, actor=self._actor, note=note)
                 self.session.family_stale = True
                 self.dismiss(made)
@@ -294,7 +295,7 @@ class EditScreen(RoleScreen):
         self.app.push_screen(Dialog("Drop the changes?", ["They have not been applied."], options), answered)
 
 
-def _field(id: str, title: str, value: str) -> Input:
-    field = Input(value, id=id, select_on_focus=False, highlighter=None, restrict=NO_CONTROLS)
+def _field(name: str, title: str, value: str) -> Input:
+    field = Input(value, id=name, select_on_focus=False, highlighter=None, restrict=NO_CONTROLS)
     field.border_title = Content(title)
     return field

@@ -39,7 +39,7 @@ class HelpScreen(RoleScreen):
 
     def compose(self) -> ComposeResult:
         """The page."""
-        yield LineView(id="help", title="Keys")
+        yield LineView("help", "Keys")
 
     def on_mount(self) -> None:
         """Write the page."""

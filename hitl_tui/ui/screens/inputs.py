@@ -38,7 +38,7 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
         """The fields, with an example in each that is empty."""
         with Vertical(id="inputs") as box:
             box.border_title = Content(f" {sanitise(self._graph.name, multiline=False)} ")
-            yield LineView(id="inputs-text")
+            yield LineView("inputs-text")
             for index, wanted in enumerate(self._graph.inputs):
                 field = Input(
                     id=f"input-{index}", placeholder=_example(wanted), highlighter=None, restrict=NO_CONTROLS

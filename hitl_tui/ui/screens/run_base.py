@@ -1,12 +1,13 @@
-"""The run screen's panes and how they are kept up to date: one drain of events, one update, 30 times a second."""
+"""The run screen's panes, kept up to date by one drain of events and one update, 30 times a second."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable
-from typing import ClassVar, Final
+from typing import Final, Literal
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -28,19 +29,21 @@ from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.format import kind
-from hitl_tui.view.spans import Line, Span
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
 from hitl_tui.view.status import status
 from hitl_tui.view.timeline import Place
 
 log = logging.getLogger(__name__)
 FRAMES_PER_SECOND: Final = 30
 _CLOCK_EVERY: Final = 3
+Severity = Literal["information", "warning", "error"]
 
 
 class RunBase(RoleScreen):
     """Panes on a session; what the keys do is in `RunScreen`."""
 
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]]] = [(0, "-narrow"), (100, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
     AUTO_FOCUS = "#channels"
 
     clock: Callable[[], float] = staticmethod(time.monotonic)
@@ -66,7 +69,7 @@ class RunBase(RoleScreen):
                 yield ChannelsPane()
                 yield ValuePane()
             with Vertical(id="right"):
-                yield LineView(id="lens", title="What changed")
+                yield LineView("lens", "What changed")
                 yield StreamPane()
         yield TimelinePane()
         yield FooterBar()
@@ -226,15 +229,17 @@ class RunBase(RoleScreen):
 
     def complain(self, error: HitlError) -> None:
         """Show an error that says itself what to do."""
-        text = f"{error.message}\n{error.hint}" if error.hint else error.message
+        text = f"{error.message} — {error.hint}" if error.hint else error.message
         self.tell(text, error.title, "error")
 
-    def tell(self, text: str, title: str = "", severity: str = "information") -> None:
-        """A quiet note at the corner; never markup."""
-        from hitl_tui.view.sanitise import sanitise
-
-        level = "error" if severity == "error" else "warning" if severity == "warning" else "information"
-        self.notify(sanitise(text), title=title, severity=level, markup=False, timeout=6)  # type: ignore[arg-type]
+    def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
+        """A quiet note in the footer; as a toast where it is longer than that.  Never markup."""
+        role: Role = "error" if severity == "error" else "warning" if severity == "warning" else "ok"
+        line = (untrusted(f"{title}: " if title else "", role), untrusted(text, "plain"))
+        if cell_len(plain_text(line)) < self.size.width - 2 and self.app.screen is self:
+            self.query_one(FooterBar).say(line)
+        else:
+            self.notify(sanitise(text), title=title, severity=severity, markup=False, timeout=8)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Every failed command ends here: ours are shown, others go to the log and one line is shown."""

@@ -55,7 +55,7 @@ class ThreadList(LineView):
     ]
 
     def __init__(self, current: str, now: Callable[[], int]) -> None:
-        super().__init__(id="threads", title="Threads")
+        super().__init__("threads", "Threads")
         self._current = current
         self._now = now
         self.threads: tuple[ThreadSummary, ...] = ()

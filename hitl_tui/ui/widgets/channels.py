@@ -38,7 +38,7 @@ class ChannelsPane(LineView):
             self.name = name
 
     def __init__(self) -> None:
-        super().__init__(id="channels", title="Channels")
+        super().__init__("channels", "Channels")
         self.channel_rows: tuple[ChannelRow, ...] = ()
         self.selected = ""
         self._names = 8

@@ -13,15 +13,18 @@ from textual.message import Message
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.spans import Line, Span
 
+_NAMES = {"enter": "Enter", "escape": "Esc"}
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One choice: what is pressed for it, what it is called, and what is said beside it."""
+    """One choice: what is pressed for it (`also` works too), what it is called, what is said beside it."""
 
     id: str
     key: str
     label: str
     note: str = ""
+    also: str = ""
 
 
 class Choices(LineView):
@@ -40,8 +43,8 @@ class Choices(LineView):
             super().__init__()
             self.option = option
 
-    def __init__(self, options: Sequence[Option] = (), *, id: str = "choices") -> None:
-        super().__init__(id=id)
+    def __init__(self, options: Sequence[Option] = (), *, name: str = "choices") -> None:
+        super().__init__(name)
         self.options: tuple[Option, ...] = ()
         self.armed = True
         self.set_options(options)
@@ -50,18 +53,18 @@ class Choices(LineView):
         """Offer these, with the cursor on one of them."""
         self.options = tuple(options)
         self.cursor_row = cursor if options else None
-        self.show([self._row(option, index == cursor) for index, option in enumerate(self.options)])
+        self.show([self._row(option) for option in self.options])
         self.styles.height = len(self.options)
 
-    def _row(self, option: Option, here: bool) -> Line:
-        shown = f"{option.key} " if here and option.key == "enter" else f"{option.key:^7}"
+    def _row(self, option: Option) -> Line:
         note = (Span(f"  {option.note}", "dim"),) if option.note else ()
-        return (ours(f" {shown:<7} ", "key" if self.armed else "key-off"), Span(option.label, "value"), *note)
+        key = _NAMES.get(option.key, option.key)
+        return (ours(f" {key:^5}  ", "key" if self.armed else "key-off"), Span(option.label, "value"), *note)
 
     def arm(self, armed: bool) -> None:
         """Listen, or don't."""
         self.armed = armed
-        self.show([self._row(option, index == self.cursor_row) for index, option in enumerate(self.options)])
+        self.show([self._row(option) for option in self.options])
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
@@ -76,7 +79,7 @@ class Choices(LineView):
 
     def on_key(self, event: events.Key) -> None:
         """Take a choice by its letter."""
-        option = next((option for option in self.options if option.key == event.key), None)
+        option = next((option for option in self.options if event.key in (option.key, option.also)), None)
         if option is None or event.key == "enter":
             return
         event.stop()

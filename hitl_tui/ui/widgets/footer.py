@@ -5,10 +5,13 @@ from __future__ import annotations
 from rich.cells import cell_len
 from textual import events
 from textual.message import Message
+from textual.timer import Timer
 
 from hitl_tui.ui.actions import ACTIONS, Action, Situation
 from hitl_tui.ui.widgets.lines import LineBar, ours
 from hitl_tui.view.spans import Line, Span
+
+_MESSAGE_SECONDS = 5.0
 
 
 class FooterBar(LineBar):
@@ -24,6 +27,8 @@ class FooterBar(LineBar):
     def __init__(self) -> None:
         super().__init__(id="footer")
         self._situation = Situation()
+        self._message: Line = ()
+        self._timer: Timer | None = None
         self._places: list[tuple[int, int, Action]] = []
         self._actions = sorted((a for a in ACTIONS if a.footer), key=lambda action: action.footer)
 
@@ -33,8 +38,27 @@ class FooterBar(LineBar):
             self._situation = situation
             self.refresh()
 
+    def say(self, message: Line) -> None:
+        """Show a message in place of the keys for a few seconds."""
+        self._message = message
+        self.refresh()
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(_MESSAGE_SECONDS, self._forget)
+
+    def _forget(self) -> None:
+        self._message = ()
+        self.refresh()
+
+    @property
+    def message(self) -> Line:
+        """What is said now, () for nothing."""
+        return self._message
+
     def bar(self, width: int) -> Line:
-        """As many keys as fit, the palette's at the right end."""
+        """A message, or as many keys as fit, the palette's at the right end."""
+        if self._message:
+            return (Span(" "), *self._message)
         palette = " ^p palette "
         room = width - len(palette) - 1
         shown = list(self._actions)

@@ -33,10 +33,11 @@ class GraphPane(LineView):
     """Redrawn only when the node, the counts or the route differ."""
 
     def __init__(self) -> None:
-        super().__init__(id="graph", title="Graph")
+        super().__init__("graph", "Graph")
         self._graph: GraphInfo | None = None
         self._look = Look()
         self._waits = False
+        self._failed = False
         self._next = ""
         self._drawn: tuple[object, ...] = ()
         self.picture: Picture | None = None
@@ -54,6 +55,7 @@ class GraphPane(LineView):
             visits, following = dict(view.progress.visits), view.progress.next_node or ""
         self._graph = view.graph
         self._look = Look(current or None, visits, _taken(view.checkpoints, step.step))
+        self._failed = view.error is not None and not session.is_past
         self._waits = session.request is not None and not session.is_past
         self._next = "you decide" if self._waits and not _is_breakpoint(session) else following
         self._draw()
@@ -63,16 +65,16 @@ class GraphPane(LineView):
         if graph is None or self.size.width < 10:
             return
         size = self.scrollable_content_region.size
-        key = (graph, self._look, self._waits, self._next, size)
+        key = (graph, self._look, self._waits, self._failed, self._next, size)
         if key == self._drawn:
             return
         self._drawn = key
         names = [node.name for node in graph.nodes]
         room = max(4, size.height - 1 - _FACT_ROWS)
         self.picture = picture = draw(graph.edges, names, self._look, size.width, room)
-        rows: list[Line] = []
-        for runs in picture.rows:
-            rows.append(tuple(ours(text, self._role(role)) for text, role in runs))
+        rows: list[Line] = [
+            tuple(ours(text, self._role(role)) for text, role in runs) for runs in picture.rows
+        ]
         rows += [(), *self._facts(graph)]
         self.show(rows)
         row = picture.node_rows.get(self._look.current or "")
@@ -80,12 +82,16 @@ class GraphPane(LineView):
             self.scroll_to(y=max(0, row - size.height // 2), animate=False)
 
     def _role(self, role: str) -> str:
+        if role == "current" and self._failed:
+            return "error"
         return _ROLES["waiting" if role == "current" and self._waits else role]
 
     def _facts(self, graph: GraphInfo) -> list[Line]:
         """What comes next, and what the current node may touch."""
         node = next((node for node in graph.nodes if node.name == self._look.current), None)
-        facts = [("next", (self._next or "is decided then",), "accent" if self._waits else "plain")]
+        facts: list[tuple[str, tuple[str, ...], str]] = [
+            ("next", (self._next or "is decided then",), "accent" if self._waits else "plain")
+        ]
         routes = [edge for edge in graph.edges if edge.source == self._look.current and edge.label]
         if routes:
             facts.append(("ways", tuple(f"{edge.label} → {edge.target}" for edge in routes), "dim"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from hitl_tui.ui.widgets.lines import LineBar, ours
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted, untrusted
 from hitl_tui.view.status import StatusLine
 
@@ -17,12 +18,14 @@ class HeaderBar(LineBar):
     def __init__(self) -> None:
         super().__init__(id="header")
         self._where: tuple[str, str] = ("", "")
+        self._names_safe: tuple[str, str] = ("", "")
         self._status: StatusLine | None = None
 
     def show(self, graph: str, thread: str, status: StatusLine | None) -> None:
         """Show these; paints only if something differs."""
         if ((graph, thread), status) != (self._where, self._status):
             self._where, self._status = (graph, thread), status
+            self._names_safe = (sanitise_line(graph, 60), sanitise_line(thread, 60))
             self.refresh()
 
     def bar(self, width: int) -> Line:
@@ -49,7 +52,7 @@ class HeaderBar(LineBar):
         return (brand, trusted(" "), *left, trusted("  "), *middle, trusted(" " * gap), *right)
 
     def _names(self, room: int) -> Line:
-        graph, thread = self._where
+        graph, thread = self._names_safe
         if room < 6:
             return ()
         full = cell_len(graph) + cell_len(thread) + 3

@@ -1,4 +1,4 @@
-"""Widgets that draw rows of spans themselves (Line API): their cost is the rows on screen, not the rows there are.
+"""Widgets that draw rows of spans themselves (Line API): they cost the rows on screen, not all there are.
 
 Text never goes through markup here.  Spans come from the view, where they were made harmless; a span's
 role becomes a style through the component classes of the screen (`role--NAME` in base.tcss).
@@ -7,7 +7,7 @@ role becomes a style through the component classes of the screen (`role--NAME` i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -25,9 +25,9 @@ from hitl_tui.view.spans import Line, Role, Span
 ROLE_CLASSES: Final = frozenset(
     f"role--{name}"
     for name in (
-        "plain", "dim", "name", "value", "accent", "ok", "added", "removed", "human", "node", "warning", "error",
-        "title", "private", "cursor", "cursor-quiet", "badge", "badge-ok", "badge-error", "badge-dim", "added-back",
-        "removed-back", "route", "edge", "faint", "key", "key-off", "brand", "current",
+        "plain", "dim", "name", "value", "accent", "ok", "added", "removed", "human", "node", "warning",
+        "error", "title", "private", "cursor", "cursor-quiet", "badge", "badge-ok", "badge-error",
+        "badge-dim", "added-back", "removed-back", "route", "edge", "faint", "key", "key-off", "brand", "current",
     )
 )  # fmt: skip
 
@@ -37,14 +37,14 @@ def ours(text: str, role: str) -> Span:
     return Span(text, cast(Role, role))
 
 
-class RoleScreen(Screen[object]):
+class RoleScreen(Screen[Any]):
     """A screen that knows the style of every role."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
 
 
 def role_style(widget: Widget, role: str) -> Style:
-    """The style of a role as the theme has it: foreground and attributes, background only where it says so."""
+    """The style of a role as the theme has it; a background only where the theme gives it one."""
     return widget.screen.get_component_rich_style(f"role--{role}", partial=True, default=Style.null())
 
 
@@ -96,8 +96,8 @@ class LineView(ScrollView, can_focus=True):
             """The list it is about."""
             return self.view
 
-    def __init__(self, *, id: str, title: str = "", classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, name: str, title: str = "") -> None:
+        super().__init__(id=name)
         self.border_title = Content(title)
         self.lines: Sequence[Line] = ()
         self.cursor_row: int | None = None

@@ -14,9 +14,9 @@ class ReasonField(SafeTextArea):
     class Left(Message):
         """The user has finished typing."""
 
-    def __init__(self, id: str) -> None:
+    def __init__(self, name: str) -> None:
         super().__init__(
-            id=id, soft_wrap=True, show_line_numbers=False, compact=True, highlight_cursor_line=False
+            id=name, soft_wrap=True, show_line_numbers=False, compact=True, highlight_cursor_line=False
         )
 
     async def _on_key(self, event: events.Key) -> None:

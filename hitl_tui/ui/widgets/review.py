@@ -1,4 +1,4 @@
-"""The review card: what is asked, about what, the allowed answers, a reason; and a few seconds to take it back."""
+"""The review card: what is asked, about what, the allowed answers, a reason; and seconds to take it back."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ class ReviewPane(Vertical):
 
     def compose(self) -> ComposeResult:
         """Words, reason, choices, and a line about what happens next."""
-        yield LineView(id="card-text")
-        yield LineView(id="card-label")
-        yield ReasonField(id="reason")
-        yield Choices(id="card-choices")
-        yield LineView(id="card-note")
+        yield LineView("card-text")
+        yield LineView("card-label")
+        yield ReasonField("reason")
+        yield Choices(name="card-choices")
+        yield LineView("card-note")
 
     def on_mount(self) -> None:
         """Look at the clock ten times a second while something is due."""
-        for id in ("#card-label", "#card-note"):
-            self.query_one(id, LineView).can_focus = False
+        for name in ("#card-label", "#card-note"):
+            self.query_one(name, LineView).can_focus = False
         self.set_interval(_TICK, self._tick)
-        self.border_title = Content(" Your decision ")
+        self.border_title = Content("Your decision")
         if self._request is not None:
             self._begin()
 
@@ -124,9 +124,7 @@ class ReviewPane(Vertical):
         pending = session.view.progress.pending
         place = next((index for index, one in enumerate(pending, 1) if one.id == request.id), 1)
         bound = untrusted(self._card.bound).text
-        self.border_subtitle = Content(
-            f" {place} of {len(pending)} · {bound} " if len(pending) > 1 else f" {bound} "
-        )
+        self.border_subtitle = Content(f"{place} of {len(pending)} · {bound}" if len(pending) > 1 else bound)
         self._lay_out()
 
     async def _load(self) -> None:
@@ -167,8 +165,8 @@ class ReviewPane(Vertical):
     def _label(self) -> str:
         request = self._request
         if request is not None and not request.choices:
-            return "Your answer, as JSON (tab)" if wants_json(request) else "Your answer (tab)"
-        return "Your reason, for the log and for whoever goes on (tab)"
+            return "Your answer as JSON — tab to type" if wants_json(request) else "Your answer — tab to type"
+        return "Your reason, kept in the log — tab to type"
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew."""
@@ -197,14 +195,12 @@ class ReviewPane(Vertical):
         options = []
         for choice in card.choices:
             way = self._ways.get(choice.id, "")
-            words = "with your words" if choice.text == "required" and not self.reason else ""
-            note = " ".join(part for part in (words, way) if part)
-            options.append(
-                Option(choice.id, "enter" if choice.recommended else choice.key, choice.label, note)
-            )
+            key, also = ("enter", choice.key) if choice.recommended else (choice.key, "")
+            options.append(Option(choice.id, key, choice.label, way, also))
         if not card.choices:
             options.append(Option("_free", "enter", "send the answer"))
-        if card.request.subject and self._session and self._session.view.capabilities.can_edit:
+        can_edit = self._session is not None and self._session.view.capabilities.can_edit
+        if card.request.subject and can_edit and all(choice.key != "e" for choice in card.choices):
             options.append(Option("_edit", "e", f"edit {card.request.subject} first"))
         options.append(Option("_later", "escape", "decide later, it stays waiting"))
         return options
@@ -306,7 +302,7 @@ class ReviewPane(Vertical):
         self._prepare("the answer", answer, with_note=False)
 
     def _prepare(self, label: str, answer: Any, *, with_note: bool = True) -> None:
-        """Choose an answer; what is high-risk must be chosen twice, then the seconds to take it back begin."""
+        """Choose an answer; a high-risk one must be chosen twice.  Then the seconds to take it back begin."""
         card = self._card
         assert card is not None
         note = (self.reason or None) if with_note else None

@@ -19,7 +19,7 @@ class StreamPane(LineView):
     """The newest stream: a line about who writes, then the text; follows its end unless scrolled away."""
 
     def __init__(self) -> None:
-        super().__init__(id="stream", title="Stream")
+        super().__init__("stream", "Stream")
         self._stream = StreamView()
         self._rows: list[str] = []
         self._open_line = ""

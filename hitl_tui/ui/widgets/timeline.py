@@ -43,7 +43,7 @@ class TimelinePane(LineView):
             self.place = place
 
     def __init__(self) -> None:
-        super().__init__(id="timeline", title="Timeline")
+        super().__init__("timeline", "Timeline")
         self._layout: TimelineLayout | None = None
         self._shown: tuple[RunView, Sequence[Relative], Place | None] | None = None
         self._state: tuple[object, ...] = ()

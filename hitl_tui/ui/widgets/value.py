@@ -38,8 +38,8 @@ class ValuePane(LineView):
             super().__init__()
             self.mode = mode
 
-    def __init__(self, id: str = "value") -> None:
-        super().__init__(id=id, title="Value")
+    def __init__(self, name: str = "value") -> None:
+        super().__init__(name, "Value")
         self.text: ValueText | None = None
         self.mode: Mode = "diff"
         self._rows: list[tuple[str, str, str]] | None = None
