@@ -106,6 +106,10 @@ class Checkpointer(ABC):
         """Threads by last change, newest first; `query` is a part of the id, in any (ASCII) case."""
 
     @abstractmethod
+    def summary(self, thread_id: str) -> ThreadSummary | None:
+        """The thread's line in `threads`, or None when there is no such thread."""
+
+    @abstractmethod
     def list_threads(self) -> list[str]:
         """The ids of all threads that have a step, in alphabetical order."""
 
@@ -273,7 +277,21 @@ class Checkpointer(ABC):
         return state_at(self, thread_id, step)
 
     def save(self, thread_id: str, step: int, state: Mapping[str, Any]) -> None:
-        raise NotImplementedError
+        """Write a whole state as the next step of a thread, which is created where there is none.
+
+        What differs is written as `set` records, so that the log stays the truth; a channel that
+        `state` lacks keeps its value.  Saving a step again as it is changes nothing.  A new thread
+        begins at step 0 or 1; it counts as completed, so `resume="entry"` runs a graph on it.
+
+        Raises:
+            StaleWriter: the step is in the log with another state.
+            ThreadBusy: the thread is running.
+            UsageError: the step leaves a gap.
+            ValueRejected: a value that is no JSON.
+        """
+        from hitl_tui.stores.saving import save
+
+        save(self, thread_id, step, state)
 
 
 def check_thread_id(thread_id: str) -> str:

@@ -107,6 +107,10 @@ class MemoryCheckpointer(Checkpointer):
             now = time.time_ns() // 1000
             return [_summary(thread, now) for thread in found[offset : offset + limit]]
 
+    def summary(self, thread_id: str) -> ThreadSummary | None:
+        thread = self._threads.get(thread_id)
+        return _summary(thread, time.time_ns() // 1000) if thread else None
+
     def list_threads(self) -> list[str]:
         with self._lock:
             return sorted(name for name, thread in self._threads.items() if thread.cursor.head >= 0)

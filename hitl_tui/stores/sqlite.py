@@ -72,8 +72,9 @@ _SUMMARIES = (
     "LEFT JOIN thread AS p ON p.key = t.parent LEFT JOIN lease AS l ON l.thread = c.thread "
     "{where} ORDER BY c.updated_at DESC, c.thread DESC LIMIT ? OFFSET ?"
 )
-_ALL_SUMMARIES = _SUMMARIES.format(where="")
-_SOME_SUMMARIES = _SUMMARIES.format(where="WHERE instr(lower(t.id), lower(?))")
+_NEWEST = _SUMMARIES.format(where="")
+_ONE = _SUMMARIES.format(where="WHERE c.thread = ?")
+_MATCHING = _SUMMARIES.format(where="WHERE instr(lower(t.id), lower(?))")
 _CHECKPOINTS = f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _RECORDS = f"SELECT {rows.RECORD} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
 _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
@@ -169,10 +170,11 @@ class SQLiteCheckpointer(Checkpointer):
 
     def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
         page = (limit, offset)
-        found = self._rows(_SOME_SUMMARIES, (query, *page)) if query else self._rows(_ALL_SUMMARIES, page)
-        now = time.time_ns() // 1000
-        with self._decoding():
-            return [rows.summary_of(row, now) for row in found]
+        return self._summaries(_MATCHING, (query, *page)) if query else self._summaries(_NEWEST, page)
+
+    def summary(self, thread_id: str) -> ThreadSummary | None:
+        found = self._summaries(_ONE, (self._find(thread_id), 1, 0))
+        return found[0] if found else None
 
     def list_threads(self) -> list[str]:
         sql = "SELECT id FROM thread JOIN cursor ON thread = key WHERE head >= 0 ORDER BY id"
@@ -208,6 +210,12 @@ class SQLiteCheckpointer(Checkpointer):
     def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
         version = self._rows("SELECT version FROM cursor WHERE thread = ?", (key,))[0][0]
         return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)
+
+    def _summaries(self, sql: str, values: tuple[Any, ...]) -> list[ThreadSummary]:
+        found = self._rows(sql, values)
+        now = time.time_ns() // 1000
+        with self._decoding():
+            return [rows.summary_of(row, now) for row in found]
 
     # -- over one thread's own rows ---------------------------------------------------------------
 

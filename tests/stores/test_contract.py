@@ -266,6 +266,7 @@ class TestReading:
             assert store.info(name) is None
             assert store.cursor(name) is None
             assert store.lease(name) is None
+            assert store.summary(name) is None
             assert store.checkpoint(name, 0) is None
             assert store.checkpoints(name, None, 5) == []
             assert list(store.records(name, 0, 5)) == []
@@ -384,6 +385,7 @@ class TestThreads:
         assert [row.info.thread_id for row in store.threads(limit=2, offset=1)] == names[1:3]
         assert [row.info.thread_id for row in store.threads("RUN 4")] == ["Run 4"]
         assert store.threads("run %") == []
+        assert [store.summary(f"Run {n}") for n in (2, 1, 4, 0, 3)] == store.threads()
 
     def test_says_what_a_thread_waits_for(self, writer: Writer) -> None:
         asked = Request("r", "approve", "n", "after", 0, "Accept the verdict?", asked_at=NOW + 5)

@@ -1,0 +1,153 @@
+"""The verb `save` of seed 004: a whole state as a step, written as the records of what differs in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from hitl_tui.engine import journal
+from hitl_tui.engine.canonical import channel_hash, state_hash
+from hitl_tui.engine.changes import Change, after, set_values
+from hitl_tui.engine.channels import BoundChannel, Channel
+from hitl_tui.engine.rebuild import state_at
+from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Source, ThreadInfo
+from hitl_tui.engine.state import LiveState
+from hitl_tui.errors import StaleWriter, ThreadBusy, UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.stores.base import Checkpointer
+
+
+def save(store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any]) -> None:
+    """See `Checkpointer.save`."""
+    now = time.time_ns() // 1000
+    cursor = store.cursor(thread_id)
+    head = cursor.head if cursor else -1
+    if step <= head:
+        _check_same(store, thread_id, step, state)
+        return
+    if step > head + 1 and (head, step) != (-1, 1):
+        raise UsageError(
+            f"step {step} does not follow step {head} of thread {thread_id!r}", f"save it as step {head + 1}"
+        )
+    if cursor and cursor.status == "running":
+        raise ThreadBusy(
+            f"thread {thread_id!r} is in the middle of a run", "resume it until it waits or ends"
+        )
+    if cursor is None:
+        # Refuses bad values before a thread is made for them.
+        _differences(store, thread_id, head, state)
+        info = ThreadInfo(thread_id, "", "", {}, None, -1, 0, now)
+        store.create_thread(info, Cursor(thread_id, created_at=now, updated_at=now))
+    lease = store.new_lease(now)
+    store.acquire(thread_id, lease, now)
+    try:
+        if head + 1 < step:
+            _write(store, thread_id, lease.token, 0, {}, now=now)
+        _write(store, thread_id, lease.token, step, state, now=now)
+    finally:
+        store.release(thread_id, lease.token)
+
+
+def _check_same(store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any]) -> None:
+    if _differences(store, thread_id, step, state)[1]:
+        raise StaleWriter(
+            f"thread {thread_id!r} has a step {step} already, with another state; nothing was stored",
+            "the log is append-only: save a later step, or fork the thread there",
+        )
+
+
+def _write(
+    store: Checkpointer, thread_id: str, token: str, step: int, state: Mapping[str, Any], *, now: int
+) -> None:
+    cursor, info = store.cursor(thread_id), store.info(thread_id)
+    if cursor is None or info is None or cursor.head != step - 1:
+        raise StaleWriter(f"thread {thread_id!r} has moved; nothing was stored", "load it again")
+    live, changes = _differences(store, thread_id, cursor.head, state)
+    at_fork = info.parent is not None and cursor.head == info.fork_step
+    parent = None if cursor.head < 0 else info.parent if at_fork else thread_id
+    store.commit(thread_id, _commit(cursor, token, parent, live, changes, now=now))
+
+
+def _differences(
+    store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any]
+) -> tuple[LiveState, list[Change]]:
+    """The state at a step, null where no record names a channel, and what makes `state` out of it."""
+    known = state_at(store, thread_id, step) if step >= 0 else {}
+    values = {**dict.fromkeys(state), **known}
+    live = LiveState(values, {name: channel_hash(value) for name, value in values.items()})
+    private = _private(store, thread_id, step)
+    channels = {
+        name: BoundChannel(
+            name, Channel(None, reducer="overwrite", visibility="private" if name in private else "public")
+        )
+        for name in state
+    }
+    changes = [
+        change
+        for change in set_values(live, channels, state)
+        if change.before_hash != change.after_hash or change.channel.name not in known
+    ]
+    return live, changes
+
+
+def _private(store: Checkpointer, thread_id: str, step: int) -> set[str]:
+    """The channels whose values must stay private; a thread made by saving has none."""
+    info = store.info(thread_id)
+    if info is None or not info.graph_digest:
+        return set()
+    return {found.channel for found in store.records(thread_id, 0, step) if found.visibility == "private"}
+
+
+def _commit(
+    cursor: Cursor, token: str, parent: str | None, live: LiveState, changes: list[Change], *, now: int
+) -> Commit:
+    new, step = parent is None, cursor.head + 1
+    source: Source = "input" if new else "human"
+    if new:
+        cursor = replace(cursor, status="completed", reason="end", position="end")
+    records = journal.write_records(cursor, changes, step=step, node="", source=source, at=now)
+    state = after(live, changes)
+    log_bytes = cursor.log_bytes + journal.log_size(changes)
+    snapshot, snapshot_bytes = None, cursor.snapshot_bytes
+    if journal.snapshot_due(log_bytes, snapshot_bytes):
+        snapshot, snapshot_bytes = journal.encode_snapshot(state.values)
+        log_bytes = 0
+    point = Checkpoint(
+        thread_id=cursor.thread_id,
+        step=step,
+        parent_thread=parent,
+        parent_step=step - 1,
+        source=source,
+        node="",
+        position=cursor.position,
+        status=cursor.status,
+        reason=cursor.reason,
+        invocation=cursor.invocation,
+        iteration=cursor.iteration,
+        attempt=1,
+        duration=0,
+        tokens_in=0,
+        tokens_out=0,
+        cost=0.0,
+        state_hash=state_hash(state.digests),
+        first_seq=cursor.last_seq + 1,
+        last_seq=cursor.last_seq + len(records),
+        at=now,
+        note="saved",
+    )
+    moved = replace(
+        cursor,
+        version=cursor.version + 1,
+        head=step,
+        last_seq=point.last_seq,
+        last_record_hash=records[-1].record_hash if records else cursor.last_record_hash,
+        pending=tuple(replace(request, step=step) for request in cursor.pending),
+        log_bytes=log_bytes,
+        snapshot_bytes=snapshot_bytes,
+        updated_at=now,
+    )
+    return Commit(moved, cursor.version, token, records, point, snapshot)
