@@ -20,7 +20,7 @@ from hitl_tui.ui.screens.dialogs import Answer, Dialog, fork_name
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.choices import Option
-from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.widgets.lines import BREAKPOINTS, LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.safe_text import NO_CONTROLS, SafeTextArea
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.wrap import wrap_line
@@ -59,7 +59,7 @@ class EditScreen(RoleScreen):
         Binding("f4,ctrl+e", "editor", "$EDITOR", show=False, priority=True, id="edit.editor"),
         Binding("escape", "back", "Back", show=False, priority=True, id="edit.back"),
     ]
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
+    HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     AUTO_FOCUS = "#editor"
 
     def __init__(self, session: Session, channel: str, actor: str) -> None:

@@ -23,7 +23,7 @@ from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.ui.widgets.header import HeaderBar
-from hitl_tui.ui.widgets.lines import LineView, RoleScreen
+from hitl_tui.ui.widgets.lines import BREAKPOINTS, LineView, RoleScreen
 from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
@@ -43,7 +43,7 @@ Severity = Literal["information", "warning", "error"]
 class RunBase(RoleScreen):
     """Panes on a session; what the keys do is in `RunScreen`."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]
+    HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     AUTO_FOCUS = "#channels"
 
     clock: Callable[[], float] = staticmethod(time.monotonic)

@@ -115,7 +115,7 @@ class GraphPane(LineView):
 
 
 def _standing(session: Session) -> str | None:
-    """The node the thread stands at: the one that is decided about or failed, else the last one that ran."""
+    """The node the thread stands at: the one that failed or is decided about, else the one that is next."""
     view = session.view
     if view.error is not None:
         return view.error.node
@@ -123,6 +123,8 @@ def _standing(session: Session) -> str | None:
         return session.request.node
     if view.progress.status == "completed":
         return END
+    if view.progress.next_node is not None:
+        return view.progress.next_node
     return next((point.node for point in reversed(view.checkpoints) if point.node), None)
 
 

@@ -27,9 +27,13 @@ ROLE_CLASSES: Final = frozenset(
     for name in (
         "plain", "dim", "name", "value", "accent", "ok", "added", "removed", "human", "node", "warning",
         "error", "title", "private", "cursor", "cursor-quiet", "badge", "badge-ok", "badge-error",
-        "badge-dim", "added-back", "removed-back", "route", "edge", "faint", "key", "key-off", "brand", "current",
+        "badge-dim", "added-back", "removed-back", "route", "edge", "faint", "key", "key-off", "brand",
+        "current",
     )
 )  # fmt: skip
+
+
+BREAKPOINTS: Final[list[tuple[int, str]]] = [(0, "-narrow"), (100, "-wide")]
 
 
 def ours(text: str, role: str) -> Span:

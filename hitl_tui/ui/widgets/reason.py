@@ -19,7 +19,8 @@ class ReasonField(SafeTextArea):
             id=name, soft_wrap=True, show_line_numbers=False, compact=True, highlight_cursor_line=False
         )
 
-    async def _on_key(self, event: events.Key) -> None:
+    def on_key(self, event: events.Key) -> None:
+        """Leave, or break the line."""
         if event.key in ("enter", "escape", "tab", "shift+tab"):
             event.stop()
             event.prevent_default()
@@ -28,5 +29,3 @@ class ReasonField(SafeTextArea):
             event.stop()
             event.prevent_default()
             self.insert("\n")
-        else:
-            await super()._on_key(event)
