@@ -21,6 +21,7 @@ _TITLE: Final = 80
 _WIDE: Final = 240
 _KEY: Final = 12
 _WORDS: Final = 500
+_MODELS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def review_card(
         title=title,
         badge=sanitise_line(verdict, _NAME).upper() if verdict else None,
         badge_role="ok" if verdict and verdict.strip().lower() == "approved" else "accent",
-        facts=_facts(request, payload, view, checkpoint),
+        facts=_facts(request, payload, checkpoint),
         words=_words(request, payload, verdict is not None),
         about=_about(request, view, values, version, previous),
         votes=tuple(_vote(vote) for vote in request.votes),
@@ -129,18 +130,16 @@ def _vote(vote: Vote) -> Line:
     return (untrusted(vote.actor, "human", _NAME), words, *note)
 
 
-def _facts(
-    request: Request, payload: Mapping[str, Any], view: RunView, checkpoint: Checkpoint | None
-) -> Line:
+def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint | None) -> Line:
     """Round, model and use of the step that asks."""
     facts: list[str] = []
     turn, turns = payload.get("round"), payload.get("rounds")
     if kind(turn) == "number":
         of = f" of {inline(turns, 12)}" if kind(turns) == "number" else ""
         facts.append(f"round {inline(turn, 12)}{of}")
-    if view.stream.model and view.stream.node == request.node:
-        facts.append(sanitise_line(view.stream.model, _NAME))
     if checkpoint and checkpoint.node == request.node:
+        models = dict.fromkeys(sanitise_line(use.model, _NAME) for use in checkpoint.uses)
+        facts += [model for model in models if model][:_MODELS]
         used = checkpoint.tokens_in + checkpoint.tokens_out
         facts += [tokens(used)] if used else []
         facts += [duration(checkpoint.duration)] if checkpoint.duration else []

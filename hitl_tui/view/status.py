@@ -128,7 +128,7 @@ def _next(progress: Progress) -> str:
     node = progress.next_node
     if node is None:
         return "the way on is decided next"
-    return "at the end" if node == END else f"{_one(node)} is next"
+    return "the end is next" if node == END else f"{_one(node)} is next"
 
 
 def _running(view: RunView, flying: int, pausing: bool) -> str:

@@ -115,12 +115,7 @@ class Recorder:
     fork_step: int = -1
 
     def progress(self, status: rec.Status, position: str, reason: str = "", **more: Any) -> ev.Progress:
-        given: dict[str, Any] = {
-            "pending": (),
-            "error": None,
-            "limits": rec.Limits(),
-            **more,
-        }
+        given: dict[str, Any] = {"pending": (), "error": None, "limits": rec.Limits(), **more}
         return ev.Progress(
             status=status,
             reason=reason,
@@ -177,7 +172,7 @@ class Recorder:
         duration: int = 0,
         use: tuple[int, int, float] = (0, 0, 0.0),
         actor: str | None = None,
-        **more: Any,
+        model: str = "",
     ) -> None:
         op: rec.Operation = "set" if source == "human" else "reduce"
         updates = tuple(self.applied(name, value, source, op, actor) for name, value in changes.items())
@@ -210,7 +205,7 @@ class Recorder:
             last_seq=0,
             at=self.now,
             actor=actor,
-            **more,
+            uses=(rec.ModelUse(node, "demo", model, *use),) if model else (),
         )
         self.checkpoints.append(checkpoint)
         self.states[step] = {name: self.seen(name, value) for name, value in self.values.items()}
@@ -228,7 +223,7 @@ class Recorder:
         model = "opus" if node == "advisor" else "haiku"
         self.emit(ev.ModelCalled(node, node, model, 180, 123, 0.003075, duration))
         self.visits[node] = self.visits.get(node, 0) + 1
-        self.commit(node, changes, position, duration=duration, use=(180, 123, 0.003075))
+        self.commit(node, changes, position, duration=duration, use=(180, 123, 0.003075), model=model)
 
     def snapshot(self, progress: ev.Progress, last_event: int) -> dp.Snapshot:
         head = progress.head
@@ -315,11 +310,7 @@ def _finish(recorder: Recorder, begin: dp.Snapshot, progress: ev.Progress) -> Ta
 
 
 def _advice(feedback: str) -> dict[str, Any]:
-    return {
-        "advisor_feedback": feedback,
-        "advisor_verdict": "revise",
-        "messages": f"revise: {feedback}",
-    }
+    return {"advisor_feedback": feedback, "advisor_verdict": "revise", "messages": f"revise: {feedback}"}
 
 
 def advisor_tape(
