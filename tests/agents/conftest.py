@@ -25,10 +25,14 @@ class Node:
         self._on_event = on_event
         self.activity = Activity("write", 1, self._take)
 
-    def run(self, work: Callable[..., Any], *args: Any) -> Any:
+    def context(self) -> contextvars.Context:
+        """A context in which this attempt is the running one."""
         context = contextvars.copy_context()
         context.run(current_activity.set, self.activity)
-        return context.run(work, *args)
+        return context
+
+    def run(self, work: Callable[..., Any], *args: Any) -> Any:
+        return self.context().run(work, *args)
 
     def _take(self, event: Event) -> None:
         self.events.append(event)

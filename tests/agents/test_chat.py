@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
@@ -144,6 +145,6 @@ def test_options_that_break_the_agents_promise_are_refused(make_agent: MakeAgent
 async def test_achat_is_the_same_from_an_event_loop(make_agent: MakeAgent, server: OpenAIServer) -> None:
     server.plan(Say(("o", "k")))
     agent, node = make_agent(), Node()
-    reply = await node.run(agent.achat, "hi")
-    assert reply == "ok"
+    assert await asyncio.create_task(agent.achat("hi"), context=node.context()) == "ok"
+    assert [event.text for event in node.events if isinstance(event, TextStreamed)] == ["o", "k"]
     assert agent.turns[-1]["content"] == "ok"

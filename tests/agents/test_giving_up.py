@@ -94,7 +94,7 @@ def test_a_model_that_never_yields_cannot_hold_the_caller() -> None:
 async def test_cancelling_the_activity_below_achat(make_agent: MakeAgent, server: OpenAIServer) -> None:
     server.plan(Hang())
     agent, node = make_agent(), Node()
-    task = asyncio.create_task(node.run(agent.achat, "hi"))
+    task = asyncio.create_task(agent.achat("hi"), context=node.context())
     assert await asyncio.to_thread(server.holding.wait, PATIENCE)
     await asyncio.to_thread(node.activity.cancel)
     with pytest.raises(AttemptCancelled):

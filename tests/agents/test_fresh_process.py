@@ -1,0 +1,57 @@
+"""What only a fresh process shows: what is imported, and what reaches the terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+from tests.support.openai_server import Cut, OpenAIServer, Refuse, Say
+
+
+def run(script: str, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script, *args],
+        capture_output=True, text=True, timeout=100, check=False, env=dict(os.environ),
+    )  # fmt: skip
+
+
+def test_a_demo_model_needs_neither_litellm_nor_a_screen() -> None:
+    done = run(
+        "import sys\n"
+        "from hitl_tui.agents import Agent, ScriptedModel\n"
+        "print(Agent('a', ScriptedModel(['hello'], pace=0)).chat('hi'))\n"
+        "next(Agent('b', 'demo/advisor').stream('hi'))\n"
+        "Agent('c', 'openai/test')\n"
+        "print([m for m in ('litellm', 'textual', 'rich', 'openai', 'httpx') if m in sys.modules])"
+    )
+    assert (done.stdout.split("\n"), done.stderr) == (["hello", "[]", ""], "")
+
+
+def test_importing_the_package_loads_no_agent() -> None:
+    done = run(
+        "import sys, hitl_tui.agents\nprint('hitl_tui.agents.agent' in sys.modules, dir(hitl_tui.agents))"
+    )
+    assert done.stdout.strip() == "False ['Agent', 'ScriptedModel']"
+
+
+def test_nothing_of_litellm_reaches_the_terminal(server: OpenAIServer) -> None:
+    server.plan(
+        Say(), Refuse(401, "no"), Refuse(500, "no", {"retry-after": "0"}), Say(), Cut(), Say(usage=None)
+    )
+    done = run(
+        "import sys, os\n"
+        "from hitl_tui.agents import Agent\n"
+        "from hitl_tui.errors import ModelFailed\n"
+        "agent = Agent('a', 'openai/test', api_base=sys.argv[1], api_key='k')\n"
+        "lost = Agent('b', 'nowhere/test')\n"
+        "for each in (agent, agent, agent, agent, agent, lost):\n"
+        "    try:\n"
+        "        each.chat('hi')\n"
+        "    except ModelFailed:\n"
+        "        pass\n"
+        "assert len(agent.turns) == 6, agent.turns\n"
+        "assert os.environ['LITELLM_LOCAL_MODEL_COST_MAP'] == 'True'\n",
+        server.api_base,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
