@@ -61,6 +61,7 @@ INITIAL: dict[str, Any] = {
     "advisor_verdict": "revise",
     "revision_n": 0,
 }
+VERDICT = {"verdict": "revise", "draft": 2, "round": 2, "rounds": 3, "agent": "advisor"}
 CHOICES = (
     rec.Choice("accept", "accept: revise", "enter", "optional"),
     rec.Choice("approve", "approve anyway", "a", "optional"),
@@ -115,7 +116,7 @@ class Recorder:
     fork_step: int = -1
 
     def progress(self, status: rec.Status, position: str, reason: str = "", **more: Any) -> ev.Progress:
-        given: dict[str, Any] = {"pending": (), "error": None, "limits": rec.Limits(), **more}
+        rest: dict[str, Any] = {"pending": (), "error": None, "limits": rec.Limits(), **more}
         return ev.Progress(
             status=status,
             reason=reason,
@@ -130,7 +131,7 @@ class Recorder:
             cost=self.cost,
             cost_known=True,
             active=self.active,
-            **given,
+            **rest,
         )
 
     def emit(self, event: ev.Event) -> None:
@@ -214,26 +215,23 @@ class Recorder:
 
     def run_node(self, node: str, text: str, changes: Mapping[str, Any], position: str) -> None:
         """A node that streams `text` through its agent and commits."""
-        duration = 1_900_000 if node == "advisor" else 2_300_000
+        model, duration = ("opus", 1_900_000) if node == "advisor" else ("haiku", 2_300_000)
         self.emit(ev.NodeStarted(node, len(self.checkpoints), 1, self.now))
         words = text.split(" ")
         for at in range(0, len(words), 4):
-            tail = " " if at + 4 < len(words) else ""
-            self.emit(ev.TextStreamed(node, node, " ".join(words[at : at + 4]) + tail))
-        model = "opus" if node == "advisor" else "haiku"
+            self.emit(ev.TextStreamed(node, node, " " * (at > 0) + " ".join(words[at : at + 4])))
         self.emit(ev.ModelCalled(node, node, model, 180, 123, 0.003075, duration))
         self.visits[node] = self.visits.get(node, 0) + 1
         self.commit(node, changes, position, duration=duration, use=(180, 123, 0.003075), model=model)
 
     def snapshot(self, progress: ev.Progress, last_event: int) -> dp.Snapshot:
-        head = progress.head
         return dp.Snapshot(
             thread_id=self.thread_id,
             graph=advisor_graph(self.private),
             progress=progress,
-            values=self.states.get(head, dict(INITIAL)),
+            values=self.states.get(progress.head, dict(INITIAL)),
             checkpoints=tuple(self.checkpoints),
-            updates=self.updates.get(head, ()),
+            updates=self.updates.get(progress.head, ()),
             ledger=tuple(self.ledger),
             parent=self.parent,
             fork_step=self.fork_step,
@@ -279,14 +277,7 @@ def verdict_request(feedback: str = FEEDBACK_2, **changes: Any) -> rec.Request:
         "when": "after",
         "step": 4,
         "title": "verdict of advisor",
-        "payload": {
-            "verdict": "revise",
-            "feedback": feedback,
-            "draft": 2,
-            "round": 2,
-            "rounds": 3,
-            "agent": "advisor",
-        },
+        "payload": {**VERDICT, "feedback": feedback},
         "subject": "latest_draft",
         "choices": CHOICES,
         "recommended": "accept",
