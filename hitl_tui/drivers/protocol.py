@@ -12,8 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from hitl_tui.engine.description import ChannelInfo, EdgeInfo, GraphInfo, InputField, NodeInfo
-from hitl_tui.engine.events import AppliedUpdate, Event, Progress
-from hitl_tui.engine.preview import Preview
+from hitl_tui.engine.events import AppliedUpdate, Event, Preview, Progress
 from hitl_tui.engine.records import Checkpoint, LedgerEntry, ThreadSummary
 
 __all__ = [

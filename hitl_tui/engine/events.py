@@ -53,6 +53,21 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
     note: str | None = None
 
 
+class Preview(msgspec.Struct, frozen=True):
+    """What an edit, an answer or a fork with changes would do.
+
+    `problems` maps a channel to what is wrong with its value; `next_node` is where the run would go
+    ("END" ends it), None when it can't be told; `rebinds` are the titles of requests that would then
+    be about the new step; `forks` says that the edit makes a new thread.
+    """
+
+    updates: tuple[AppliedUpdate, ...]
+    problems: Mapping[str, str]
+    next_node: str | None
+    rebinds: tuple[str, ...]
+    forks: bool
+
+
 class Progress(msgspec.Struct, frozen=True):
     """Where the thread stands, for status lines: the part of the cursor that is shown.
 

@@ -5,32 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from hitl_tui.engine.asking import gate_of
 from hitl_tui.engine.changes import Change, after, set_values
 from hitl_tui.engine.decisions import DONE, position_after
-from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.engine.events import Preview
 from hitl_tui.engine.interrupts import find_request
 from hitl_tui.engine.records import Checkpoint, next_of
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.state import LiveState
 from hitl_tui.errors import HitlError
-
-
-class Preview(msgspec.Struct, frozen=True):
-    """What an edit, an answer or a fork with changes would do.
-
-    `problems` maps a channel to what is wrong with its value; `next_node` is where the run would go
-    ("END" ends it), None when it can't be told; `rebinds` are the titles of requests that would then
-    be about the new step; `forks` says that the edit makes a new thread.
-    """
-
-    updates: tuple[AppliedUpdate, ...]
-    problems: Mapping[str, str]
-    next_node: str | None
-    rebinds: tuple[str, ...]
-    forks: bool
 
 
 def preview_edit(
