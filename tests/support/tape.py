@@ -56,8 +56,7 @@ REDUCERS = {
 TYPES = {"messages": "list", "revision_n": "number"}
 INITIAL: dict[str, Any] = {
     "messages": [],
-    "latest_draft": "",
-    "advisor_feedback": "",
+    **dict.fromkeys(("latest_draft", "advisor_feedback"), ""),
     "advisor_verdict": "revise",
     "revision_n": 0,
 }
@@ -362,8 +361,9 @@ def finished_tape() -> Tape:
     recorder = Recorder()
     begin = _begin(recorder)
     recorder.run_node("worker", DRAFT_1, {"latest_draft": DRAFT_1, "messages": DRAFT_1}, "node:advisor")
-    approved = {"advisor_verdict": "approved", "messages": "approved"}
-    recorder.run_node("advisor", "approved", approved, "end")
+    recorder.run_node(
+        "advisor", "approved", dict.fromkeys(("advisor_verdict", "messages"), "approved"), "end"
+    )
     return _finish(recorder, begin, recorder.progress("completed", "end", "end"))
 
 
