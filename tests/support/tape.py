@@ -300,7 +300,8 @@ def _finish(recorder: Recorder, begin: dp.Snapshot, progress: ev.Progress) -> Ta
 
 
 def _advice(feedback: str) -> dict[str, Any]:
-    return {"advisor_feedback": feedback, "advisor_verdict": "revise", "messages": f"revise: {feedback}"}
+    verdict = {"advisor_feedback": feedback, "advisor_verdict": "revise"}
+    return {**verdict, "messages": f"revise: {feedback}"}
 
 
 def advisor_tape(
