@@ -82,6 +82,8 @@ class LiteLLMBackend:
 
 def _price(litellm: Any, name: str, tokens_in: int, tokens_out: int, usage: Any) -> float | None:
     """US dollars by litellm's local price map, cached tokens as the usage tells; None where unknown."""
+    if name.startswith("ollama"):
+        return 0.0  # on one's own machine; and litellm would ask that server, blocking the loop
     try:
         if litellm.get_model_info(name).get("input_cost_per_token") is None:
             return None
@@ -90,6 +92,4 @@ def _price(litellm: Any, name: str, tokens_in: int, tokens_out: int, usage: Any)
         )
     except Exception:  # litellm raises a plain Exception for a model that is not in its map
         return None
-    total = float(sum(parts))
-    # A price of zero is a real price only for models that run on one's own machine.
-    return None if total == 0 and not name.startswith("ollama") else total
+    return float(sum(parts)) or None
