@@ -1,7 +1,13 @@
-"""The app: opens a thread after the first paint, shows it, and says at the end what was not committed."""
+"""The app: opens a thread after the first paint, shows it, and says at the end what was not committed.
+
+This module and what it imports is all that stands before the first paint, so it imports no view, no
+driver and no pane: those come in a thread while the opening screen shows.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -11,10 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.screens.run import RunScreen
-from hitl_tui.ui.session import Session
+from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.theming import DEFAULT_THEME, builtin_theme, theme_names
 
 if TYPE_CHECKING:
@@ -23,8 +27,12 @@ if TYPE_CHECKING:
     from textual.app import SystemCommand
     from textual.screen import Screen
 
+    from hitl_tui.drivers.protocol import Driver, Hub
+    from hitl_tui.ui.screens.run import RunScreen
+    from hitl_tui.ui.session import Session
+
 log = logging.getLogger(__name__)
-OpenDriver = Callable[[], Awaitable[tuple[Hub, Driver]]]
+OpenDriver = Callable[[], Awaitable["tuple[Hub, Driver]"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +88,11 @@ class HitlApp(App[AppResult]):
             self.theme = chosen
         elif chosen in self.available_themes:
             self.theme = chosen
-        self.run_screen = RunScreen()
+        self.run_screen: RunScreen | None = None
 
     def get_default_screen(self) -> Screen[Any]:
-        """The run screen is the first and stays below all others."""
-        return self.run_screen
+        """What is painted first; the run screen takes its place."""
+        return OpeningScreen()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our roles for themes that don't know them."""
@@ -106,14 +114,19 @@ class HitlApp(App[AppResult]):
                 self.register_theme(found)
 
     async def _open(self) -> None:
-        """Open hub and driver; a failure ends the app with the reason, for the caller to print."""
+        """Load the run screen and open the driver; a failure ends the app with the reason."""
+        loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "hitl_tui.ui.screens.run"))
         try:
             self.hub, driver = await self.start.open_driver()
-            session = await Session.open(self.hub, driver)
+            run = await loading
+            session: Session = await run.Session.open(self.hub, driver)
         except HitlError as error:
+            await loading
             self.exit(AppResult(error=error))
             return
-        await self.run_screen.begin(session)
+        self.run_screen = screen = run.RunScreen()
+        await self.switch_screen(screen)
+        await screen.begin(session)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """All our actions with their keys, and what Textual offers that is of use here."""
@@ -121,12 +134,11 @@ class HitlApp(App[AppResult]):
 
         from hitl_tui.ui.actions import ACTIONS
 
-        if screen is self.run_screen:
+        run = self.run_screen
+        if run is not None and screen is run:
             for action in ACTIONS:
                 if action.id != "app.palette":
-                    yield SystemCommand(
-                        f"{action.label}  ({action.key})", action.help, self.run_screen.doing(action.id)
-                    )
+                    yield SystemCommand(f"{action.label}  ({action.key})", action.help, run.doing(action.id))
         for name in theme_names():
             yield SystemCommand(
                 f"Theme: {name}", "Change the colours", lambda name=name: self.use_theme(name)
@@ -140,13 +152,16 @@ class HitlApp(App[AppResult]):
 
     def action_ask_to_quit(self) -> None:
         """Quit from anywhere, asking where something would be lost."""
+        if self.run_screen is None:
+            self.exit(AppResult())
+            return
         while self.screen is not self.run_screen and len(self.screen_stack) > 1:
             self.pop_screen()
         self.run_screen.do_app_quit()
 
     async def leave(self) -> None:
         """Close everything and end; what was not committed goes into the result."""
-        session = self.run_screen.session
+        session = self.run_screen.session if self.run_screen else None
         lost: tuple[str, ...] = ()
         if self.hub is not None:
             try:

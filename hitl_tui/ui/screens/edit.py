@@ -17,10 +17,11 @@ from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.draft import NotJson, draft_of, read_draft
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, fork_name
+from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.choices import Option
-from hitl_tui.ui.widgets.lines import BREAKPOINTS, LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.safe_text import NO_CONTROLS, SafeTextArea
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.wrap import wrap_line

@@ -16,6 +16,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.banners import banner_of, failure_lines
+from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.value_source import Mode, value_text
 from hitl_tui.ui.widgets.banner import BannerBar
@@ -23,7 +24,7 @@ from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.ui.widgets.header import HeaderBar
-from hitl_tui.ui.widgets.lines import BREAKPOINTS, LineView, RoleScreen
+from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane

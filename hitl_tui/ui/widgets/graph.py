@@ -150,7 +150,7 @@ def _taken(checkpoints: tuple[Checkpoint, ...], until: int) -> frozenset[tuple[s
         if point.node and point.source != "human":
             taken.add((before, point.node))
             before = point.node
-    last = checkpoints[-1] if checkpoints else None
-    if last is not None and last.step <= until and last.next_node == END:
-        taken.add((before, END))
+    last = next((point for point in reversed(checkpoints) if point.step <= until), None)
+    if last is not None and last.next_node is not None:
+        taken.add((before, last.next_node))
     return frozenset(taken)

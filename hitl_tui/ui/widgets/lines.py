@@ -33,9 +33,6 @@ ROLE_CLASSES: Final = frozenset(
 )  # fmt: skip
 
 
-BREAKPOINTS: Final[list[tuple[int, str]]] = [(0, "-narrow"), (100, "-wide")]
-
-
 def ours(text: str, role: str) -> Span:
     """A span of our own words in a role of the screens, which know more roles than the view."""
     return Span(text, cast(Role, role))

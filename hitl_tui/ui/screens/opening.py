@@ -1,0 +1,55 @@
+"""The empty frame of the run screen: painted at once, while the rest is still being imported and opened."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import Screen
+from textual.widget import Widget
+
+BREAKPOINTS: list[tuple[int, str]] = [(0, "-narrow"), (100, "-wide")]
+
+
+class _Pane(Widget):
+    """A frame with a title, in the place that the run screen's pane of that name will have."""
+
+    def __init__(self, name: str, title: str) -> None:
+        super().__init__(id=name, classes="pane")
+        self.border_title = title
+
+    def render(self) -> Content:
+        """Nothing yet."""
+        return Content("")
+
+
+class _Header(Widget):
+    """The app's name."""
+
+    def render(self) -> Content:
+        """One row."""
+        return Content.assemble((" hitl-tui ", "bold $primary"), ("  opening…", "$muted"))
+
+
+class OpeningScreen(Screen[None]):
+    """Same ids and style sheet as the run screen, so that nothing moves when that comes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.ask_to_quit", "Quit", show=False)]
+    HORIZONTAL_BREAKPOINTS = BREAKPOINTS
+
+    def compose(self) -> ComposeResult:
+        """The frames."""
+        yield _Header(id="header")
+        with Horizontal(id="body"):
+            yield _Pane("graph", "Graph")
+            with Vertical(id="middle"):
+                yield _Pane("channels", "Channels")
+                yield _Pane("value", "Value")
+            with Vertical(id="right"):
+                yield _Pane("lens", "What changed")
+                yield _Pane("stream", "Stream")
+        yield _Pane("timeline", "Timeline")
+        yield Widget(id="footer")
