@@ -149,18 +149,9 @@ class Recorder:
         else:
             after = [*before, update] if reducer == "append" else before + update
         self.values[channel] = after
-        return ev.AppliedUpdate(
-            channel,
-            op,
-            reducer,
-            "private" if channel in self.private else "public",
-            source,
-            self.seen(channel, before),
-            self.seen(channel, update),
-            self.seen(channel, after),
-            before != after,
-            actor,
-        )
+        shown = (self.seen(channel, value) for value in (before, update, after))
+        visibility: rec.Visibility = "private" if channel in self.private else "public"
+        return ev.AppliedUpdate(channel, op, reducer, visibility, source, *shown, before != after, actor)
 
     def commit(
         self,
