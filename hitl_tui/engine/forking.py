@@ -74,11 +74,7 @@ def _fork_cursor(
 ) -> Cursor:
     step = checkpoint.step
     totals = store.totals(session.thread_id, step)
-    last = None
-    if checkpoint.last_seq:
-        first = checkpoint.step if checkpoint.last_seq >= checkpoint.first_seq else 0
-        for record in store.records(session.thread_id, first, step):
-            last = record
+    decided = [entry for entry in store.ledger(session.thread_id) if entry.at <= checkpoint.at]
     position = past_position(session, checkpoint, edited=edited)
     done = checkpoint.status == "completed" and not edited
     found = store.snapshot(session.thread_id, step)
@@ -86,7 +82,9 @@ def _fork_cursor(
         thread_id=thread_id,
         head=step,
         last_seq=checkpoint.last_seq,
-        last_record_hash=last.record_hash if last else b"",
+        last_record_hash=_record_hash_at(store, session.thread_id, checkpoint),
+        ledger_n=decided[-1].n if decided else 0,
+        ledger_hash=decided[-1].hash if decided else b"",
         status="completed" if done else "waiting",
         reason=checkpoint.reason if done else "paused",
         position=position,
@@ -105,6 +103,16 @@ def _fork_cursor(
         created_at=now,
         updated_at=now,
     )
+
+
+def _record_hash_at(store: Store, thread_id: str, checkpoint: Checkpoint) -> bytes:
+    """The hash of the newest record at a checkpoint: steps without records are stepped over."""
+    found: Checkpoint | None = checkpoint
+    while found is not None and found.last_seq and found.last_seq < found.first_seq:
+        found = store.checkpoint(thread_id, found.step - 1)
+    if found is None or not found.last_seq:
+        return b""
+    return list(store.records(thread_id, found.step, found.step))[-1].record_hash
 
 
 def _ask_again(child: Session, checkpoint: Checkpoint) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from hitl_tui.engine.canonical import canonical
 from hitl_tui.engine.changes import Change
 from hitl_tui.engine.records import Cursor, LedgerEntry, Source, UpdateRecord
-from hitl_tui.engine.values import FrozenDict, FrozenList, thaw
+from hitl_tui.engine.values import freeze, thaw
 
 _encode = msgspec.json.Encoder().encode
 
@@ -162,12 +162,3 @@ def encode_snapshot(values: dict[str, Any]) -> tuple[bytes, int]:
 def decode_snapshot(data: bytes) -> dict[str, Any]:
     """The state back from `encode_snapshot`, frozen."""
     return {name: freeze(value) for name, value in msgspec.json.decode(zlib.decompress(data)).items()}
-
-
-def freeze(value: Any) -> Any:
-    """A decoded JSON value as channels keep it."""
-    if isinstance(value, list):
-        return FrozenList(map(freeze, value))
-    if isinstance(value, dict):
-        return FrozenDict({key: freeze(item) for key, item in value.items()})
-    return value

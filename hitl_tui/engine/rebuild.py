@@ -18,6 +18,7 @@ from hitl_tui.engine.records import UpdateRecord
 from hitl_tui.engine.reducers import parse_reducer
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.values import freeze
 from hitl_tui.errors import LogCorrupt, UnknownThread
 
 
@@ -37,18 +38,29 @@ def state_at(
     found = store.snapshot(thread_id, step)
     first = found[0] + 1 if found else 0
     values = {**(defaults or {}), **(decode_snapshot(found[1]) if found else {})}
+    own_lists: set[str] = set()
     for record in store.records(thread_id, first, step):
-        values[record.channel] = next_value(record, values.get(record.channel))
+        name = record.channel
+        if record.op == "reduce" and record.reducer == "append" and name in own_lists:
+            # A list made here and seen by nobody yet may grow in place; copying it per record is quadratic.
+            list.append(values[name], freeze(record.update))
+            continue
+        values[name] = next_value(record, values.get(name))
+        if record.op == "reduce" and record.reducer == "append":
+            own_lists.add(name)
+        else:
+            own_lists.discard(name)
     return values
 
 
 def next_value(record: UpdateRecord, previous: Any) -> Any:
     """What a record makes of the value before it."""
+    update = freeze(record.update)
     if record.op == "set":
-        return record.update
+        return update
     if record.result is not msgspec.UNSET:
-        return record.result
-    return parse_reducer(record.reducer).reduce(previous, record.update)
+        return freeze(record.result)
+    return parse_reducer(record.reducer).reduce(previous, update)
 
 
 def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, BoundChannel]) -> LiveState:

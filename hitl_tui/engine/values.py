@@ -2,7 +2,7 @@
 
 | given | becomes |
 |---|---|
-| None, bool, int, finite float, str | itself |
+| None, bool, int of at most 4,300 digits, finite float, str | itself |
 | list, tuple | list |
 | dict with str keys | dict |
 | dataclass instance | dict of its fields |
@@ -30,6 +30,19 @@ from hitl_tui.errors import ValueRejected
 
 MAX_DEPTH = 64
 DEFAULT_MAX_BYTES = 1 << 20
+# Python itself refuses to write longer numbers as text, as a guard against slow conversions.
+_MAX_INT_BITS = 14_280
+
+
+def freeze(value: Any) -> Any:
+    """A JSON value that is known to be in the domain, as channels keep it."""
+    if type(value) in (str, FrozenList, FrozenDict):
+        return value
+    if isinstance(value, list):
+        return FrozenList(map(freeze, value))
+    if isinstance(value, dict):
+        return FrozenDict({key: freeze(item) for key, item in value.items()})
+    return value
 
 
 def _refuse(self: Any, *_args: Any, **_kwargs: Any) -> NoReturn:
@@ -116,7 +129,7 @@ def _freeze(value: Any, channel: str, path: str, depth: int) -> tuple[Any, int]:
     if kind is bool or value is None:
         return value, 5
     if kind is int:
-        return value, 1 + value.bit_length() // 3
+        return value, 1 + _check_int(value, channel, path) // 3
     if kind is float:
         return _check_float(value, channel, path), 24
     if depth >= MAX_DEPTH:
@@ -156,6 +169,16 @@ def _freeze_dict(value: dict[Any, Any], channel: str, path: str, depth: int) -> 
         items[text] = frozen
         total += len(text) + size + 4
     return FrozenDict(items), total
+
+
+def _check_int(value: int, channel: str, path: str) -> int:
+    bits = value.bit_length()
+    if bits > _MAX_INT_BITS:
+        raise ValueRejected(
+            f"channel {channel!r}{_at(path)}: a whole number of more than 4,300 digits",
+            "keep such a number as text",
+        )
+    return bits
 
 
 def _check_float(value: float, channel: str, path: str) -> float:
