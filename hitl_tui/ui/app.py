@@ -91,7 +91,7 @@ class HitlApp(App[AppResult]):
         self.run_screen: RunScreen | None = None
 
     def get_default_screen(self) -> Screen[Any]:
-        """What is painted first; the run screen takes its place."""
+        """What is painted first; the run screen comes on top of it and stays."""
         return OpeningScreen()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -125,7 +125,7 @@ class HitlApp(App[AppResult]):
             self.exit(AppResult(error=error))
             return
         self.run_screen = screen = run.RunScreen()
-        await self.switch_screen(screen)
+        await self.push_screen(screen)
         await screen.begin(session)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:

@@ -171,9 +171,8 @@ class EditScreen(RoleScreen):
             self.channel, "diff", tuple(row.text for row in rows), tuple(row.kind for row in rows)
         )
         pane = self.query_one("#preview", ValuePane)
-        pane.show_text(text)
-        pane.border_title = Content("Before and after" if not same else "No change yet")
-        pane.border_subtitle = ""
+        pane.show_text(text, titled=False)
+        pane.set_titles("No change yet" if same else "Before and after")
 
     def _show_facts(self) -> None:
         facts = self.query_one("#facts", LineView)

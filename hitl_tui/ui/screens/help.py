@@ -44,7 +44,7 @@ class HelpScreen(RoleScreen):
     def on_mount(self) -> None:
         """Write the page."""
         page = self.query_one("#help", LineView)
-        page.border_subtitle = "esc back"
+        page.set_titles("Keys", "esc back")
         page.show(self._lines())
         page.focus()
 

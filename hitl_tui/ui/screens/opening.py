@@ -26,12 +26,16 @@ class _Pane(Widget):
         return Content("")
 
 
-class _Header(Widget):
-    """The app's name."""
+class _Bar(Widget):
+    """The first row, with the app's name, and the last."""
+
+    def __init__(self, name: str, content: Content) -> None:
+        super().__init__(id=name)
+        self._content = content
 
     def render(self) -> Content:
         """One row."""
-        return Content.assemble((" hitl-tui ", "bold $primary"), ("  opening…", "$muted"))
+        return self._content
 
 
 class OpeningScreen(Screen[None]):
@@ -42,7 +46,7 @@ class OpeningScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """The frames."""
-        yield _Header(id="header")
+        yield _Bar("header", Content.assemble((" hitl-tui ", "bold $primary"), ("  opening…", "$muted")))
         with Horizontal(id="body"):
             yield _Pane("graph", "Graph")
             with Vertical(id="middle"):
@@ -52,4 +56,4 @@ class OpeningScreen(Screen[None]):
                 yield _Pane("lens", "What changed")
                 yield _Pane("stream", "Stream")
         yield _Pane("timeline", "Timeline")
-        yield Widget(id="footer")
+        yield _Bar("footer", Content(""))

@@ -10,7 +10,6 @@ from typing import Final, Literal
 from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.errors import HitlError
@@ -89,8 +88,8 @@ class RunBase(RoleScreen):
         """Show a session from now on."""
         self.session = session
         self._value_key = ()
+        self.query_one(ChannelsPane).picked = False
         self.show_all()
-        self.query_one(ChannelsPane).select(_first_channel(session))
 
     async def _tick(self) -> None:
         session = self.session
@@ -129,11 +128,10 @@ class RunBase(RoleScreen):
         session = self.session
         if session is None:
             return
-        step = session.step_view
         with self.app.batch_update():
             self._show_header(session)
             self._show_banner(session)
-            self.query_one(ChannelsPane).show_step(step, session.is_past)
+            self._show_channels(session)
             self._show_lens(session)
             self.query_one(StreamPane).show_stream(session.view.stream)
             timeline = self.query_one(TimelinePane)
@@ -142,6 +140,14 @@ class RunBase(RoleScreen):
             self.query_one(GraphPane).show_session(session)
             self.query_one(FooterBar).show(session.situation)
             self._show_value()
+
+    def _show_channels(self, session: Session) -> None:
+        pane = self.query_one(ChannelsPane)
+        step = session.step_view
+        fresh = pane.channel_rows is not step.rows
+        pane.show_step(step, session.is_past)
+        if fresh and not pane.picked and not session.is_past:
+            pane.select(_first_channel(session))
 
     def _show_header(self, session: Session) -> None:
         line = status(session.view, self.now(), pausing=session.pausing)
@@ -158,13 +164,8 @@ class RunBase(RoleScreen):
         if lines != tuple(pane.lines):
             pane.show(lines, home=True)
         failing = session.view.error if failed else None
-        pane.border_title = Content(
-            f"{failing.node} failed"
-            if failing
-            else f"What step {step.step} changed"
-            if step.checkpoint
-            else "What changed"
-        )
+        title = f"What step {step.step} changed" if step.checkpoint else "What changed"
+        pane.set_titles(f"{failing.node} failed" if failing else title)
 
     def show_tab(self, name: str) -> None:
         """On a narrow screen: show that pane."""

@@ -8,7 +8,6 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
@@ -21,7 +20,10 @@ _MARK_ROLES: dict[str, Role] = {"+": "ok", "≠": "warning", "=": "dim", "✎": 
 
 
 class ChannelsPane(LineView):
-    """Channels with a cursor; the first row names the columns and stays."""
+    """Channels with a cursor; the first row names the columns and stays.
+
+    `picked` is True once the user has moved the cursor; until then it goes where something changes.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
@@ -41,6 +43,7 @@ class ChannelsPane(LineView):
         super().__init__("channels", "Channels")
         self.channel_rows: tuple[ChannelRow, ...] = ()
         self.selected = ""
+        self.picked = False
         self._names = 8
         self._reducers = 7
 
@@ -53,10 +56,8 @@ class ChannelsPane(LineView):
         self._names = min(max((cell_len(row.name) for row in rows), default=8), 26)
         self._reducers = min(max((cell_len(row.reducer) for row in rows), default=7), 12)
         self.virtual_size = Size(0, len(rows) + 1)
-        self.border_title = Content(f"Channels at step {step.step}" if step.checkpoint else "Channels")
-        self.border_subtitle = Content(
-            "not the newest step" if is_past else "newest" if step.checkpoint else ""
-        )
+        state = "not the newest step" if is_past else "newest" if step.checkpoint else ""
+        self.set_titles(f"Channels at step {step.step}" if step.checkpoint else "Channels", state)
         self.set_class(is_past, "-past")
         if rows and self.selected not in {row.name for row in rows}:
             self.select(rows[0].name)
@@ -83,6 +84,7 @@ class ChannelsPane(LineView):
     def action_move(self, by: int) -> None:
         """Move the cursor by so many rows."""
         if self.channel_rows:
+            self.picked = True
             row = min(max((self.cursor_row or 0) + by, 0), len(self.channel_rows) - 1)
             self.select(self.channel_rows[row].name)
 
@@ -116,4 +118,5 @@ class ChannelsPane(LineView):
         offset = event.get_content_offset(self)
         index = round(self.scroll_y) + offset.y - 1 if offset and offset.y > 0 else -1
         if 0 <= index < len(self.channel_rows):
+            self.picked = True
             self.select(self.channel_rows[index].name)

@@ -20,6 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span
 
 ROLE_CLASSES: Final = frozenset(
@@ -99,7 +100,8 @@ class LineView(ScrollView, can_focus=True):
 
     def __init__(self, name: str, title: str = "") -> None:
         super().__init__(id=name)
-        self.border_title = Content(title)
+        self._titles = ("", "")
+        self.set_titles(title)
         self.lines: Sequence[Line] = ()
         self.cursor_row: int | None = None
 
@@ -110,6 +112,13 @@ class LineView(ScrollView, can_focus=True):
         if home:
             self.scroll_to(0, 0, animate=False)
         self.refresh()
+
+    def set_titles(self, title: str, subtitle: str = "") -> None:
+        """What the border says above and below; never markup, and painted only if it differs."""
+        if (title, subtitle) != self._titles:
+            self._titles = (title, subtitle)
+            self.border_title = Content(sanitise_line(title, 60))
+            self.border_subtitle = Content(sanitise_line(subtitle, 60))
 
     def line(self, row: int) -> Line:
         """The spans of a row."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
@@ -33,6 +34,10 @@ _BADGES: Final = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
 
 class ReviewPane(Vertical):
     """Deaf for `GRACE` seconds after it appears; an answer leaves it `UNDO` seconds after it was chosen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab,shift+tab,slash", "type_reason", "Reason", show=False, id="review.reason")
+    ]
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__(id="card")
@@ -237,6 +242,10 @@ class ReviewPane(Vertical):
                 self._send()
             else:
                 self._show_note()
+
+    def action_type_reason(self) -> None:
+        """Type a reason, or the answer."""
+        self.query_one(ReasonField).focus()
 
     def take_back(self) -> None:
         """Don't send; the words stay."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textual import events
-from textual.geometry import Size
+from textual.geometry import Region, Size
 
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.wrap import wrap_line
@@ -24,6 +24,7 @@ class StreamPane(LineView):
         self._rows: list[str] = []
         self._open_line = ""
         self._open_rows = 0
+        self._dirty_from = 0
         self._about: Line = ()
         self._wrapped_for = 0
 
@@ -50,7 +51,8 @@ class StreamPane(LineView):
     def _append(self, text: str, width: int) -> None:
         """Wrap again from the last line break on, the only place that new text can change."""
         *whole, self._open_line = (self._open_line + text).replace("\r\n", "\n").split("\n")
-        del self._rows[len(self._rows) - self._open_rows :]
+        kept = self._dirty_from = len(self._rows) - self._open_rows
+        del self._rows[kept:]
         for line in whole:
             self._rows += wrap_line(sanitise(line), width)
         last = wrap_line(sanitise(self._open_line), width)
@@ -58,14 +60,21 @@ class StreamPane(LineView):
         self._open_rows = len(last)
         if len(self._rows) > _ROWS_KEPT:
             del self._rows[: len(self._rows) - _ROWS_KEPT]
+            self._dirty_from = 0
 
     def _sync(self) -> None:
         at_end = self.is_vertical_scroll_end
         self.lines = range(len(self._rows) + 1)  # type: ignore[assignment]
+        top = self.max_scroll_y
         self.virtual_size = Size(0, len(self._rows) + 1)
-        if at_end:
-            self.scroll_end(animate=False)
-        self.refresh()
+        if at_end and self.max_scroll_y != top:
+            self.scroll_end(animate=False, immediate=True)
+            self.refresh()
+        else:
+            width = self.scrollable_content_region.width
+            changed = max(self._dirty_from + 1 - round(self.scroll_y), 0)
+            count = len(self._rows) - self._dirty_from
+            self.refresh(Region(0, 0, width, 1), Region(0, changed, width, max(count, 1)))
 
     def line(self, row: int) -> Line:
         """The line about the stream, or a row of it."""
@@ -73,15 +82,18 @@ class StreamPane(LineView):
             return self._about
         text = Span(self._rows[row - 1])
         if self._stream.live and row == len(self._rows):
-            return (text, Span("▌", "accent" if False else "name"))
+            return (text, Span("▌", "name"))
         return (text,)
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew for the new width."""
         width = self.scrollable_content_region.width
         if width != self._wrapped_for and self._stream.serial:
+            at_end = self.is_vertical_scroll_end
             self._start_again(self._stream.text, width)
             self._sync()
+            if at_end:
+                self.scroll_end(animate=False)
 
 
 def _about(stream: StreamView) -> Line:

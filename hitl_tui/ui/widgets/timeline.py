@@ -75,7 +75,7 @@ class TimelinePane(LineView):
         self.show(rows)
         self.styles.height = min(max(len(rows), 2), MAX_ROWS) + 2
         hidden = self._layout.hidden
-        self.border_subtitle = f"{hidden} more lines: J K" if hidden else ""
+        self.set_titles("Timeline", f"{hidden} more lines: J K" if hidden else "")
 
     def render_line(self, y: int) -> Strip:
         """A row of the layout."""

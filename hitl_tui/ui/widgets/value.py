@@ -7,7 +7,6 @@ from typing import ClassVar, Final
 from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 
@@ -45,15 +44,13 @@ class ValuePane(LineView):
         self._rows: list[tuple[str, str, str]] | None = None
         self._wrapped_for = 0
 
-    def show_text(self, text: ValueText) -> None:
+    def show_text(self, text: ValueText, *, titled: bool = True) -> None:
         """Show a value; the scroll position is kept for the same channel."""
         same = self.text is not None and self.text.channel == text.channel and self.text.mode == text.mode
         self.text = text
         self.mode = text.mode
-        self.border_title = Content(text.channel)
-        self.border_subtitle = Content(
-            "  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES)
-        )
+        modes = "  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES)
+        self.set_titles(text.channel, modes if titled else "")
         self._lay_out()
         if not same:
             self.scroll_to(0, 0, animate=False)
@@ -90,7 +87,7 @@ class ValuePane(LineView):
             kind = text.kinds[index] if text.kinds else "same"
             lead = text.gutter[index] if text.gutter else _SIGNS[kind] if marked else ""
             for number, piece in enumerate(wrap_line(line, width - len(lead))):
-                rows.append((lead if number == 0 else " " * len(lead), piece, kind))
+                rows.append((lead if number == 0 else _continued(lead), piece, kind))
         return rows
 
     def line(self, row: int) -> Line:
@@ -140,3 +137,8 @@ class ValuePane(LineView):
                 self.post_message(self.ModeChosen(mode))
                 return
             x += len(label) + 2
+
+
+def _continued(lead: str) -> str:
+    """What stands before the further rows of a wrapped line: the rule of a gutter, if there is one."""
+    return "".join(char if char == "│" else " " for char in lead)

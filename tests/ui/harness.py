@@ -1,0 +1,114 @@
+"""Running the app on a recorded tape, and waiting for what a test expects instead of sleeping."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from textual.pilot import Pilot
+
+from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
+from hitl_tui.ui.app import HitlApp, Start
+from hitl_tui.ui.screens.run import RunScreen
+from tests.support import tape as tapes
+
+NOW = tapes.T0 + 20 * tapes.SECOND
+
+
+class Clock:
+    """Seconds that pass only when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Desk:
+    """An app on a tape, and what a test needs of it."""
+
+    def __init__(self, app: HitlApp, pilot: Pilot[Any], driver: ReplayDriver, clock: Clock) -> None:
+        self.app = app
+        self.pilot = pilot
+        self.driver = driver
+        self.clock = clock
+
+    @property
+    def run(self) -> RunScreen:
+        assert self.app.run_screen is not None
+        return self.app.run_screen
+
+    def text(self) -> str:
+        """The screen as text, row by row."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def until(self, condition: Callable[[], object], what: str = "") -> None:
+        """Wait for a condition; fails with the screen's text."""
+        end = time.monotonic() + 10
+        while not condition():
+            assert time.monotonic() < end, f"{what or 'it'} did not come about; the screen:\n{self.text()}"
+            await self.pilot.pause()
+            await asyncio.sleep(0.005)
+
+    async def shows(self, *words: str) -> None:
+        """Wait until all these words are on screen."""
+        for word in words:
+            await self.until(lambda word=word: word in self.text(), repr(word))
+
+    async def gone(self, word: str) -> None:
+        """Wait until a word is no longer on screen."""
+        await self.until(lambda: word not in self.text(), f"{word!r} going away")
+
+    def commands(self, name: str) -> list[dict[str, Any]]:
+        """Arguments of the driver's commands of a name, in order."""
+        return [dict(command.arguments) for command in self.driver.commands if command.name == name]
+
+
+@asynccontextmanager
+async def desk(
+    tape: tapes.Tape | None = None,
+    *,
+    size: tuple[int, int] = (120, 40),
+    at_end: bool = True,
+    theme: str | None = None,
+    ready: str = "closure-explainer",
+    ask_inputs: bool = False,
+    **options: Any,
+) -> AsyncIterator[Desk]:
+    """The app on a tape, opened."""
+    played = tape or tapes.advisor_tape()
+    played = dataclasses.replace(played, family=tapes.family(played.begin.thread_id, 2))
+    driver = played.driver(at_end=at_end, **options)
+    rows = [
+        tapes.summary(tapes.THREAD, None, 0, 4, status="waiting", reason="approval"),
+        tapes.summary(tapes.FORK, tapes.THREAD, 2, 5, status="completed"),
+    ]
+    other = tapes.advisor_tape(thread_id=tapes.FORK).driver(at_end=True)
+    hub = ReplayHub([driver, other], rows)
+
+    async def open_driver() -> tuple[ReplayHub, ReplayDriver]:
+        return hub, driver
+
+    app = HitlApp(Start(open_driver, "anna", None, ask_inputs), theme=theme)
+    clock = Clock()
+    async with app.run_test(size=size) as pilot:
+        it = Desk(app, pilot, driver, clock)
+        await it.until(lambda: app.run_screen is not None and app.run_screen.session is not None, "a session")
+        it.run.clock = clock
+        it.run.now = lambda: NOW
+        await it.until(lambda: app.screen is it.run or ask_inputs, "the run screen")
+        if ready:
+            await it.shows(ready)
+        yield it

@@ -1,0 +1,89 @@
+"""The editor: checked while typing, previewed, never lost."""
+
+from __future__ import annotations
+
+from hitl_tui.drivers.protocol import Preview
+from hitl_tui.errors import StaleWriter
+from hitl_tui.ui.screens.edit import EditScreen
+from tests.ui.harness import Desk, desk
+
+
+async def open_editor(it: Desk) -> EditScreen:
+    await it.press("e")
+    await it.until(lambda: isinstance(it.app.screen, EditScreen))
+    screen = it.app.screen
+    assert isinstance(screen, EditScreen)
+    await it.shows("Becomes step 5", "No change yet")
+    return screen
+
+
+async def test_an_edit_becomes_a_step():
+    async with desk() as it:
+        await open_editor(it)
+        await it.press(*"New ")
+        await it.shows("Before and after", "+ New A closure")
+        await it.press("ctrl+s")
+        await it.until(lambda: it.commands("update_state"))
+        sent = it.commands("update_state")[0]
+        assert sent["expected_step"] == 4
+        assert sent["actor"] == "anna"
+        assert sent["values"]["latest_draft"].startswith("New A closure")
+
+
+async def test_the_preview_says_what_is_wrong_and_where_it_goes():
+    async with desk() as it:
+        it.driver.results["preview"] = Preview(
+            (), {"latest_draft": "must be shorter"}, "worker", ("req-1",), False
+        )
+        await open_editor(it)
+        await it.press("x")
+        await it.shows("must be shorter", "worker", "asks again about the new value")
+
+
+async def test_escape_with_changes_asks():
+    async with desk() as it:
+        await open_editor(it)
+        await it.press("x", "escape")
+        await it.shows("Drop the changes?")
+        await it.press("escape")
+        await it.gone("Drop the changes?")
+        await it.press("escape")
+        await it.shows("Drop the changes?")
+        await it.press("d")
+        await it.until(lambda: it.app.screen is it.run)
+        assert not it.commands("update_state")
+
+
+async def test_a_conflict_keeps_the_text():
+    async with desk() as it:
+        it.driver.results["update_state"] = StaleWriter("the head is step 5 now")
+        screen = await open_editor(it)
+        await it.press("x", "ctrl+s")
+        await it.shows("not applied")
+        assert screen.text.startswith("x")
+        assert it.app.screen is screen
+
+
+async def test_a_past_step_forks_and_says_so():
+    async with desk() as it:
+        await it.press("left_square_bracket")
+        await it.shows("Channels at step 3")
+        await it.press("e")
+        await it.shows("FORKS", "Makes a new thread from step 3", "closure-explainer-c")
+        await it.press("x", "ctrl+s")
+        await it.until(lambda: it.commands("fork"))
+        sent = it.commands("fork")[0]
+        assert (sent["step"], sent["new_thread_id"]) == (3, "closure-explainer-c")
+        assert sent["changes"]["latest_draft"].startswith("x")
+
+
+async def test_lists_are_edited_as_json():
+    async with desk() as it:
+        it.run.query_one("#channels").select("messages")  # type: ignore[attr-defined]
+        await it.press("e")
+        await it.until(lambda: isinstance(it.app.screen, EditScreen))
+        await it.press("x")
+        await it.shows("no JSON yet")
+        await it.press("ctrl+s")
+        await it.shows("not applied, no JSON")
+        assert not it.commands("update_state")

@@ -1,0 +1,118 @@
+"""The review card: nothing is decided by accident, and what is decided can be taken back."""
+
+from __future__ import annotations
+
+from hitl_tui.errors import AnswerRefused
+from hitl_tui.ui.widgets.review import GRACE, UNDO
+from tests.ui.harness import Desk, desk
+
+
+async def open_card(it: Desk) -> None:
+    await it.press("d")
+    await it.shows("Your decision", "The advisor says", "keys listen in half a second")
+    it.clock.advance(GRACE + 0.01)
+    await it.shows("can be taken back")
+
+
+async def test_the_card_stands_beside_what_it_is_about():
+    async with desk() as it:
+        await open_card(it)
+        await it.shows(
+            "Picture a lunch box", "REVISE", "Use a concrete analogy", "bound to step 4", "approve anyway"
+        )
+
+
+async def test_keys_are_dead_for_half_a_second():
+    async with desk() as it:
+        await it.press("d")
+        await it.shows("keys listen in half a second")
+        await it.press("a", "enter", "r")
+        await it.shows("keys listen in half a second")
+        it.clock.advance(GRACE + 0.01)
+        await it.shows("can be taken back")
+        assert not it.commands("answer")
+
+
+async def test_an_answer_is_sent_after_the_undo_window():
+    async with desk() as it:
+        await open_card(it)
+        await it.press("a")
+        await it.shows("sending “approve anyway”", "take it back")
+        assert not it.commands("answer")
+        it.clock.advance(UNDO + 0.01)
+        await it.until(lambda: it.commands("answer"))
+        sent = it.commands("answer")[0]
+        assert (sent["request_id"], sent["answer"], sent["step"], sent["actor"]) == (
+            "req-1",
+            "approve",
+            4,
+            "anna",
+        )
+        assert sent["seen"]
+
+
+async def test_z_takes_it_back():
+    async with desk() as it:
+        await open_card(it)
+        await it.press("a")
+        await it.shows("sending")
+        await it.press("z")
+        await it.gone("sending")
+        it.clock.advance(UNDO * 3)
+        await it.pilot.pause(0.3)
+        assert not it.commands("answer")
+
+
+async def test_typing_a_reason_never_decides():
+    async with desk() as it:
+        await open_card(it)
+        await it.press("tab", *"area", "enter")
+        await it.shows("area")
+        it.clock.advance(UNDO * 3)
+        await it.pilot.pause(0.3)
+        assert not it.commands("answer")
+        await it.press("a")
+        it.clock.advance(UNDO + 0.01)
+        await it.until(lambda: it.commands("answer"))
+        assert it.commands("answer")[0]["note"] == "area"
+
+
+async def test_words_that_are_required_are_asked_for():
+    async with desk() as it:
+        await open_card(it)
+        await it.press("r")
+        await it.shows("write what to change")
+        await it.press(*"shorter", "enter", "enter")
+        await it.shows("sending “revise with my words”")
+        it.clock.advance(UNDO + 0.01)
+        await it.until(lambda: it.commands("answer"))
+        assert it.commands("answer")[0]["answer"] == {"choice": "revise", "text": "shorter"}
+
+
+async def test_a_refused_answer_keeps_the_words():
+    async with desk() as it:
+        it.driver.results["answer"] = AnswerRefused("somebody was faster", "look again")
+        await open_card(it)
+        await it.press("tab", *"why", "enter", "a")
+        it.clock.advance(UNDO + 0.01)
+        await it.shows("not accepted: somebody was faster", "why")
+
+
+async def test_escape_leaves_it_waiting():
+    async with desk() as it:
+        await open_card(it)
+        await it.press("escape")
+        await it.gone("Your decision")
+        await it.shows("WAITING")
+
+
+async def test_quitting_in_the_undo_window_says_what_is_not_sent():
+    async with desk() as it:
+        await open_card(it)
+        await it.press("a")
+        await it.shows("sending")
+        await it.press("q")
+        await it.shows("has not been sent yet")
+        await it.press("q")
+        await it.until(lambda: it.driver.closed)
+        assert not it.commands("answer")

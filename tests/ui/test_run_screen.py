@@ -1,0 +1,155 @@
+"""The run screen: panes, keys, time travel, narrow terminals, what is refused and why."""
+
+from __future__ import annotations
+
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.timeline import TimelinePane
+from tests.support import tape as tapes
+from tests.ui.harness import desk
+
+
+async def test_all_panes_show_the_newest_step():
+    async with desk() as it:
+        await it.shows("WAITING", "Channels at step 4", "latest_draft", "What step 4 changed", "advisor", "◉")
+        await it.shows("Picture a lunch box", "5 lines changed since step 1")
+
+
+async def test_travel_shows_the_step_in_every_pane_and_says_so():
+    async with desk() as it:
+        await it.press("left_square_bracket")
+        await it.shows("Step 3", "not the newest", "Channels at step 3", "What step 3 changed")
+        await it.press("left_square_bracket", "left_square_bracket")
+        await it.shows("Channels at step 1", "Technically it captures")
+        await it.gone("Picture a lunch box")
+        await it.press("escape")
+        await it.shows("Channels at step 4")
+        await it.gone("not the newest")
+
+
+async def test_oldest_and_newest_keys():
+    async with desk() as it:
+        await it.press("0")
+        await it.shows("Channels at step 0")
+        await it.press("g")
+        await it.shows("Channels at step 4")
+
+
+async def test_arrows_travel_in_the_timeline():
+    async with desk() as it:
+        it.run.query_one(TimelinePane).focus()
+        await it.press("left", "left", "right")
+        await it.shows("Channels at step 3")
+
+
+async def test_a_click_on_a_step_travels_there():
+    async with desk() as it:
+        await it.until(lambda: "closure-explainer-b" in it.text())
+        row = next(y for y, line in enumerate(it.text().splitlines()) if "● worker ──● advisor" in line)
+        column = it.text().splitlines()[row].index("● worker")
+        await it.pilot.click(offset=(column, row))
+        await it.shows("Channels at step 1")
+
+
+async def test_a_click_selects_a_channel():
+    async with desk() as it:
+        row = next(y for y, line in enumerate(it.text().splitlines()) if "revision_n  " in line)
+        await it.pilot.click(offset=(it.text().splitlines()[row].index("revision_n"), row))
+        await it.until(lambda: it.run.query_one(ChannelsPane).selected == "revision_n")
+
+
+async def test_step_and_continue_go_to_the_driver():
+    async with desk(at_end=False, follow=True) as it:
+        await it.press("s")
+        await it.until(lambda: it.commands("step"))
+        await it.until(lambda: it.driver.left == 0 or it.commands("step"))
+
+
+async def test_an_action_that_can_not_be_done_says_why():
+    async with desk() as it:
+        await it.press("p")
+        await it.shows("p pauses a run, and nothing runs")
+        await it.press("s")
+        await it.shows("it waits for your decision: d decides")
+        assert not it.commands("step")
+
+
+async def test_value_modes():
+    async with desk() as it:
+        await it.press("3")
+        await it.shows("‹json›")
+        await it.press("4")
+        await it.shows("‹blame›")
+        await it.press("1")
+        await it.shows("‹text›")
+
+
+async def test_below_100_columns_panes_are_tabs():
+    async with desk(size=(80, 24)) as it:
+        await it.shows("‹State›", "Channels at step 4", "d decide")
+        assert "What step 4 changed" not in it.text()
+        await it.press("w")
+        await it.shows("‹Changed›", "What step 4 changed")
+        await it.press("w", "w")
+        await it.shows("‹Graph›", "╭────▼────╮")
+        await it.gone("What step 4 changed")
+
+
+async def test_a_resize_changes_the_layout():
+    async with desk() as it:
+        await it.pilot.resize_terminal(80, 24)
+        await it.shows("‹State›")
+        await it.pilot.resize_terminal(120, 40)
+        await it.gone("‹State›")
+        await it.pilot.resize_terminal(20, 5)
+        await it.pilot.resize_terminal(120, 40)
+        await it.shows("Channels at step 4")
+
+
+async def test_a_failed_node_is_told_at_its_step():
+    async with desk(tapes.failed_tape()) as it:
+        await it.shows("advisor failed", "KeyError: 'verdict'", "attempt 2", "try again", "the log file")
+        await it.press("s")
+        await it.until(lambda: it.commands("step"))
+
+
+async def test_threads_are_listed_searched_and_opened():
+    async with desk() as it:
+        await it.press("t")
+        await it.shows("closure-explainer-b", "waiting", "step 2 of closure-explainer")
+        await it.press("slash", *"-b")
+        await it.until(lambda: "▸" not in it.text(), "the search")
+        await it.press("enter", "enter")
+        await it.until(lambda: it.run.session is not None and it.run.session.thread_id == tapes.FORK)
+
+
+async def test_help_lists_every_action():
+    from hitl_tui.ui.actions import ACTIONS
+
+    async with desk(size=(140, 60)) as it:
+        await it.press("question_mark")
+        await it.shows(*(action.help[:40] for action in ACTIONS))
+        await it.press("escape")
+        await it.shows("Channels at step 4")
+
+
+async def test_fork_asks_for_a_name_and_goes_there():
+    async with desk() as it:
+        it.driver.results["fork"] = tapes.FORK
+        await it.press("left_square_bracket", "f")
+        await it.shows("begins at step 3", "closure-explainer-c")
+        await it.press("escape")
+        await it.gone("begins at step 3")
+        assert not it.commands("fork")
+
+
+async def test_quit_closes_the_hub():
+    async with desk() as it:
+        await it.press("q")
+        await it.until(lambda: it.driver.closed)
+
+
+async def test_inputs_are_asked_for_with_an_example():
+    async with desk(at_end=False, ask_inputs=True, ready="begins with") as it:
+        await it.press(*"bread", "enter")
+        await it.until(lambda: it.commands("start"))
+        assert "bread" in str(it.commands("start")[0]["inputs"])
