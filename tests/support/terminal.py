@@ -35,6 +35,8 @@ KEYS = {
     "pagedown": "\x1b[6~",
 }
 
+LEAVE_ALTERNATE = b"\x1b[?1049l"
+
 
 class Terminal:
     """A program in a terminal of its own; use it as a context manager, so that it never outlives a test."""
@@ -156,6 +158,14 @@ class Terminal:
                 raise AssertionError(f"waited for {what}, but {over}; the screen:\n{self.text()}")
         return self.text()
 
+    def _feed(self, data: bytes) -> None:
+        """Paint; pyte knows no alternate screen, so leaving it leaves an empty one."""
+        *screens, last = data.split(LEAVE_ALTERNATE)
+        for part in screens:
+            self._stream.feed(part)
+            self._screen.reset()
+        self._stream.feed(last)
+
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
@@ -181,4 +191,4 @@ class Terminal:
             self.raw += data
             if b"\x1b[c" in data:
                 os.write(self._master, b"\x1b[?62;22c")
-            self._stream.feed(data)
+            self._feed(data)
