@@ -90,7 +90,7 @@ async def test_below_100_columns_panes_are_tabs():
         await it.press("w")
         await it.shows("‹Changed›", "What step 4 changed")
         await it.press("w", "w")
-        await it.shows("‹Graph›", "╭────▼────╮")
+        await it.shows("‹Graph›", "╭────▼────╮", "reads")
         await it.gone("What step 4 changed")
 
 

@@ -214,6 +214,7 @@ def fork_name(session: Session, thread_id: str) -> str:
     taken = {relative.thread_id for relative in session.family} | {session.thread_id}
     taken |= {child for child, _ in session.view.forks}
     letters = "bcdefghijklmnopqrstuvwxyz"
+    thread_id = "".join(char for char in thread_id if sanitise(char) == char and char != "\n") or "fork"
     base = (
         thread_id[:-2]
         if len(thread_id) > 2 and thread_id[-2] == "-" and thread_id[-1] in letters

@@ -27,6 +27,8 @@ _ROLES: Final = {
 }
 _FACT_ROWS: Final = 9
 _NAMES_SHOWN: Final = 6
+_BESIDE_FROM: Final = 60
+_PICTURE: Final = 34
 
 
 class GraphPane(LineView):
@@ -70,13 +72,15 @@ class GraphPane(LineView):
             return
         self._drawn = key
         names = [node.name for node in graph.nodes]
-        room = max(4, size.height - 1 - _FACT_ROWS)
-        self.picture = picture = draw(graph.edges, names, self._look, size.width, room)
+        beside = size.width >= _BESIDE_FROM
+        width = _PICTURE if beside else size.width
+        room = size.height if beside else max(4, size.height - 1 - _FACT_ROWS)
+        self.picture = picture = draw(graph.edges, names, self._look, width, room)
         rows: list[Line] = [
             tuple(ours(text, self._role(role)) for text, role in runs) for runs in picture.rows
         ]
-        rows += [(), *self._facts(graph)]
-        self.show(rows)
+        facts = self._facts(graph)
+        self.show(_side_by_side(rows, facts) if beside else [*rows, (), *facts])
         row = picture.node_rows.get(self._look.current or "")
         if row is not None and not round(self.scroll_y) <= row + 1 < round(self.scroll_y) + size.height:
             self.scroll_to(y=max(0, row - size.height // 2), animate=False)
@@ -112,6 +116,15 @@ class GraphPane(LineView):
     def on_resize(self, event: events.Resize) -> None:
         """Draw for the new size."""
         self._draw()
+
+
+def _side_by_side(left: list[Line], right: list[Line]) -> list[Line]:
+    """Two columns, the left one as wide as a picture."""
+    blank: Line = (Span(" " * _PICTURE),)
+    count = max(len(left), len(right))
+    left = [*left, *[blank] * (count - len(left))]
+    right = [*right, *[()] * (count - len(right))]
+    return [(*one, Span("  "), *other) for one, other in zip(left, right, strict=True)]
 
 
 def _standing(session: Session) -> str | None:

@@ -1,0 +1,79 @@
+"""The picture of a graph as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from hitl_tui.drivers.protocol import EdgeInfo
+from hitl_tui.ui.graph_lanes import Look, Picture, draw, order_nodes
+
+ADVISOR = [
+    EdgeInfo("START", "worker", ""),
+    EdgeInfo("worker", "advisor", ""),
+    EdgeInfo("advisor", "END", "approved"),
+    EdgeInfo("advisor", "worker", "revise"),
+]
+
+
+def text(picture: Picture) -> str:
+    return "\n".join("".join(piece for piece, _ in row).rstrip() for row in picture.rows)
+
+
+def test_nodes_stand_in_the_order_of_the_run():
+    assert order_nodes(ADVISOR) == ["START", "worker", "advisor", "END"]
+
+
+def test_boxes_where_there_is_room():
+    look = Look("advisor", {"worker": 2, "advisor": 2}, frozenset({("worker", "advisor")}))
+    assert text(draw(ADVISOR, [], look, 26, 30)) == "\n".join(
+        [
+            "    START",
+            "      │",
+            " ╭────▼────╮",
+            " │ worker  │◀──╮",
+            " ╰────┬────╯   │",
+            "   ×2 │        │ revise",
+            " ╭────▼────╮   │",
+            " │▶advisor ├───╯",
+            " ╰────┬────╯",
+            "   ×2 │ approved",
+            "     END",
+        ]
+    )
+
+
+def test_one_row_a_node_where_it_is_low():
+    shown = text(draw(ADVISOR, [], Look("advisor"), 26, 8))
+    assert "▶ advisor" in shown
+    assert "╭" not in shown.splitlines()[0]
+    assert len(shown.splitlines()) == 7
+
+
+def test_a_loop_on_one_node_is_drawn():
+    edges = [EdgeInfo("START", "a", ""), EdgeInfo("a", "a", "again"), EdgeInfo("a", "END", "ok")]
+    assert "◀" in text(draw(edges, [], Look(), 24, 20))
+
+
+def test_a_list_where_the_lanes_do_not_fit():
+    edges = [EdgeInfo("START", "hub", "")]
+    for name in "abcdefghij":
+        edges += [EdgeInfo("hub", name, name), EdgeInfo(name, "hub", "")]
+    picture = draw(edges, [], Look("hub"), 20, 30)
+    assert picture.plain
+    assert "▶ hub" in text(picture)
+
+
+@pytest.mark.parametrize("count", [1, 5, 60, 200])
+@pytest.mark.parametrize("width", [10, 24, 60])
+def test_any_graph_keeps_to_its_width(count: int, width: int):
+    names = [f"node{index}" for index in range(count)]
+    edges = [EdgeInfo("START", names[0], "")]
+    for index, name in enumerate(names):
+        edges.append(EdgeInfo(name, names[(index + 1) % count], "next"))
+        edges.append(EdgeInfo(name, names[index // 2], "back"))
+        edges.append(EdgeInfo(name, "END", "done"))
+    picture = draw(edges, names, Look(names[-1], dict.fromkeys(names, 3)), width, 30)
+    assert all(len("".join(piece for piece, _ in row)) <= width for row in picture.rows)
+    assert all(
+        any(name[: width - 8] in "".join(p for p, _ in row) for row in picture.rows) for name in names[:3]
+    )

@@ -1,0 +1,57 @@
+"""Pictures of whole screens: the look is part of what is promised."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
+from hitl_tui.ui.app import HitlApp, Start
+from hitl_tui.ui.widgets.review import GRACE
+from tests.support import tape as tapes
+from tests.ui.harness import NOW, Clock, Desk
+
+
+def tape_app(theme: str) -> tuple[HitlApp, ReplayDriver]:
+    tape = tapes.advisor_tape()
+    tape = dataclasses.replace(tape, family=tapes.family(tapes.THREAD, 2))
+    driver = tape.driver(at_end=True)
+
+    async def open_driver() -> tuple[ReplayHub, ReplayDriver]:
+        return ReplayHub([driver]), driver
+
+    return HitlApp(Start(open_driver, "anna"), theme=theme), driver
+
+
+@pytest.mark.parametrize(
+    ("theme", "size", "keys", "wanted"),
+    [
+        ("dark", (120, 40), [], "5 lines changed"),
+        ("light", (120, 40), ["d"], "can be taken back"),
+        ("dark", (80, 24), [], "‹State›"),
+        ("dark", (120, 40), ["left_square_bracket"], "What step 3 changed"),
+    ],
+    ids=["run-dark", "decide-light", "narrow", "past"],
+)
+def test_screens(snap_compare: Any, theme: str, size: tuple[int, int], keys: list[str], wanted: str):
+    app, driver = tape_app(theme)
+    clock = Clock()
+
+    async def before(pilot: Pilot[Any]) -> None:
+        it = Desk(app, pilot, driver, clock)
+        await it.until(lambda: app.run_screen is not None and app.run_screen.session is not None)
+        it.run.clock = clock
+        it.run.now = lambda: NOW
+        it.run.show_all()
+        await it.shows("closure-explainer-b" if size[0] > 100 else "ann")
+        await it.press(*keys)
+        if "d" in keys:
+            await it.shows("half a second")
+            clock.advance(GRACE + 0.1)
+        await it.shows(wanted)
+        await it.pilot.pause(0.2)
+
+    assert snap_compare(app, terminal_size=size, run_before=before)
