@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from hitl_tui.drivers import reading
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.family import family
@@ -15,7 +16,6 @@ from hitl_tui.drivers.protocol import Capabilities, Preview, Relative, Snapshot,
 from hitl_tui.engine import decisions, forking
 from hitl_tui.engine.calling import SyncCaller
 from hitl_tui.engine.events import (
-    PRIVATE,
     AppliedUpdate,
     Event,
     NodeFailed,
@@ -26,11 +26,10 @@ from hitl_tui.engine.events import (
 )
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.preview import preview_answer, preview_edit
-from hitl_tui.engine.rebuild import applied_updates, live_state, state_at
 from hitl_tui.engine.records import Checkpoint, ErrorInfo
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
-from hitl_tui.errors import HitlError, ThreadBusy, UnknownThread
+from hitl_tui.errors import HitlError, ThreadBusy
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -71,25 +70,26 @@ class LocalDriver:
 
     async def snapshot(self) -> Snapshot:
         """Everything a screen needs to begin."""
-        return await self._on_engine(self._snapshot)
+
+        def look(session: Session) -> Snapshot:
+            running = self._run is not None and bool(self._run.node_in_flight)
+            # While a node runs, its own events are told again, so that a screen sees it at work.
+            last_event = self._replay_from if running else self._buffer.last
+            return reading.snapshot(session, self._store, self.capabilities, last_event, PAGE)
+
+        return await self._on_engine(look)
 
     async def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
         """Checkpoints before a step (None: from the head), newest first."""
-        return await self._on_engine(lambda session: self._history(session, before, limit))
+        return await self._on_engine(lambda session: reading.history(session, self._store, before, limit))
 
     async def state_at(self, step: int) -> Mapping[str, Any]:
         """All channel values as of a step; private ones are `PRIVATE`."""
-
-        def read(session: Session) -> Mapping[str, Any]:
-            if step == session.cursor.head:
-                return _public(session, session.state.values)
-            return _public(session, state_at(self._store, self.thread_id, step, _defaults(session)))
-
-        return await self._on_engine(read)
+        return await self._on_engine(lambda session: reading.values_at(session, self._store, step))
 
     async def updates_at(self, step: int) -> tuple[AppliedUpdate, ...]:
         """The updates of a step, in the order in which they were reduced."""
-        return await self._on_engine(lambda session: self._updates(session, step))
+        return await self._on_engine(lambda session: reading.updates_at(session, self._store, step))
 
     async def family(self) -> tuple[Relative, ...]:
         """The thread's parent line and forks with their newest checkpoints."""
@@ -171,9 +171,7 @@ class LocalDriver:
                 return preview_answer(session, *answer)
             if step is None or step == session.cursor.head:
                 return preview_edit(session, values, as_node, None)
-            checkpoint = self._checkpoint(step)
-            state = live_state(self._store, self.thread_id, step, session.graph.channels)
-            return preview_edit(session, values, as_node, (checkpoint, state))
+            return preview_edit(session, values, as_node, reading.place(session, self._store, step))
 
         return await self._on_engine(look)
 
@@ -367,54 +365,3 @@ class LocalDriver:
             log.warning("deadlines of %s: %s", self.thread_id, error)
             return
         self._watch_deadlines()
-
-    def _snapshot(self, session: Session) -> Snapshot:
-        running = self._run is not None and bool(self._run.node_in_flight)
-        # While a node runs, its own events are told again, so that a screen sees it at work.
-        last_event = self._replay_from if running else self._buffer.last
-        head = session.cursor.head
-        return Snapshot(
-            thread_id=self.thread_id,
-            graph=session.graph.info,
-            progress=session.progress,
-            values=_public(session, session.state.values),
-            checkpoints=self._history(session, None, PAGE)[::-1],
-            updates=self._updates(session, head) if head >= 0 else (),
-            ledger=tuple(self._store.ledger(self.thread_id)) if session.exists else (),
-            parent=session.info.parent,
-            fork_step=session.info.fork_step,
-            capabilities=self.capabilities,
-            last_event=last_event,
-            notice=session.notice,
-        )
-
-    def _history(self, session: Session, before: int | None, limit: int) -> tuple[Checkpoint, ...]:
-        return tuple(self._store.checkpoints(self.thread_id, before, limit)) if session.exists else ()
-
-    def _updates(self, session: Session, step: int) -> tuple[AppliedUpdate, ...]:
-        records = list(self._store.records(self.thread_id, step, step))
-        if not records:
-            return ()
-        values = _defaults(session)
-        if step > 0:
-            values = state_at(self._store, self.thread_id, step - 1, values)
-        return applied_updates(records, values)
-
-    def _checkpoint(self, step: int) -> Checkpoint:
-        checkpoint = self._store.checkpoint(self.thread_id, step)
-        if checkpoint is None:
-            raise UnknownThread(f"thread {self.thread_id!r} has no step {step}", "choose a committed step")
-        return checkpoint
-
-
-def _defaults(session: Session) -> dict[str, Any]:
-    return {name: channel.default for name, channel in session.graph.channels.items()}
-
-
-def _public(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
-    channels = session.graph.channels
-    return {
-        name: PRIVATE if channels[name].visibility == "private" else value
-        for name, value in values.items()
-        if name in channels
-    }

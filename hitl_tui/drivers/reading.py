@@ -1,0 +1,85 @@
+"""What a driver tells of a local thread: values, updates and checkpoints, private values masked (SPEC 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hitl_tui.drivers.protocol import Capabilities, Snapshot
+from hitl_tui.engine.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.rebuild import applied_updates, live_state, state_at
+from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.session import Session
+from hitl_tui.engine.state import LiveState
+from hitl_tui.engine.store import Store
+from hitl_tui.errors import UnknownThread
+
+
+def snapshot(
+    session: Session, store: Store, capabilities: Capabilities, last_event: int, page: int
+) -> Snapshot:
+    """Everything a screen needs to begin.
+
+    Args:
+        last_event: the number of the newest event that is in it.
+        page: checkpoints to give at most.
+    """
+    head = session.cursor.head
+    return Snapshot(
+        thread_id=session.thread_id,
+        graph=session.graph.info,
+        progress=session.progress,
+        values=_public(session, session.state.values),
+        checkpoints=history(session, store, None, page)[::-1],
+        updates=updates_at(session, store, head) if head >= 0 else (),
+        ledger=tuple(store.ledger(session.thread_id)) if session.exists else (),
+        parent=session.info.parent,
+        fork_step=session.info.fork_step,
+        capabilities=capabilities,
+        last_event=last_event,
+        notice=session.notice,
+    )
+
+
+def history(session: Session, store: Store, before: int | None, limit: int) -> tuple[Checkpoint, ...]:
+    """Checkpoints before a step (None: from the head), newest first."""
+    return tuple(store.checkpoints(session.thread_id, before, limit)) if session.exists else ()
+
+
+def values_at(session: Session, store: Store, step: int) -> dict[str, Any]:
+    """All channel values as of a step."""
+    if step == session.cursor.head:
+        return _public(session, session.state.values)
+    return _public(session, state_at(store, session.thread_id, step, _defaults(session)))
+
+
+def updates_at(session: Session, store: Store, step: int) -> tuple[AppliedUpdate, ...]:
+    """The updates of a step, in the order in which they were reduced."""
+    records = list(store.records(session.thread_id, step, step))
+    if not records:
+        return ()
+    values = _defaults(session)
+    if step > 0:
+        values = state_at(store, session.thread_id, step - 1, values)
+    return applied_updates(records, values)
+
+
+def place(session: Session, store: Store, step: int) -> tuple[Checkpoint, LiveState]:
+    """A committed step with its state; raises `UnknownThread` where there is none."""
+    checkpoint = store.checkpoint(session.thread_id, step)
+    if checkpoint is None:
+        raise UnknownThread(f"thread {session.thread_id!r} has no step {step}", "choose a committed step")
+    return checkpoint, live_state(store, session.thread_id, step, session.graph.channels)
+
+
+def _defaults(session: Session) -> dict[str, Any]:
+    return {name: channel.default for name, channel in session.graph.channels.items()}
+
+
+def _public(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
+    channels = session.graph.channels
+    return {
+        name: PRIVATE if channels[name].visibility == "private" else value
+        for name, value in values.items()
+        if name in channels
+    }
