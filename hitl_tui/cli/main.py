@@ -36,9 +36,11 @@ def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is not None:
         return
     if sys.stdin.isatty() and sys.stdout.isatty():
-        ctx.invoke(cli.get_command(ctx, "resume"))
-    else:
-        click.echo(ctx.get_help())
+        from hitl_tui.cli.resume import browse
+
+        if browse():
+            return
+    click.echo(ctx.get_help())
 
 
 def main() -> NoReturn:

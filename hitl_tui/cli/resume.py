@@ -35,6 +35,25 @@ def resume(thread: str | None, store: str | None, theme: str | None, reviewer: s
     show(settings, open_existing, lambda opened: Target(find_thread(opened, thread)))
 
 
+def browse() -> bool:
+    """Show the threads of the store, on screen; False where there is none yet."""
+    from hitl_tui.cli.session import Target, show
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    settings = load_settings()
+    try:
+        store = open_existing(settings)
+    except UsageError:
+        return False
+    newest = store.threads(limit=1)
+    store.close()
+    if newest:
+        thread = newest[0].info.thread_id
+        show(settings, open_existing, lambda _: Target(thread), list_threads=True)
+    return bool(newest)
+
+
 def find_thread(store: Checkpointer, thread: str | None) -> str:
     """The named thread, or without a name the one to go on with.
 

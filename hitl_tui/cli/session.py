@@ -41,12 +41,13 @@ OpenStore = Callable[[Settings], "Checkpointer"]
 Choose = Callable[["Checkpointer"], Target]
 
 
-def show(settings: Settings, open_store: OpenStore, choose: Choose) -> None:
+def show(settings: Settings, open_store: OpenStore, choose: Choose, *, list_threads: bool = False) -> None:
     """Show a thread until the user leaves, and say what there is to know afterwards.
 
     Args:
         open_store, choose: called one after the other once something has been painted, off the
             screen's event loop.
+        list_threads: begin with the list of threads.
 
     Raises:
         UsageError: there is no terminal, or no such theme.
@@ -68,7 +69,9 @@ def show(settings: Settings, open_store: OpenStore, choose: Choose) -> None:
 
             raise HitlError(f"{type(error).__name__}: {error}", write_crash(error)) from error
 
-    result = run_app(open_driver, actor=settings.reviewer, theme=settings.theme or None)
+    result = run_app(
+        open_driver, actor=settings.reviewer, theme=settings.theme or None, list_threads=list_threads
+    )
     if result.error is not None:
         raise result.error
     for line in _farewell(result, settings):

@@ -60,7 +60,7 @@ class Start:
     actor: str
     inputs: Mapping[str, Any] | None = None
     ask_inputs: bool = True
-    auto_continue: bool = False
+    list_threads: bool = False
 
 
 class HitlApp(App[AppResult]):
@@ -159,6 +159,10 @@ class HitlApp(App[AppResult]):
             self.pop_screen()
         self.run_screen.do_app_quit()
 
+    def _fatal_error(self) -> None:
+        """Leave the screen without a traceback on it: `run_app` raises the error."""
+        self._close_messages_no_wait()
+
     async def leave(self) -> None:
         """Close everything and end; what was not committed goes into the result."""
         session = self.run_screen.session if self.run_screen else None
@@ -180,6 +184,7 @@ def run_app(
     ask_inputs: bool = True,
     theme: str | None = None,
     mouse: bool = True,
+    list_threads: bool = False,
 ) -> AppResult:
     """Show a thread until the user leaves.
 
@@ -193,6 +198,13 @@ def run_app(
             start with its defaults.
         theme: name of a theme, None for the default.
         mouse: whether to listen to the mouse.
+        list_threads: begin with the list of threads, in front of the one that was opened.
+
+    Raises:
+        Exception: whatever nobody caught, once the terminal is as it was before.
     """
-    app = HitlApp(Start(open_driver, actor, inputs, ask_inputs), theme=theme)
-    return app.run(mouse=mouse) or AppResult()
+    app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads), theme=theme)
+    result = app.run(mouse=mouse)
+    if app._exception is not None:
+        raise app._exception
+    return result or AppResult()
