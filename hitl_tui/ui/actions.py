@@ -24,6 +24,7 @@ class Situation:
     breakpoint: bool = False
     past: bool = False
     has_steps: bool = False
+    limited: bool = False
     can: Capabilities = _ALL
 
 
@@ -79,6 +80,8 @@ def _can_run(now: Situation) -> str:
         return "it runs already; p pauses it"
     if now.deciding and not now.breakpoint:
         return "it waits for your decision: d decides"
+    if now.limited:
+        return "a limit stopped the run: m raises it"
     if now.status in ("completed", "cancelled"):
         return f"the run is {now.status}; f forks from any of its steps"
     return ""
@@ -128,6 +131,12 @@ def _can_cancel(now: Situation) -> str:
     return f"the run is {now.status} already" if now.status in ("completed", "cancelled") else ""
 
 
+def _can_extend(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    return "" if now.limited else "no limit has stopped the run"
+
+
 def _past(now: Situation) -> str:
     return "" if now.past else "this is the newest step"
 
@@ -141,6 +150,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("change.edit", "e", "Edit", "Edit the selected channel; at a past step this forks", "Change",
            _can_edit, 4),
     Action("change.fork", "f", "Fork", "Make a new thread from the shown step", "Change", _can_fork, 6),
+    Action("change.extend", "m", "More", "Raise the limit that stopped the run, then go on", "Change",
+           _can_extend),
     Action("look.text", "1", "Text", "Show the value as text", "Look", _open),
     Action("look.diff", "D,2", "Diff", "Show what changed in the value since its last version", "Look",
            _open, 7),

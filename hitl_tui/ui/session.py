@@ -73,6 +73,7 @@ class Session:
             breakpoint=request is not None and request.breakpoint,
             past=self.is_past,
             has_steps=bool(self.view.checkpoints),
+            limited=self.view.progress.reason == "limit",
             can=self.view.capabilities,
         )
 

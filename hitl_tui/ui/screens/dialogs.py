@@ -209,6 +209,37 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
     screen.app.push_screen(Dialog("Fork", text, options, fields), answered)
 
 
+def ask_limits(screen: RunScreen, session: Session, actor: str) -> None:
+    """Ask for higher limits, each with a sensible proposal."""
+    limits = session.view.progress.limits
+    fields = [
+        Field("max_iterations", "nodes to run in all", _proposal(limits.max_iterations)),
+        Field("max_tokens", "tokens in all", _proposal(limits.max_tokens)),
+        Field("max_cost_usd", "US dollars in all", _proposal(limits.max_cost_usd)),
+        Field("max_seconds", "seconds of work in all", _proposal(limits.max_seconds)),
+    ]
+    fields = [field for field in fields if field.value]
+    options = [Option("raise", "m", "raise the limits"), Option("back", "escape", "go back")]
+
+    def answered(answer: Answer | None) -> None:
+        if answer is None:
+            return
+        try:
+            raised = {name: float(value) for name, value in answer.fields.items() if value.strip()}
+        except ValueError as error:
+            screen.tell(str(error), "Limits", "warning")
+            return
+        whole = {name: int(value) if value == int(value) else value for name, value in raised.items()}
+        screen.command(session.driver.extend_limits(whole, actor=actor))
+
+    text = ["A limit has stopped the run. The new limits go into the log."]
+    screen.app.push_screen(Dialog("More", text, options, fields), answered)
+
+
+def _proposal(limit: float | None) -> str:
+    return "" if limit is None else f"{limit * 2:g}"
+
+
 def fork_name(session: Session, thread_id: str) -> str:
     """`THREAD-b`, or the first letter after it that is free in the family."""
     taken = {relative.thread_id for relative in session.family} | {session.thread_id}

@@ -191,7 +191,8 @@ class EditScreen(RoleScreen):
                 )
             ]
         else:
-            lines.append((Span(f"Becomes step {self.base_step + 1}, set by hand, no reducer", "dim"),))
+            text = f"Becomes step {self.base_step + 1}, set by hand, no reducer"
+            lines += [(Span(row, "dim"),) for row in wrap_line(text, width)]
         if preview is not None:
             lines.append(
                 (Span("next  ", "dim"), untrusted(preview.next_node or "decided by the route then", "value"))

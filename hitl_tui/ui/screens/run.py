@@ -260,6 +260,13 @@ class RunScreen(RunBase):
 
         self.app.push_screen(EditScreen(session, channel, self.hitl.actor), done)
 
+    def do_change_extend(self) -> None:
+        """Ask for new limits."""
+        from hitl_tui.ui.screens.dialogs import ask_limits
+
+        if self.session:
+            ask_limits(self, self.session, self.hitl.actor)
+
     def do_change_fork(self) -> None:
         """Ask for a name and fork the shown step."""
         from hitl_tui.ui.screens.dialogs import ask_fork

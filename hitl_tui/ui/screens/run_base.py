@@ -57,6 +57,7 @@ class RunBase(RoleScreen):
         self._value_loading = False
         self._modes: dict[str, Mode] = {"text": "diff"}
         self._draining = False
+        self._lost: Session | None = None
 
     def compose(self) -> ComposeResult:
         """The panes, empty until a session is there."""
@@ -93,13 +94,19 @@ class RunBase(RoleScreen):
 
     async def _tick(self) -> None:
         session = self.session
-        if session is None or self._draining:
+        if session is None or self._draining or session is self._lost:
             return
         self._draining = True
         try:
             changed = await session.drain()
         except HitlError as error:
+            self._lost = session
             self.complain(error)
+            return
+        except Exception:
+            self._lost = session
+            log.exception("events could not be read")
+            self.tell("the screen could not follow the run; the log file has the details", "Error", "error")
             return
         finally:
             self._draining = False
@@ -150,7 +157,7 @@ class RunBase(RoleScreen):
             pane.select(_first_channel(session))
 
     def _show_header(self, session: Session) -> None:
-        line = status(session.view, self.now(), pausing=session.pausing)
+        line = status(session.view, self.now(), pausing=session.pausing, keys={"extend": "m"})
         self.query_one(HeaderBar).show(session.view.graph.name, session.thread_id, line)
 
     def _show_banner(self, session: Session) -> None:

@@ -78,7 +78,9 @@ class ThreadList(LineView):
         glyph, word, role = _WORDS[thread.status]
         info = thread.info
         now = self._now()
-        name = set_cell_size(sanitise_line(info.thread_id, 34), 35)
+        wide = self.size.width >= 100
+        room = 34 if wide else 24
+        name = set_cell_size(sanitise_line(info.thread_id, room), room + 1)
         where = f"step {thread.head}" if thread.head >= 0 else "no step"
         what = thread.waiting_for or (f"{thread.next_node} is next" if thread.next_node else thread.reason)
         since = f" since {ago(thread.waiting_since, now)}" if thread.waiting_since else ""
@@ -87,10 +89,7 @@ class ThreadList(LineView):
             Span(name, "name"),
             Span(f"{glyph} {word:<10}", role),
             Span(f"{where:<9}", "dim"),
-            Span(f"{ago(thread.updated_at, now):<10}", "dim"),
-            untrusted(
-                f"{thread.last_writer:<12}"[:16] + " ", "human" if "human" in thread.last_writer else "plain"
-            ),
+            *self._last(thread, now, wide),
             untrusted(what + since, role if thread.status == "waiting" else "dim", limit=60),
         ]
         if info.parent:
@@ -98,6 +97,14 @@ class ThreadList(LineView):
         if thread.held_by:
             spans.append(untrusted(f"  held by {thread.held_by}", "warning", limit=40))
         return tuple(spans)
+
+    @staticmethod
+    def _last(thread: ThreadSummary, now: int, wide: bool) -> Line:
+        """When it changed and who wrote last, where there is room."""
+        if not wide:
+            return ()
+        when = Span(f"{ago(thread.updated_at, now):<10}", "dim")
+        return (when, untrusted(f"{thread.last_writer:<14}"[:18] + " "))
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 GRACE: Final = 0.5
 UNDO: Final = 4.0
 _TICK: Final = 0.1
+_SMALL: Final = 26
 State = Literal["grace", "open", "confirm", "sending", "sent"]
 _BADGES: Final = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
 
@@ -161,7 +162,11 @@ class ReviewPane(Vertical):
             return
         width = max(text.scrollable_content_region.width, 20)
         text.show(_card_lines(card, width))
-        fixed = 3 + 1 + len(self.query_one(Choices).options or "12345") + 3
+        small = self.size.height < _SMALL
+        self.set_class(small, "-small")
+        fixed = (
+            (2 if small else 4) + 1 + len(self.query_one(Choices).options or "12345") + (2 if small else 4)
+        )
         free = max(self.size.height - fixed, 3)
         text.styles.height = min(len(text.lines), free)
         label = self.query_one("#card-label", LineView)
@@ -171,7 +176,7 @@ class ReviewPane(Vertical):
         request = self._request
         if request is not None and not request.choices:
             return "Your answer as JSON — tab to type" if wants_json(request) else "Your answer — tab to type"
-        return "Your reason, kept in the log — tab to type"
+        return "Your reason — tab to type; goes into the log"
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew."""
@@ -228,7 +233,7 @@ class ReviewPane(Vertical):
         elif self._card and self._card.high_risk:
             lines = [(Span("high risk: an answer wants a second key press", "accent"),)]
         else:
-            lines = [(Span(f"an answer can be taken back for {UNDO:.0f} s; as {self._actor}", "dim"),)]
+            lines = [(Span(f"as {self._actor}; can be taken back for {UNDO:.0f} s", "dim"),)]
         if lines != list(note.lines):
             note.show(lines)
             note.styles.height = len(lines) + 1
@@ -356,7 +361,7 @@ def _card_lines(card: ReviewCard, width: int) -> list[Line]:
         if card.badge
         else ()
     )
-    lines: list[Line] = [(), (untrusted(card.title, "title"), *badge)]
+    lines: list[Line] = [(untrusted(card.title, "title"), *badge)]
     if card.facts:
         lines.append(card.facts)
     if card.words:
