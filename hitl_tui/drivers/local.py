@@ -254,6 +254,7 @@ class LocalDriver:
     def _opened(self) -> Session:
         if self._session is None:
             session = self._open_session()
+            session.recover()
             session.sink = self._tell
             self._session = session
             self._watch_deadlines()

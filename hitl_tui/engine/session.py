@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -174,12 +174,23 @@ class Session:
         return self.graph.route(self.cursor.position.partition(":")[2], self.view())
 
     def terminated(self, state: LiveState | None = None) -> str:
-        """What the termination condition says of a state once a node has run, "" while it does not hold."""
+        """What the termination condition says of a state once a node has run, "" while it does not hold.
+
+        Raises:
+            HitlError: the condition, a user's function, raised.
+        """
         condition = self.graph.termination
         if condition is None or self.cursor.iteration == 0:
             return ""
         totals = RunTotals(turns=self.cursor.iteration, cost=self.cursor.cost)
-        return condition.reason if condition.reached(self.view(state), totals) else ""
+        try:
+            return condition.reason if condition.reached(self.view(state), totals) else ""
+        except HitlError:
+            raise
+        except Exception as error:
+            raise HitlError(
+                f"the termination condition {condition.reason!r} raised {type(error).__name__}: {error}"
+            ) from error
 
     def _peek_next(self) -> str | None:
         """The next node as it would be decided now, for display."""
@@ -216,6 +227,12 @@ class Session:
         finally:
             self._lease = None
             self.store.release(self.thread_id, lease.token)
+
+    def recover(self) -> None:
+        """Take over a thread that runs by its record though its process has died; a living one keeps it."""
+        if self.exists and self.cursor.status == "running":
+            with suppress(ThreadBusy), self.writing():
+                pass
 
     def renew(self, lasting: int) -> None:
         """Keep the lease for `lasting` microseconds more while it is held."""
