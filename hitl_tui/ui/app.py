@@ -127,6 +127,8 @@ class HitlApp(App[AppResult]):
         self.run_screen = screen = run.RunScreen()
         await self.push_screen(screen)
         await screen.begin(session)
+        if self.start.list_threads:
+            screen.do_app_threads()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """All our actions with their keys, and what Textual offers that is of use here."""
