@@ -1,0 +1,77 @@
+"""A process killed in the middle of a node (SPEC 10, 11): what it had committed is there, all else runs again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from tests.engine_decisions import crashing
+from tests.support.flows import check_log, ledger_of
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Iterator[Path]:
+    """A store whose thread "t" was being run, in its second node, by a process that was killed."""
+    path = tmp_path / "runs.db"
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.engine_decisions.crashing", str(path)],
+        cwd=root,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    said = process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    assert said.strip() == "in the node"
+    yield path
+
+
+def test_a_killed_run_goes_on_with_its_node_as_the_next_attempt(killed: Path) -> None:
+    store = SQLiteCheckpointer(killed)
+    runner = crashing.runner(store, killed)
+    assert store.cursor("t").status == "running"  # type: ignore[union-attr]
+    assert list(runner.get_state("t")["log"]) == ["one"]
+    result = runner.invoke(thread_id="t")
+    assert (result.status, list(result["log"])) == ("completed", ["one", "two"])
+    calls = [json.loads(line) for line in crashing.calls(killed).read_text().splitlines()]
+    assert [(call["node"], call["attempt"]) for call in calls] == [("a", 1), ("b", 1), ("b", 2)]
+    assert calls[1]["key"] == calls[2]["key"]
+    assert calls[0]["pid"] == calls[1]["pid"] != calls[2]["pid"]
+    assert [(point.step, point.node, point.attempt) for point in runner.history("t")[::-1]] == [
+        (0, "", 1), (1, "a", 1), (2, "b", 2),
+    ]  # fmt: skip
+    taken = ledger_of(store, "t", "takeover")
+    assert len(taken) == 1
+    assert taken[0].note is not None
+    assert f"process {calls[1]['pid']}" in taken[0].note
+    check_log(runner, "t")
+    store.close()
+
+
+def test_a_dead_run_s_thread_can_be_edited_and_then_waits(killed: Path) -> None:
+    store = SQLiteCheckpointer(killed)
+    runner = crashing.runner(store, killed)
+    assert runner.update_state("t", {"draft": "mine"}, expected_step=1, actor="ann") == 2
+    cursor = runner.open("t").cursor
+    assert (cursor.status, cursor.reason) == ("waiting", "paused")
+    assert list(runner.invoke(thread_id="t")["log"]) == ["one", "two"]
+    check_log(runner, "t")
+    store.close()
+
+
+def test_the_takeover_is_told_to_whoever_opened_the_thread(killed: Path) -> None:
+    store = SQLiteCheckpointer(killed)
+    session = crashing.runner(store, killed).open("t")
+    with session.writing():
+        assert "taken over from" in session.notice
+    store.close()
