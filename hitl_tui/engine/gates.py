@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from hitl_tui.engine.records import Choice, RequestKind
 from hitl_tui.engine.state import WorkflowState
-from hitl_tui.errors import AnswerRefused, GraphInvalid
+from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError
 
 TextUse = Literal["none", "optional", "required"]
 
@@ -84,6 +84,12 @@ class Gate:
             raise GraphInvalid(f"gate at {self.node!r}: it needs choices with different ids, not {ids}")
         if self.recommended is not None and self.recommended not in ids:
             raise GraphInvalid(f"gate at {self.node!r}: recommended {self.recommended!r} is none of {ids}")
+        try:
+            check_terms(self.reviewers, self.quorum, self.deadline)
+            if self.on_timeout is not None:
+                check_choice(self.choices, self.on_timeout)
+        except HitlError as error:
+            raise GraphInvalid(f"gate at {self.node!r}: {error.message}", error.hint) from None
 
     def choose(self, answer: Any) -> tuple[GateChoice, str]:
         """The choice an answer names and the words it carries; raises `AnswerRefused`."""
@@ -92,6 +98,19 @@ class Gate:
             if choice.id == chosen:
                 return choice, text
         raise AnswerRefused(f"{chosen!r} is none of the answers to {self.title!r}", _known(self.choices))
+
+
+def check_terms(reviewers: Sequence[str], quorum: int, deadline: float | None) -> None:
+    """Check that a request can be answered at all; raises `GraphInvalid`."""
+    if isinstance(reviewers, str):
+        raise GraphInvalid(f"reviewers={reviewers!r} is a text", f"give a list: [{reviewers!r}]")
+    if quorum < 1 or (reviewers and quorum > len(set(reviewers))):
+        who = f" of {len(set(reviewers))} reviewers" if reviewers else ""
+        raise GraphInvalid(
+            f"quorum={quorum}{who} can't be reached", "give at least 1, at most one per reviewer"
+        )
+    if deadline is not None and deadline <= 0:
+        raise GraphInvalid(f"deadline={deadline:g}: give seconds above 0", "leave it out to wait for ever")
 
 
 def read_choice(answer: Any) -> tuple[str, str]:

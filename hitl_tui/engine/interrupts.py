@@ -4,25 +4,38 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from hitl_tui.engine.canonical import equal
-from hitl_tui.engine.gates import Gate, check_choice
-from hitl_tui.engine.records import Choice, Cursor, Request, Vote, When
-from hitl_tui.engine.schema import ChannelSchema
+from hitl_tui.engine.gates import Gate, check_choice, check_terms
+from hitl_tui.engine.records import Choice, Cursor, Request, RequestKind, Vote, When
+from hitl_tui.engine.schema import ChannelSchema, as_schema
 from hitl_tui.engine.state import WorkflowState
-from hitl_tui.engine.values import normalise
-from hitl_tui.errors import AnswerRefused, SchemaMismatch, ValueRejected
+from hitl_tui.engine.values import normalise, thaw
+from hitl_tui.errors import AnswerRefused, SchemaMismatch, UsageError, ValueRejected
 
 KINDS = ("approve", "edit", "choose", "ask")
 _APPROVE = (Choice("approve", "approve", "a"), Choice("reject", "reject", "r"))
 _GO_ON = (Choice("continue", "go on", "c"),)
-_REQUEST_KEYS = {
-    "kind", "title", "payload", "subject", "schema", "choices", "recommended",
-    "reviewers", "quorum", "deadline", "on_timeout", "risk",
-}  # fmt: skip
+
+
+class _Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """What a node may say about its question: the fields of `Request` that are its to choose."""
+
+    kind: RequestKind
+    title: str | None = None
+    payload: Any = None
+    subject: str | None = None
+    schema: dict[str, Any] | None = None
+    choices: tuple[Choice | str, ...] = ()
+    recommended: str | None = None
+    reviewers: tuple[str, ...] = ()
+    quorum: int = 1
+    deadline: float | None = None
+    on_timeout: Any = None
+    risk: Literal["normal", "high"] = "normal"
 
 
 class InterruptRaised(BaseException):
@@ -78,37 +91,58 @@ def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, n
     )
 
 
-def inside_request(cursor: Cursor, node: str, order: int, asked: Any, now: int) -> Request:
-    """The request of `config.interrupt(asked)`: a mapping with a known `kind`, or any payload."""
-    given: Mapping[str, Any] = {"kind": "ask", "payload": asked}
-    if isinstance(asked, Mapping) and asked.get("kind") in KINDS and set(asked) <= _REQUEST_KEYS:
-        given = asked
-    kind = given["kind"]
-    choices = tuple(
-        Choice(item, item) if isinstance(item, str) else msgspec.convert(dict(item), Choice)
-        for item in given.get("choices", ())
-    )
-    deadline = given.get("deadline")
-    return Request(
+def inside_request(cursor: Cursor, node: str, order: int, question: Any, now: int) -> Request:
+    """The request of `config.interrupt(question)`: a mapping with a known `kind`, or any payload.
+
+    Raises:
+        UsageError, GraphInvalid, ValueRejected: it could not be stored, or never be answered.
+    """
+    asked = _read_question(node, question)
+    check_terms(asked.reviewers, asked.quorum, asked.deadline)
+    choices = tuple(Choice(one, one) if isinstance(one, str) else one for one in asked.choices)
+    request = Request(
         id=request_id(cursor, node, "inside", order),
-        kind=kind,
+        kind=asked.kind,
         node=node,
         when="inside",
         step=cursor.head,
-        title=str(given.get("title") or f"{node} asks"),
-        payload=normalise(given.get("payload"), node),
-        subject=given.get("subject"),
-        schema=given.get("schema"),
-        choices=choices or (_APPROVE if kind == "approve" else ()),
-        recommended=given.get("recommended"),
+        title=asked.title or f"{node} asks",
+        payload=asked.payload,
+        subject=asked.subject,
+        schema=asked.schema,
+        choices=choices or (_APPROVE if asked.kind == "approve" else ()),
+        recommended=asked.recommended,
         order=order,
-        reviewers=tuple(given.get("reviewers", ())),
-        quorum=int(given.get("quorum", 1)),
-        deadline=None if deadline is None else now + int(deadline * 1e6),
-        on_timeout=given.get("on_timeout"),
-        risk=given.get("risk", "normal"),
+        reviewers=asked.reviewers,
+        quorum=asked.quorum,
+        deadline=None if asked.deadline is None else now + int(asked.deadline * 1e6),
+        on_timeout=asked.on_timeout,
+        risk=asked.risk,
         asked_at=now,
     )
+    _answer_schema(request)
+    for answer in (request.recommended if request.choices else None, request.on_timeout):
+        if answer is not None:
+            _checked_value(request, answer)
+    return request
+
+
+def _read_question(node: str, question: Any) -> _Asked:
+    if not (
+        isinstance(question, Mapping)
+        and question.get("kind") in KINDS
+        and set(question) <= set(_Asked.__struct_fields__)
+    ):
+        return _Asked("ask", payload=normalise(question, node))
+    given = {name: value for name, value in question.items() if name not in ("schema", "payload")}
+    try:
+        asked = msgspec.convert(thaw(normalise(given, node)), _Asked)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the request to config.interrupt can't be read: {error}") from None
+    asked.payload = normalise(question.get("payload"), node)
+    if question.get("schema") is not None:
+        asked.schema = thaw(normalise(as_schema(question["schema"], "answer"), node))
+    return asked
 
 
 def find_request(cursor: Cursor, wanted: str, answered: bool) -> Request:
@@ -159,11 +193,15 @@ def _checked_value(request: Request, answer: Any) -> Any:
         value = normalise(answer, f"answer to {request.title}")
         if request.choices:
             check_choice(request.choices, value)
-        elif request.schema:
-            ChannelSchema("answer", request.schema, "whole", appends=False, picks=False).check_value(value)
+        else:
+            _answer_schema(request).check_value(value)
     except (ValueRejected, SchemaMismatch) as error:
         raise AnswerRefused(error.message, error.hint) from None
     return value
+
+
+def _answer_schema(request: Request) -> ChannelSchema:
+    return ChannelSchema("answer", request.schema or {}, "whole")
 
 
 def vote(
