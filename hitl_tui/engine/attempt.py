@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hitl_tui.engine.activity import Activity, current_activity
-from hitl_tui.engine.calling import SyncCaller, call
+from hitl_tui.engine.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.changes import Change, reduce_updates
 from hitl_tui.engine.graph import CompiledGraph, Node
 from hitl_tui.engine.interrupts import InterruptRaised, inside_request
@@ -140,7 +140,7 @@ def _check_writes(node: Node, graph: CompiledGraph, updates: Mapping[str, Any]) 
 def _failure(node: Node, attempt: int, error: Exception) -> NodeFailed:
     if isinstance(error, HitlError):
         cause, hint = error.message, error.hint
-    elif isinstance(error, TimeoutError) and node.timeout:
+    elif isinstance(error, TookTooLong):
         cause, hint = (
             f"it took longer than {node.timeout:g} s",
             "raise the node's timeout, or look why it hangs",

@@ -53,10 +53,15 @@ class SyncCaller:
 def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
     while job := jobs.get():
         function, loop, future = job
+        result: Any = None
+        error: BaseException | None = None
         try:
-            result, error = function(), None
+            result = function()
+        except StopIteration as raised:  # a future refuses it, and would never be done
+            error = RuntimeError("StopIteration was raised")
+            error.__cause__ = raised
         except BaseException as raised:
-            result, error = None, raised
+            error = raised
         try:
             loop.call_soon_threadsafe(_settle, future, result, error)
         except RuntimeError:  # the loop has closed: nobody waits for this any more
@@ -73,6 +78,10 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
         future.set_exception(error)
 
 
+class TookTooLong(TimeoutError):
+    """The time for a call was over; a `TimeoutError` of the called function itself is another one."""
+
+
 async def call(
     function: Callable[..., Any], args: tuple[Any, ...], threads: SyncCaller | None, timeout: float | None
 ) -> Any:
@@ -83,13 +92,28 @@ async def call(
         timeout: seconds; a sync function that takes longer is left behind in its thread.
 
     Raises:
-        TimeoutError: it took longer.
+        TookTooLong: it took longer.
     """
-    if not inspect.iscoroutinefunction(function) and (threads or timeout):
-        pending = (threads or SyncCaller()).call(function, *args)
-        result = await (asyncio.wait_for(pending, timeout) if timeout else pending)
-    else:
+    try:
+        async with asyncio.timeout(timeout) as scope:
+            return await _call(function, args, threads, in_thread=bool(threads or timeout))
+    except TimeoutError:
+        if scope.expired():
+            raise TookTooLong from None
+        raise
+
+
+async def _call(
+    function: Callable[..., Any], args: tuple[Any, ...], threads: SyncCaller | None, *, in_thread: bool
+) -> Any:
+    if inspect.iscoroutinefunction(function) or not in_thread:
         result = function(*args)
-    if inspect.isawaitable(result):
-        result = await (asyncio.wait_for(result, timeout) if timeout else result)
-    return result
+    elif threads:
+        result = await threads.call(function, *args)
+    else:
+        own = SyncCaller()
+        try:
+            result = await own.call(function, *args)
+        finally:
+            own.close()
+    return await result if inspect.isawaitable(result) else result

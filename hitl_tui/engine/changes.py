@@ -13,7 +13,6 @@ from hitl_tui.engine.channels import BoundChannel
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.records import Operation, Source
 from hitl_tui.engine.state import LiveState, undeclared
-from hitl_tui.engine.values import DEFAULT_MAX_BYTES
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -51,8 +50,6 @@ def reduce_updates(
     state: LiveState,
     channels: Mapping[str, BoundChannel],
     updates: Iterable[tuple[str, Any]],
-    *,
-    max_bytes: int = DEFAULT_MAX_BYTES,
 ) -> list[Change]:
     """Put updates through their reducers, in channel-name order.
 
@@ -64,7 +61,7 @@ def reduce_updates(
     changes = []
     for name, given in sorted(updates, key=_name):
         channel = _channel(name, channels)
-        update = channel.accept(given, max_bytes)
+        update = channel.accept(given)
         earlier = latest.get(name)
         before = earlier.after if earlier else values[name]
         before_hash = earlier.after_hash if earlier else digests[name]
@@ -79,8 +76,8 @@ def set_values(
 ) -> list[Change]:
     """Set channels without reducers, as a human's edit; raises as `reduce_updates`."""
     changes = []
-    for name in sorted(values):
-        channel = _channel(name, channels)
+    for channel in sorted((_channel(name, channels) for name in values), key=lambda known: known.name):
+        name = channel.name
         value = channel.replace(values[name])
         data = canonical(value)
         update_hash = sha256(data).digest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -59,11 +60,12 @@ class Channel:
 
 
 class BoundChannel:
-    """A channel with its name, ready to take updates."""
+    """A channel with its name, ready to take updates of at most `max_bytes` (SPEC 1)."""
 
-    def __init__(self, name: str, channel: Channel) -> None:
+    def __init__(self, name: str, channel: Channel, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         _check_name(name)
         self.name = name
+        self.max_bytes = max_bytes
         self.visibility = channel.visibility
         self.description = channel.description
         self.reducer = channel.reducer or self._fallback_reducer(channel.default)
@@ -75,6 +77,7 @@ class BoundChannel:
             self.reducer.part,
             appends=self.reducer.appends,
             picks=self.reducer.picks,
+            private=self.visibility == "private",
         )
         if channel.default is not _MISSING and self.default is not None:
             self.schema.check_value(self.default)
@@ -92,9 +95,9 @@ class BoundChannel:
             schema=self.json_schema,
         )
 
-    def accept(self, update: Any, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
+    def accept(self, update: Any) -> Any:
         """An update from outside: in the value domain, frozen, fitting its part of the schema."""
-        frozen = normalise(update, self.name, max_bytes=max_bytes)
+        frozen = normalise(update, self.name, max_bytes=self.max_bytes)
         self.schema.check_update(frozen)
         return frozen
 
@@ -109,24 +112,33 @@ class BoundChannel:
         try:
             value = reducer.reduce(previous, update)
         except Refused as refusal:
-            raise ReducerError(f"channel {self.name!r}: {reducer.text} {refusal}", refusal.hint) from None
+            raise self._refusal(refusal) from None
         except Exception as error:
             if not reducer.custom:
                 raise
-            raise ReducerError(
-                f"channel {self.name!r}: the reducer {reducer.text} raised {type(error).__name__}: {error}",
-                "a reducer gets (old, new) and returns the next value",
-            ) from error
+            raise self._broken(error) from (None if self.visibility == "private" else error)
         if reducer.custom:
-            value = normalise(value, self.name)
+            value = normalise(value, self.name, max_bytes=sys.maxsize)  # the limit is one of updates
         self.schema.check_reduced(value)
         return value
 
     def replace(self, value: Any) -> Any:
         """A value set without the reducer, as a human's edit: in the domain and fitting the schema."""
-        frozen = normalise(value, self.name)
+        frozen = normalise(value, self.name, max_bytes=self.max_bytes)
         self.schema.check_value(frozen)
         return frozen
+
+    def _refusal(self, refusal: Refused) -> ReducerError:
+        # Errors go into event streams, where a private value must not be quoted (SPEC 8).
+        why = "refuses the update" if self.visibility == "private" else str(refusal)
+        return ReducerError(f"channel {self.name!r}: {self.reducer.text} {why}", refusal.hint)
+
+    def _broken(self, error: Exception) -> ReducerError:
+        why = "" if self.visibility == "private" else f": {error}"
+        return ReducerError(
+            f"channel {self.name!r}: the reducer {self.reducer.text} raised {type(error).__name__}{why}",
+            "a reducer gets (old, new) and returns the next value",
+        )
 
     def _fallback_reducer(self, default: Any) -> Reducer:
         if not isinstance(default, (list, tuple)):
@@ -141,7 +153,7 @@ class BoundChannel:
 
     def _default(self, given: Any) -> Any:
         if given is not _MISSING:
-            return normalise(given, self.name)
+            return normalise(given, self.name, max_bytes=sys.maxsize)
         if self.reducer.text in ("min", "max"):
             warnings.warn(
                 f"channel {self.name!r}: {self.reducer.text} starts from 0; say default=None to let the "
@@ -151,14 +163,18 @@ class BoundChannel:
         return self.reducer.default
 
 
-def bind(channels: Mapping[str, Channel]) -> dict[str, BoundChannel]:
+def bind(
+    channels: Mapping[str, Channel], max_update_bytes: int = DEFAULT_MAX_BYTES
+) -> dict[str, BoundChannel]:
     """Channels by name, checked; raises `GraphInvalid`."""
+    bound = {}
     for name, channel in channels.items():
         if not isinstance(channel, Channel):
             raise GraphInvalid(
                 f"channel {name!r} is a {type(channel).__name__}", f"write Channel({channel!r})"
             )
-    return {name: BoundChannel(name, channel) for name, channel in channels.items()}
+        bound[name] = BoundChannel(name, channel, max_update_bytes)
+    return bound
 
 
 def _check_name(name: str) -> None:

@@ -18,6 +18,7 @@ from hitl_tui.engine.retry import RetryPolicy
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.termination import Termination
 from hitl_tui.engine.topology import check_topology
+from hitl_tui.engine.values import DEFAULT_MAX_BYTES
 from hitl_tui.errors import GraphInvalid, HitlError
 
 if TYPE_CHECKING:
@@ -78,7 +79,14 @@ class CompiledGraph:
                 edges += [EdgeInfo(name, target, key) for key, target in self.routes[name].targets.items()]
         return GraphInfo(
             name=self.name,
-            nodes=tuple(NodeInfo(n.name, n.reads or ("*",), n.writes or ("*",)) for n in self.nodes.values()),
+            nodes=tuple(
+                NodeInfo(
+                    name,
+                    ("*",) if node.reads is None else node.reads,
+                    ("*",) if node.writes is None else node.writes,
+                )
+                for name, node in self.nodes.items()
+            ),
             edges=tuple(edges),
             channels=tuple(channel.info for channel in self.channels.values()),
             inputs=self.inputs,
@@ -108,7 +116,7 @@ class CompiledGraph:
             raise HitlError(
                 f"the routing function after node {node!r} raised {type(error).__name__}: {error}"
             ) from error
-        name = str(key).lower() if isinstance(key, bool) else key
+        name = _key(key)
         if name not in route.targets:
             raise HitlError(
                 f"the routing function after node {node!r} returned {key!r}",
@@ -211,6 +219,7 @@ class StateGraph:
         limits: Limits | None = None,
         inputs: Sequence[InputField] = (),
         output: str = "output",
+        max_update_bytes: int = DEFAULT_MAX_BYTES,
     ) -> GraphRunner:
         """Check the graph and make a runner of it.
 
@@ -222,13 +231,14 @@ class StateGraph:
             limits: what a run may use up; 25 iterations by default.
             inputs: what to ask a person for when a thread starts.
             output: the channel that `RunResult.output()` gives.
+            max_update_bytes: how large one update may be; 1 MiB by default.
 
         Raises:
             GraphInvalid: says what is wrong and how to mend it.
         """
         from hitl_tui.engine.runner import GraphRunner
 
-        channels = bind(self.channels)
+        channels = bind(self.channels, max_update_bytes)
         before = self._interrupts(interrupt_before, "interrupt_before")
         after = self._interrupts(interrupt_after, "interrupt_after")
         if (before or after) and checkpointer is None:
@@ -292,6 +302,9 @@ class StateGraph:
 
 
 def _key(key: Any) -> str:
+    """A routing key as text: true, 1, and the value of a text enum."""
+    if isinstance(key, str):
+        return str.__str__(key)
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 

@@ -131,11 +131,14 @@ class Run:
                 return self._fail(error, name)
         if kind == "end" or name == END:
             return self._stop("completed", "end")
-        if not name:
-            return self._stop("failed", "dead_end")
-        ended = session.terminated()
+        try:
+            ended = session.terminated()
+        except HitlError as error:
+            return self._fail(error, name)
         if ended:
             return self._stop("completed", "termination", ended)
+        if not name:
+            return self._stop("failed", "dead_end")
         limit = self._limit(cursor)
         if limit:
             paused = self._on_limit == "pause"
@@ -167,11 +170,11 @@ class Run:
         session.commit_cursor(cursor, [entry] if note else [])
         return ""
 
-    def _open(self, request: Request) -> None:
+    def _open(self, request: Request, cursor: Cursor | None = None) -> None:
         session = self.session
         entry = request_entry(session.cursor, request, session.clock())
         # The answer is for this node: the route to it is settled now.
-        cursor = replace(session.cursor, position=f"node:{request.node}")
+        cursor = replace(cursor or session.cursor, position=f"node:{request.node}")
         session.commit_cursor(waiting(cursor, request), [entry])
 
     async def _run_node(self, name: str) -> bool:
@@ -183,7 +186,8 @@ class Run:
         try:
             result, changes = await self._attempts(name, uses)
         except InterruptRaised as interrupt:
-            self._open(interrupt.request)
+            # What the attempt used so far is spent, though it starts again with the answer.
+            self._open(interrupt.request, spent(session.cursor, uses, session.clock() - started))
             return False
         except (asyncio.CancelledError, AttemptCancelled):
             if not self._drop_reason:
@@ -248,7 +252,7 @@ class Run:
     ) -> None:
         session = self.session
         state = after(session.state, changes)
-        all_uses = (*uses, *result.usage)
+        all_uses = (*uses, *(result.usage or ()))
         duration = session.clock() - started
         cursor = replace(
             spent(session.cursor, all_uses, duration),

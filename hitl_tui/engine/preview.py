@@ -10,7 +10,7 @@ from hitl_tui.engine.changes import Change, after, set_values
 from hitl_tui.engine.decisions import DONE, position_after
 from hitl_tui.engine.events import Preview
 from hitl_tui.engine.interrupts import find_request
-from hitl_tui.engine.records import Checkpoint, next_of
+from hitl_tui.engine.records import END, Checkpoint, next_of
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.state import LiveState
 from hitl_tui.errors import HitlError
@@ -70,13 +70,12 @@ def past_position(session: Session, checkpoint: Checkpoint, *, edited: bool) -> 
 
 def next_node(session: Session, position: str, state: LiveState) -> str | None:
     """Where a position leads to by a state, termination included; None when it can't be told."""
-    if not position.startswith("route:"):
-        target = next_of(position)
-    else:
-        try:
+    try:
+        if position.startswith("route:"):
             target = session.graph.route(position.partition(":")[2], session.view(state)) or None
-        except HitlError:
-            return None
-    if target and target != "END" and session.terminated(state):
-        return "END"
-    return target
+        else:
+            target = next_of(position)
+        ended = target and target != END and session.terminated(state)
+    except HitlError:
+        return None
+    return END if ended else target

@@ -45,7 +45,7 @@ class Reducer:
         part: which part of a channel's schema an update must fit (SPEC 3): the whole, `items`,
             the members of a list against `items`, `properties`, or none.
         appends: the next value is the previous list and more at its end.
-        picks: the next value is the previous one or the update.
+        picks: the next value is the update itself.
         custom: a user's function: its results are stored in the log.
         source_hash: of a custom function's source, "" for built-in ones.
     """
@@ -329,8 +329,8 @@ _MERGE = Reducer("merge", _reduce_merge, default=FrozenDict(), part="properties"
 _MERGE_DEEP = Reducer("merge_deep", _reduce_merge_deep, default=FrozenDict(), part="none")
 _SET_UNION = Reducer("set_union", _reduce_union, default=FrozenList(), part="members", appends=True)
 _SUM = Reducer("sum", _reduce_sum, default=0)
-_MIN = Reducer("min", _reduce_min, default=0, picks=True)
-_MAX = Reducer("max", _reduce_max, default=0, picks=True)
+_MIN = Reducer("min", _reduce_min, default=0)
+_MAX = Reducer("max", _reduce_max, default=0)
 
 _PLAIN: builtins.dict[str, Reducer] = {
     "overwrite": _OVERWRITE,

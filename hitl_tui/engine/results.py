@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +27,7 @@ class NodeResult:
     updates: Mapping[str, Any] = field(default_factory=dict)
     text: str | None = None
     status: str = "completed"
-    usage: tuple[ModelUse, ...] = ()
+    usage: Sequence[ModelUse] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
@@ -117,11 +118,11 @@ class GraphRunner:
         try:
             while True:
                 try:
-                    yield loop.run_until_complete(anext(steps))
+                    yield _run_on(loop, anext(steps))
                 except StopAsyncIteration:
                     return
         finally:
-            loop.run_until_complete(steps.aclose())
+            _run_on(loop, steps.aclose())
             loop.close()
 
     async def astream(
@@ -345,6 +346,16 @@ def result_of(session: Session) -> RunResult:
         error=cursor.error,
         output=session.graph.output,
     )
+
+
+def _run_on(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
+    """Run a part of sync code's own loop, from inside another running loop too."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return loop.run_until_complete(work)
+    with ThreadPoolExecutor(1, "hitl-tui run") as pool:
+        return pool.submit(loop.run_until_complete, work).result()
 
 
 def _run_sync(work: Coroutine[Any, Any, T]) -> T:

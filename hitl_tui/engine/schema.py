@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -41,6 +42,12 @@ def as_schema(given: Any, channel: str) -> dict[str, Any]:
     try:
         return msgspec.json.schema(given)
     except (TypeError, msgspec.MsgspecError) as error:
+        pydantic = sys.modules.get("pydantic")  # a type made of models, such as list[Plan], has imported it
+        if pydantic:
+            try:
+                return dict(pydantic.TypeAdapter(given).json_schema())
+            except pydantic.errors.PydanticUserError:
+                pass
         raise GraphInvalid(
             f"channel {channel!r}: no schema can be made from {given!r} ({error})",
             "give a JSON Schema, a type such as list[str], a dataclass or a pydantic model",
@@ -72,26 +79,34 @@ class ChannelSchema:
         schema: a JSON Schema.
         part: which part of it an update must fit (`Reducer.part`).
         appends: whether the reducer only adds at the end of a list.
-        picks: whether the reducer only picks one of two valid values.
+        picks: whether the next value is the update itself, which has been checked.
+        private: whether errors must not quote the value.
     """
 
     def __init__(
-        self, channel: str, schema: dict[str, Any], part: Part, *, appends: bool, picks: bool
+        self,
+        channel: str,
+        schema: dict[str, Any],
+        part: Part,
+        *,
+        appends: bool = False,
+        picks: bool = False,
+        private: bool = False,
     ) -> None:
         self.channel = channel
-        self._whole = _compile(schema, channel)
-        self._valid_by_construction = picks or (appends and set(schema) <= _GROWS_SAFELY)
+        self._whole = _compile(schema, channel, private)
+        self._valid_by_construction = picks or (appends and _grows_safely(schema))
         self._items: Check | None = None
         self._properties: dict[str, Check] = {}
         self._part = part
         definitions: dict[str, Any] = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
         if part in ("items", "members") and isinstance(schema.get("items"), dict):
-            self._items = _compile({**definitions, **schema["items"]}, channel)
+            self._items = _compile({**definitions, **schema["items"]}, channel, private)
         if part == "properties":
             self._properties = {
                 name: check
                 for name, inner in schema.get("properties", {}).items()
-                if isinstance(inner, dict) and (check := _compile({**definitions, **inner}, channel))
+                if isinstance(inner, dict) and (check := _compile({**definitions, **inner}, channel, private))
             }
 
     def check_update(self, update: Any) -> None:
@@ -146,6 +161,11 @@ class ChannelSchema:
             raise
 
 
+def _grows_safely(schema: Mapping[str, Any]) -> bool:
+    lists = schema.get("type", "array") in ("array", ["array"])
+    return lists and isinstance(schema.get("items", {}), dict) and set(schema) <= _GROWS_SAFELY
+
+
 def _passes(check: Check, value: Any) -> bool:
     try:
         check(value)
@@ -154,7 +174,7 @@ def _passes(check: Check, value: Any) -> bool:
     return True
 
 
-def _compile(schema: dict[str, Any], channel: str) -> Check | None:
+def _compile(schema: dict[str, Any], channel: str, private: bool) -> Check | None:
     """A check that raises `SchemaMismatch`, or None where anything fits."""
     if not set(schema) - {"title", "description", "default", "examples", "$schema", "$defs", "definitions"}:
         return None
@@ -163,7 +183,7 @@ def _compile(schema: dict[str, Any], channel: str) -> Check | None:
     import jsonschema_rs
 
     try:
-        validator = jsonschema_rs.validator_for(schema)
+        validator = jsonschema_rs.validator_for(schema, mask="[private]" if private else None)
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise GraphInvalid(
             f"channel {channel!r}: the schema is not valid: {str(error).splitlines()[0]}",
