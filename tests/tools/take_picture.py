@@ -1,0 +1,77 @@
+"""The pictures in the README, taken from the app as it runs the demo.
+
+python -m tests.tools.take_picture
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from hitl_tui import MemoryCheckpointer
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.loading.sources import open_graph, reopen_graph
+from hitl_tui.ui.app import HitlApp, Start
+from hitl_tui.workflows.demo import TASK
+
+FOLDER = Path(__file__).resolve().parents[1] / "pictures"
+SIZE = (120, 40)
+ACTOR = "ann"
+
+
+async def until_it_waits(driver: Driver) -> None:
+    """Run, and wait for the next request."""
+    await driver.run()
+    while (await driver.snapshot()).progress.status == "running":
+        await asyncio.sleep(0.01)
+
+
+async def decide(driver: Driver, choice: str, text: str = "") -> None:
+    """Answer the request that waits."""
+    request = (await driver.snapshot()).progress.pending[0]
+    await driver.answer(request.id, {"choice": choice, "text": text}, step=request.step, actor=ACTOR)
+
+
+async def told_story() -> tuple[Hub, Driver]:
+    """A thread whose first draft was approved in a fork and sent back in the thread itself."""
+    store = MemoryCheckpointer()
+    hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
+    runner = open_graph("hitl_tui.workflows.demo:build", store, {"pace": 0})
+    driver = await hub.new("closures", runner, source=runner.source, actor=ACTOR)
+    await driver.start({"task": TASK}, actor=ACTOR)
+    await until_it_waits(driver)
+    fork = await hub.open(await driver.fork(2, "closures-b", actor=ACTOR))
+    await decide(fork, "approve")
+    await until_it_waits(fork)
+    await decide(driver, "revise", "Start with one concrete thing.")
+    return hub, driver
+
+
+async def take(name: str, *keys: str) -> None:
+    """Save a picture of the screen once a verdict waits and some keys were pressed."""
+    app = HitlApp(Start(told_story, actor=ACTOR))
+    async with app.run_test(size=SIZE) as pilot:
+
+        async def shown(text: str) -> None:
+            while text not in app.export_screenshot():
+                await pilot.pause(0.05)
+
+        await shown("PAUSED")
+        await pilot.press("c")
+        await shown("bound")
+        await pilot.pause(1.0)
+        await pilot.press(*keys)
+        await pilot.pause(1.0)
+        FOLDER.mkdir(exist_ok=True)
+        (FOLDER / f"{name}.svg").write_text(app.export_screenshot(title="hitl-tui"), encoding="utf-8")
+
+
+async def main() -> None:
+    """Take all pictures."""
+    await take("decide")
+    await take("run", "escape")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
