@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
+
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.sanitise import sanitise
@@ -62,6 +65,14 @@ def _keys(*pairs: tuple[str, str]) -> Line:
     return tuple(spans)
 
 
+def log_file() -> str:
+    """The path of the log file, as far as logging knows one."""
+    for handler in logging.getLogger("hitl_tui").handlers:
+        if isinstance(handler, logging.FileHandler):
+            return handler.baseFilename.replace(str(Path.home()), "~", 1)
+    return "the log file"
+
+
 def failure_lines(session: Session, width: int) -> tuple[Line, ...]:
     """A failed node at its step: what went wrong, and the ways on."""
     error = session.view.error
@@ -79,7 +90,7 @@ def failure_lines(session: Session, width: int) -> tuple[Line, ...]:
         _keys(("s", "try again"))[1:],
         _keys(("e", "edit the state first"))[1:],
         _keys(("f", "fork from an earlier step"))[1:],
-        (Span("details are in the log file", "dim"),),
+        (untrusted(f"details are in {log_file()}", "dim"),),
         (),
     ]
     return tuple(lines)

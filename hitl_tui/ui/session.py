@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from hitl_tui.view.step_view import StepView, head_step, past_step
 from hitl_tui.view.timeline import Place
 
 _PAST_STEPS_KEPT = 64
+_STEPS_LOOKED_AT = 200
 
 
 class Session:
@@ -167,21 +169,33 @@ class Session:
             self.view = add_older(self.view, page)
         return bool(page)
 
-    async def version_before(self, channel: str, step: int) -> tuple[int, str, Any] | None:
-        """The value of a channel before its newest change up to `step`: (step, who, value)."""
-        found = await self.versions(channel, step, 2)
-        return found[1] if len(found) > 1 else None
-
     async def versions(self, channel: str, step: int, limit: int) -> list[tuple[int, str, Any]]:
-        """The newest versions of a channel up to a step, newest first, as far as they are loaded."""
+        """The newest versions of a channel up to a step: (step, who, value), newest first.
+
+        They are those of the shown thread.  Only so many steps are looked at, so that it costs the same
+        in a thread of any length.
+        """
+        driver, points = await self._line(step)
         found: list[tuple[int, str, Any]] = []
-        for point in reversed(self.view.checkpoints):
-            if point.step > step:
-                continue
-            for update in reversed(await self.driver.updates_at(point.step)):
+        for point in points:
+            for update in reversed(await driver.updates_at(point.step)):
                 if update.channel == channel and update.changed:
                     found.append((point.step, update.actor or point.node or point.source, update.after))
                     break
             if len(found) >= limit:
                 break
         return found
+
+    async def _line(self, step: int) -> tuple[Driver, Sequence[Checkpoint]]:
+        """The driver of the shown thread and its checkpoints up to a step, newest first."""
+        thread_id = self.shown[0] if self.shown else self.thread_id
+        if thread_id != self.thread_id:
+            driver = await self.hub.open(thread_id)
+            return driver, await driver.history(before=step + 1, limit=_STEPS_LOOKED_AT)
+        points = self.view.checkpoints
+        end = bisect_right(points, step, key=lambda point: point.step)
+        return self.driver, points[max(0, end - _STEPS_LOOKED_AT) : end][::-1]
+
+    def checkpoint_of_shown(self, step: int) -> Checkpoint | None:
+        """The checkpoint of a step of the shown thread, where it is loaded."""
+        return self.find((self.shown[0] if self.shown else self.thread_id, step))

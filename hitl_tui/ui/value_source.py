@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, TypeVar
 
+from hitl_tui.ui.modes import Mode
 from hitl_tui.ui.session import Session
 from hitl_tui.view.blame import blame
 from hitl_tui.view.diff import value_diff, value_lines
@@ -15,8 +16,6 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, trusted, untrusted
 
 T = TypeVar("T")
-Mode = Literal["text", "diff", "json", "blame"]
-MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _INLINE_LIMIT: Final = 20_000
 _BLAME_VERSIONS: Final = 50
 _ITEMS: Final = 200
@@ -91,7 +90,7 @@ async def _blame(session: Session, channel: str) -> ValueText:
     found = await session.versions(channel, session.step_view.step, _BLAME_VERSIONS)
     versions = []
     for step, _, value in reversed(found):
-        checkpoint = session.view.checkpoint(step)
+        checkpoint = session.checkpoint_of_shown(step)
         if checkpoint is not None:
             versions.append((checkpoint, value))
     if not versions:

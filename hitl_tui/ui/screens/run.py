@@ -11,22 +11,20 @@ from textual.binding import Binding, BindingType
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.records import Request
 from hitl_tui.ui.actions import ACTIONS, BY_ID
-from hitl_tui.ui.screens.run_base import RunBase
+from hitl_tui.ui.screens.looking import Looking
 from hitl_tui.ui.session import Session
-from hitl_tui.ui.value_source import MODES
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.view.timeline import Direction, Place, neighbours
 
 if TYPE_CHECKING:
     from hitl_tui.ui.app import HitlApp
     from hitl_tui.ui.widgets.review import ReviewPane
 
 
-class RunScreen(RunBase):
+class RunScreen(Looking):
     """One thread: see it, step it, travel, edit, decide, fork."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -112,10 +110,6 @@ class RunScreen(RunBase):
     def _travel_key(self, event: TimelinePane.Travel) -> None:
         self.action_go(event.direction)
 
-    def command(self, work: Coroutine[Any, Any, Any], group: str = "command") -> None:
-        """Send a command to the driver; what goes wrong is shown, never raised."""
-        self.run_worker(work, group=group, exit_on_error=False)
-
     # Run
 
     def do_run_step(self) -> None:
@@ -150,76 +144,7 @@ class RunScreen(RunBase):
             return
         ask_cancel(self, session.driver, session.view.running_node, self.hitl.actor)
 
-    # Look
-
-    def do_look_text(self) -> None:
-        """Show the value as text."""
-        self.set_mode("text")
-
-    def do_look_diff(self) -> None:
-        """Show what changed."""
-        self.set_mode("diff")
-
-    def do_look_json(self) -> None:
-        """Show the value as JSON."""
-        self.set_mode("json")
-
-    def do_look_blame(self) -> None:
-        """Show who wrote what."""
-        self.set_mode("blame")
-
-    def do_look_view(self) -> None:
-        """Go round the ways."""
-        self.set_mode(MODES[(MODES.index(self.mode) + 1) % len(MODES)])
-
-    def do_look_tab(self) -> None:
-        """Next pane on a narrow screen."""
-        self.show_tab(self.query_one(TabsBar).next())
-
-    # Travel
-
-    def action_go(self, direction: str) -> None:
-        """Show the step next to the shown one."""
-        session = self.session
-        head = session.view.head if session else None
-        if session is None or head is None:
-            return
-        place = session.shown or (session.thread_id, head.step)
-        oldest = session.view.checkpoints[0].step
-        if direction == "left" and place == (session.thread_id, oldest) and oldest > 0:
-            self.command(self._older(session, place), group="older")
-            return
-        self.travel(neighbours(session.view, session.family, place, cast(Direction, direction)))
-
-    async def _older(self, session: Session, place: Place) -> None:
-        if await session.load_older():
-            self.travel(neighbours(session.view, session.family, place, "left"))
-
-    def do_travel_back(self) -> None:
-        """The step before."""
-        self.action_go("left")
-
-    def do_travel_on(self) -> None:
-        """The step after."""
-        self.action_go("right")
-
-    def do_travel_up(self) -> None:
-        """The thread above."""
-        self.action_go("up")
-
-    def do_travel_down(self) -> None:
-        """The thread below."""
-        self.action_go("down")
-
-    def do_travel_first(self) -> None:
-        """The oldest loaded step."""
-        session = self.session
-        if session and session.view.checkpoints:
-            self.travel((session.thread_id, session.view.checkpoints[0].step))
-
-    def do_travel_head(self) -> None:
-        """Back to the newest step."""
-        self.travel(None)
+    # Back and on
 
     def action_back(self) -> None:
         """Close the card, or go back to the newest step."""
@@ -250,15 +175,26 @@ class RunScreen(RunBase):
         session = self.session
         if session is None or not channel:
             return
+        deciding = self.card_open
         self.close_card()
 
         def done(thread_id: str | None) -> None:
             if thread_id and thread_id != session.thread_id:
                 self.command(self.open_thread(thread_id))
-            elif thread_id:
+                return
+            if thread_id:
                 self.travel(None)
+            if deciding:
+                self.command(self._decide_again(session))
 
         self.app.push_screen(EditScreen(session, channel, self.hitl.actor), done)
+
+    async def _decide_again(self, session: Session) -> None:
+        """Back to the card that the editor was opened from; the request may be about a new step by now."""
+        await session.drain()
+        self.show_all()
+        if session is self.session and session.request is not None:
+            self.open_card(session.request)
 
     def do_change_extend(self) -> None:
         """Ask for new limits."""

@@ -15,9 +15,10 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.banners import banner_of, failure_lines
+from hitl_tui.ui.modes import Mode
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.session import Session
-from hitl_tui.ui.value_source import Mode, value_text
+from hitl_tui.ui.value_source import value_text
 from hitl_tui.ui.widgets.banner import BannerBar
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar

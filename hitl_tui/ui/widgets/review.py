@@ -15,12 +15,13 @@ from hitl_tui.engine.records import Request
 from hitl_tui.errors import AnswerRefused, HitlError
 from hitl_tui.ui.answering import Decision, choice_answer, free_answer, wants_json
 from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.card_text import card_lines
 from hitl_tui.ui.widgets.choices import Choices, Option
-from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.reason import ReasonField
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.review import ChoiceView, ReviewCard, Version, review_card
-from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
+from hitl_tui.view.spans import Line, Span, untrusted
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -30,7 +31,6 @@ UNDO: Final = 4.0
 _TICK: Final = 0.1
 _SMALL: Final = 26
 State = Literal["grace", "open", "confirm", "sending", "sent"]
-_BADGES: Final = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
 
 
 class ReviewPane(Vertical):
@@ -118,6 +118,7 @@ class ReviewPane(Vertical):
         self._make_card(None, None)
         self.query_one(Choices).focus()
         self._show_state()
+        self.call_after_refresh(self._lay_out)
         self.run_worker(self._load(), group="card", exclusive=True, exit_on_error=False)
 
     def _make_card(self, version: Version | None, previous: Version | None) -> None:
@@ -160,8 +161,8 @@ class ReviewPane(Vertical):
         text = self.query_one("#card-text", LineView)
         if card is None:
             return
-        width = max(text.scrollable_content_region.width, 20)
-        text.show(_card_lines(card, width))
+        width = max(self.scrollable_content_region.width - 1, 20)
+        text.show(card_lines(card, width))
         small = self.size.height < _SMALL
         self.set_class(small, "-small")
         fixed = (
@@ -352,34 +353,3 @@ class ReviewPane(Vertical):
             self._show_state()
             return
         await self.run_screen.after_answer(session)
-
-
-def _card_lines(card: ReviewCard, width: int) -> list[Line]:
-    """The card's text for a width."""
-    badge = (
-        (trusted("  "), ours(f" {card.badge} ", _BADGES.get(card.badge_role, "badge-dim")))
-        if card.badge
-        else ()
-    )
-    lines: list[Line] = [(untrusted(card.title, "title"), *badge)]
-    if card.facts:
-        lines.append(card.facts)
-    if card.words:
-        lines.append(())
-        lines += _wrapped(card.words, width)
-    if card.about:
-        lines += [(), (Span("You are deciding on", "dim"),), *_wrapped(card.about, width)]
-    if card.votes:
-        lines += [(), *card.votes]
-    return [*lines, ()]
-
-
-def _wrapped(lines: tuple[Line, ...], width: int) -> list[Line]:
-    """Lines of one role are wrapped; others are short and are cut."""
-    rows: list[Line] = []
-    for line in lines:
-        if len(line) == 1:
-            rows += [(Span(piece, line[0].role),) for piece in wrap_line(plain_text(line), width)]
-        else:
-            rows.append(line)
-    return rows

@@ -10,7 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
 
-from hitl_tui.ui.value_source import MODES, Mode, ValueText
+from hitl_tui.ui.modes import MODES, Mode
+from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.lines import LineView, role_style
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.spans import Line, Role, Span

@@ -1,0 +1,87 @@
+"""The keys of the run screen that only look: other ways to show a value, other steps."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, cast
+
+from hitl_tui.ui.modes import MODES
+from hitl_tui.ui.screens.run_base import RunBase
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.tabs import TabsBar
+from hitl_tui.view.timeline import Direction, Place, neighbours
+
+
+class Looking(RunBase):
+    """Nothing here changes a thread."""
+
+    def command(self, work: Coroutine[Any, Any, Any], group: str = "command") -> None:
+        """Send a command to the driver; what goes wrong is shown, never raised."""
+        self.run_worker(work, group=group, exit_on_error=False)
+
+    def do_look_text(self) -> None:
+        """Show the value as text."""
+        self.set_mode("text")
+
+    def do_look_diff(self) -> None:
+        """Show what changed."""
+        self.set_mode("diff")
+
+    def do_look_json(self) -> None:
+        """Show the value as JSON."""
+        self.set_mode("json")
+
+    def do_look_blame(self) -> None:
+        """Show who wrote what."""
+        self.set_mode("blame")
+
+    def do_look_view(self) -> None:
+        """Go round the ways."""
+        self.set_mode(MODES[(MODES.index(self.mode) + 1) % len(MODES)])
+
+    def do_look_tab(self) -> None:
+        """Next pane on a narrow screen."""
+        self.show_tab(self.query_one(TabsBar).next())
+
+    def action_go(self, direction: str) -> None:
+        """Show the step next to the shown one."""
+        session = self.session
+        head = session.view.head if session else None
+        if session is None or head is None:
+            return
+        place = session.shown or (session.thread_id, head.step)
+        oldest = session.view.checkpoints[0].step
+        if direction == "left" and place == (session.thread_id, oldest) and oldest > 0:
+            self.command(self._older(session, place), group="older")
+            return
+        self.travel(neighbours(session.view, session.family, place, cast(Direction, direction)))
+
+    async def _older(self, session: Session, place: Place) -> None:
+        if await session.load_older():
+            self.travel(neighbours(session.view, session.family, place, "left"))
+
+    def do_travel_back(self) -> None:
+        """The step before."""
+        self.action_go("left")
+
+    def do_travel_on(self) -> None:
+        """The step after."""
+        self.action_go("right")
+
+    def do_travel_up(self) -> None:
+        """The thread above."""
+        self.action_go("up")
+
+    def do_travel_down(self) -> None:
+        """The thread below."""
+        self.action_go("down")
+
+    def do_travel_first(self) -> None:
+        """The oldest loaded step."""
+        session = self.session
+        if session and session.view.checkpoints:
+            self.travel((session.thread_id, session.view.checkpoints[0].step))
+
+    def do_travel_head(self) -> None:
+        """Back to the newest step."""
+        self.travel(None)

@@ -1,0 +1,43 @@
+"""The words of a review card as rows of a given width."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hitl_tui.ui.widgets.lines import ours
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.review import ReviewCard
+from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
+
+_BADGES: Final = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
+
+
+def card_lines(card: ReviewCard, width: int) -> list[Line]:
+    """The card's text for a width."""
+    badge = (
+        (trusted("  "), ours(f" {card.badge} ", _BADGES.get(card.badge_role, "badge-dim")))
+        if card.badge
+        else ()
+    )
+    lines: list[Line] = [(untrusted(card.title, "title"), *badge)]
+    if card.facts:
+        lines.append(card.facts)
+    if card.words:
+        lines.append(())
+        lines += _wrapped(card.words, width)
+    if card.about:
+        lines += [(), (Span("You are deciding on", "dim"),), *_wrapped(card.about, width)]
+    if card.votes:
+        lines += [(), *card.votes]
+    return [*lines, ()]
+
+
+def _wrapped(lines: tuple[Line, ...], width: int) -> list[Line]:
+    """Lines of one role are wrapped; others are short and are cut."""
+    rows: list[Line] = []
+    for line in lines:
+        if len(line) == 1:
+            rows += [(Span(piece, line[0].role),) for piece in wrap_line(plain_text(line), width)]
+        else:
+            rows.append(line)
+    return rows
