@@ -106,7 +106,8 @@ class ChannelSchema:
             self._properties = {
                 name: check
                 for name, inner in schema.get("properties", {}).items()
-                if isinstance(inner, dict) and (check := _compile({**definitions, **inner}, channel, private))
+                if isinstance(inner, dict)
+                and (check := _compile({**definitions, **inner}, channel, private, name))
             }
 
     def check_update(self, update: Any) -> None:
@@ -174,12 +175,12 @@ def _passes(check: Check, value: Any) -> bool:
     return True
 
 
-def _compile(schema: dict[str, Any], channel: str, private: bool) -> Check | None:
-    """A check that raises `SchemaMismatch`, or None where anything fits."""
+def _compile(schema: dict[str, Any], channel: str, private: bool, at: str = "") -> Check | None:
+    """A check of what stands at `at`, which raises `SchemaMismatch`; None where anything fits."""
     if not set(schema) - {"title", "description", "default", "examples", "$schema", "$defs", "definitions"}:
         return None
     if set(schema) == {"type"} and schema["type"] == "string":
-        return _text_check(channel)
+        return _text_check(channel, at)
     import jsonschema_rs
 
     try:
@@ -193,30 +194,33 @@ def _compile(schema: dict[str, Any], channel: str, private: bool) -> Check | Non
 
     def check(value: Any) -> None:
         if not is_valid(value):
-            raise _mismatch(channel, iter_errors(value))
+            raise _mismatch(channel, at, iter_errors(value))
 
     return check
 
 
-def _text_check(channel: str) -> Check:
+def _text_check(channel: str, at: str) -> Check:
     def check(value: Any) -> None:
         if not isinstance(value, str):
             raise SchemaMismatch(
-                f"channel {channel!r}: expected text, found {type(value).__name__}", "give a text value"
+                f"channel {channel!r}{_at(at)}: expected text, found {type(value).__name__}",
+                "give a text value",
             )
 
     return check
 
 
-def _mismatch(channel: str, errors: Iterable[Any]) -> SchemaMismatch:
+def _mismatch(channel: str, at: str, errors: Iterable[Any]) -> SchemaMismatch:
     error = next(iter(errors))
-    path = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path
-    ).lstrip(".")
+    path = at + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
     message = str(error.message)
     shown = message if len(message) <= 300 else f"{message[:140]} … {message[-150:]}"
     rule = "/".join(map(str, error.schema_path))
     return SchemaMismatch(
-        f"channel {channel!r}{f' at {path}' if path else ''}: {shown}",
+        f"channel {channel!r}{_at(path)}: {shown}",
         f"see the rule {rule} in the channel's schema",
     )
+
+
+def _at(path: str) -> str:
+    return f" at {path.lstrip('.')}" if path else ""

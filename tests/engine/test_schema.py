@@ -1,0 +1,256 @@
+"""SPEC 3: an update is checked against its part of the schema, the value against the whole."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+from typing import Any, Literal, TypedDict
+
+import pydantic
+import pytest
+
+from hitl_tui import Channel, GraphInvalid, HitlError, NodeFailed, SchemaMismatch
+from tests.engine.building import bound, one_node, returning
+
+TEXTS = {"type": "array", "items": {"type": "string"}}
+NUMBERS = {"type": "array", "items": {"type": "number"}}
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+def write(channel: Channel, *updates: Any) -> Any:
+    """The value of a channel after updates, each by a node of its own."""
+    one = bound(channel)
+    value = one.default
+    for update in updates:
+        value = one.reduce(value, one.accept(update))
+    return value
+
+
+FITS = {
+    "{} fits anything": ({}, "overwrite", [1, "a", None], None),
+    "overwrite: the whole schema": ({"type": "string"}, "overwrite", ["a", "b"], "b"),
+    "overwrite: null where allowed": ({"type": ["string", "null"]}, "overwrite", ["a", None], None),
+    "sum: the whole schema": ({"type": "number"}, "sum", [1, 2.5], 3.5),
+    "append: items": (TEXTS, "append", ["a", "b"], ["a", "b"]),
+    "last_n: items": (TEXTS, "last_n(1)", ["a", "b"], ["b"]),
+    "extend: each member against items": (TEXTS, "extend", [["a"], [], ["b"]], ["a", "b"]),
+    "set_union: an item against items": (TEXTS, "set_union", ["a", "b", "a"], ["a", "b"]),
+    "set_union: each member against items": (TEXTS, "set_union", [["a", "b"]], ["a", "b"]),
+    "merge: the property, then the whole": (PERSON, "merge", [{"name": "A"}, {"age": 3}], ...),
+    "1.0 is an integer of JSON Schema": ({"type": "integer"}, "overwrite", [1.0], 1.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "reducer", "updates", "value"), FITS.values(), ids=FITS)
+def test_fits(schema: dict[str, Any], reducer: str, updates: list[Any], value: Any) -> None:
+    found = write(Channel(schema=schema, reducer=reducer), *updates)
+    assert found == ({"name": "A", "age": 3} if value is ... else value)
+
+
+REFUSED = {
+    "overwrite: another type": ({"type": "string"}, "overwrite", 1, "'c'"),
+    "overwrite: null": ({"type": "string"}, "overwrite", None, "'c'"),
+    "overwrite: deep inside": (
+        {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}},
+        "overwrite",
+        {"a": [1, "x"]},
+        r"at a\[1\]",
+    ),
+    "overwrite: not one of the enum": ({"enum": ["approved", "revise"]}, "overwrite", "maybe", "maybe"),
+    "sum: the update against the whole schema": ({"type": "number", "minimum": 0}, "sum", -1, "minimum"),
+    "sum: the value against the whole schema": ({"type": "number", "maximum": 5}, "sum", 5, "maximum"),
+    "min: the value against the whole schema": ({"type": "number", "minimum": 3}, "min", 4, "minimum"),
+    "append: an element against items": (TEXTS, "append", 1, "expected text"),
+    "append: the value against maxItems": ({**TEXTS, "maxItems": 0}, "append", "a", "more than 0|maxItems"),
+    "append: the value against uniqueItems": ({"uniqueItems": True}, "append", "a", "unique"),
+    "append: items that are never valid": (
+        {"type": "array", "items": False},
+        "append",
+        1,
+        "items|False|false",
+    ),
+    "append: a schema that no list fits": ({"type": "string"}, "append", "a", "expected text"),
+    "last_n: an element against items": (TEXTS, "last_n(2)", 1, "expected text"),
+    "extend: one bad member": (TEXTS, "extend", ["a", 1], "expected text"),
+    "set_union: one bad member": (TEXTS, "set_union", ["a", 1], "expected text"),
+    "set_union: an item": (TEXTS, "set_union", 1, "expected text"),
+    "merge: a property": (PERSON, "merge", {"name": 1}, "at name: expected text"),
+    "merge: a property the whole schema forbids": (PERSON, "merge", {"name": "A", "x": 1}, "x"),
+    "merge: the value lacks what is required": (PERSON, "merge", {"age": 1}, "name"),
+    "merge_deep: the value": (PERSON, "merge_deep", {"name": {"first": "A"}}, "string"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:channel 'c'. m")
+@pytest.mark.parametrize(("schema", "reducer", "update", "match"), REFUSED.values(), ids=REFUSED)
+def test_refused(schema: dict[str, Any], reducer: str, update: Any, match: str) -> None:
+    start: dict[str, Any] = {"default": 1} if "sum: the value" in match else {}
+    channel = Channel(schema=schema, reducer=reducer, **start)
+    values = [update, update] if reducer == "sum" or "uniqueItems" in schema else [update]
+    with pytest.raises(SchemaMismatch, match=match):
+        write(channel, *values)
+
+
+BOOLS = {
+    "number": ({"type": "number"}, "overwrite", True),
+    "integer": ({"type": "integer"}, "overwrite", False),
+    "int": (int, "overwrite", True),
+    "float": (float, "overwrite", True),
+    "an element": (NUMBERS, "append", True),
+    "a member": (NUMBERS, "extend", [1, True]),
+    "enum of numbers": ({"enum": [0, 1]}, "overwrite", True),
+}
+
+
+@pytest.mark.parametrize(("schema", "reducer", "update"), BOOLS.values(), ids=BOOLS)
+def test_a_bool_is_never_a_number(schema: Any, reducer: str, update: Any) -> None:
+    with pytest.raises(SchemaMismatch):
+        write(Channel(schema=schema, reducer=reducer), update)
+
+
+@pytest.mark.parametrize("reducer", ["append", "last_n(5)"])
+def test_a_list_appended_where_its_members_belong_suggests_extend(reducer: str) -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        write(Channel(schema=TEXTS, reducer=reducer), ["a", "b"])
+    assert "extend" in caught.value.hint
+
+
+@pytest.mark.parametrize("update", [["a", 1], [], 1], ids=repr)
+def test_extend_is_not_suggested_where_it_would_not_help(update: Any) -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        write(Channel(schema=TEXTS, reducer="append"), update)
+    assert "extend" not in caught.value.hint
+
+
+def test_a_list_of_lists_takes_a_list_as_one_element() -> None:
+    assert write(Channel(schema={"items": TEXTS}, reducer="append"), ["a"], []) == [["a"], []]
+
+
+class Severity(enum.Enum):
+    LOW = "low"
+
+
+@dataclasses.dataclass
+class Finding:
+    path: str
+    line: int = 0
+
+
+class Note(TypedDict):
+    text: str
+
+
+class Step(pydantic.BaseModel):
+    do: str
+
+
+class Plan(pydantic.BaseModel):
+    steps: list[Step]
+
+
+TYPES: dict[str, tuple[Any, Any, Any]] = {
+    "str": (str, "a", 1),
+    "int": (int, 1, "a"),
+    "int takes no fraction": (int, 2, 1.5),
+    "float": (float, 1.5, "a"),
+    "float takes an int": (float, 1, None),
+    "bool": (bool, True, 1),
+    "list[str]": (list[str], ["a"], [1]),
+    "dict[str, int]": (dict[str, int], {"a": 1}, {"a": "x"}),
+    "str | None": (str | None, None, 1),
+    "Literal": (Literal["a", "b"], "b", "c"),
+    "an enum": (Severity, Severity.LOW, "high"),
+    "a dataclass": (Finding, Finding("a", 1), {"line": 1}),
+    "a TypedDict": (Note, {"text": "a"}, {"text": 1}),
+    "a list of dataclasses": (list[Finding], [Finding("a")], [{"path": 1}]),
+    "a pydantic model": (Plan, Plan(steps=[Step(do="x")]), {"steps": [{"do": 1}]}),
+    "a list of pydantic models": (list[Plan], [Plan(steps=[])], [{"steps": 1}]),
+    "a pydantic model or null": (Plan | None, None, {"steps": 1}),
+}
+
+
+@pytest.mark.parametrize(("given", "good", "bad"), TYPES.values(), ids=TYPES)
+def test_a_python_type_or_model_becomes_a_schema(given: Any, good: Any, bad: Any) -> None:
+    channel = Channel(schema=given)
+    assert isinstance(bound(channel).json_schema, dict)
+    write(channel, good)
+    with pytest.raises(SchemaMismatch):
+        write(channel, bad)
+
+
+@pytest.mark.parametrize("reducer", ["append", "extend"])
+@pytest.mark.parametrize("given", [list[Plan], list[Finding]], ids=["models", "dataclasses"])
+def test_elements_are_checked_against_a_model_too(given: Any, reducer: str) -> None:
+    good: Any = Plan(steps=[]) if given == list[Plan] else Finding("a")
+    updates = {"append": (good, {"x": 1}), "extend": ([good], [{"x": 1}])}[reducer]
+    channel = Channel(schema=given, reducer=reducer)
+    assert len(write(channel, updates[0])) == 1
+    with pytest.raises(SchemaMismatch):
+        write(channel, updates[1])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "text"}, {"type": "array", "items": 3}, 5],
+    ids=["unknown type", "items", "5"],
+)
+def test_what_is_no_schema_is_refused_when_built(schema: Any) -> None:
+    with pytest.raises(GraphInvalid, match="channel 'c'"):
+        bound(Channel(schema=schema))
+
+
+def test_a_mismatch_of_a_node_names_node_channel_path_and_rule() -> None:
+    runner = one_node({"c": Channel(schema=PERSON)}, returning({"c": {"name": "A", "age": "old"}}))
+    with pytest.raises(NodeFailed) as caught:
+        runner.invoke()
+    assert "'n1'" in caught.value.message
+    assert "channel 'c' at age" in caught.value.message
+    assert "integer" in caught.value.message
+    assert "properties/age/type" in caught.value.hint
+
+
+def test_a_long_value_does_not_fill_the_error() -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        write(Channel(schema={"type": "object"}), "x" * 10_000)
+    assert len(str(caught.value)) < 500
+
+
+def test_a_result_of_a_custom_reducer_must_pass_the_whole_schema() -> None:
+    channel = Channel("", schema={"type": "string"}, reducer=lambda old, new: len(new))
+    with pytest.raises(SchemaMismatch):
+        write(channel, "abc")
+
+
+def test_an_update_of_a_custom_reducer_need_not_fit_the_schema() -> None:
+    channel = Channel(0, schema={"type": "integer"}, reducer=lambda old, new: old + len(new))
+    assert write(channel, "abc", "d") == 4
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        Channel(schema={"type": "integer"}, visibility="private"),
+        Channel(schema={"type": "string"}, visibility="private", reducer=lambda old, new: [new]),
+        Channel(0, schema={"properties": {"x": {"type": "integer"}}}, visibility="private"),
+        Channel(schema={"enum": ["a"]}, visibility="private"),
+        Channel(schema={"items": {"maxLength": 1}}, reducer="append", visibility="private"),
+        Channel(reducer="sum", visibility="private"),
+        Channel(reducer='by_type({"a":"append"})', visibility="private"),
+        Channel(reducer=lambda old, new: {}[new], visibility="private"),
+    ],
+    ids=["type", "custom result", "property", "enum", "items", "sum", "by_type", "custom reducer raises"],
+)
+@pytest.mark.parametrize("update", ["hunter2", {"x": "hunter2", "type": "hunter2"}], ids=["text", "dict"])
+def test_errors_never_quote_a_private_value(channel: Channel, update: Any) -> None:
+    events: list[Any] = []
+    runner = one_node({"secret": channel}, returning({"secret": update}))
+    with contextlib.suppress(HitlError):
+        runner.invoke(on_event=events.append)
+    assert "'secret'" in repr(events)
+    assert "hunter2" not in repr(events)
