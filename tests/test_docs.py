@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from itertools import count
 from pathlib import Path
 
 import click
@@ -30,7 +31,7 @@ def command_lines() -> list[list[str]]:
     return [shlex.split(text.partition(" #")[0]) for text in found]
 
 
-@pytest.mark.parametrize("code", blocks("python"))
+@pytest.mark.parametrize("code", blocks("python"), ids=count(1))
 def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})

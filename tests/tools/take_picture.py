@@ -23,8 +23,8 @@ ACTOR = "ann"
 async def until_it_waits(driver: Driver) -> None:
     """Run, and wait for the next request."""
     await driver.run()
-    while (await driver.snapshot()).progress.status == "running":
-        await asyncio.sleep(0.01)
+    while (snapshot := await driver.snapshot()).progress.status == "running":
+        await driver.changed(snapshot.last_event)
 
 
 async def decide(driver: Driver, choice: str, text: str = "") -> None:
