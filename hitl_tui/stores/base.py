@@ -1,15 +1,15 @@
 """What all stores share: the lineage of forks, and the verbs of seed 004 (SPEC 10, 11).
 
-A fork owns only what came after it left its parent.  Reads walk its *segments*: its own rows, then
-its parent's up to the fork, and so on.  A store implements the methods over one thread's own rows.
+A store implements the methods over one thread's own rows; what a fork shares with its parent is put
+together here (see `lineage`).
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from hitl_tui.engine.rebuild import state_at
 from hitl_tui.engine.records import (
@@ -18,52 +18,16 @@ from hitl_tui.engine.records import (
     Cursor,
     Lease,
     LedgerEntry,
-    Source,
     ThreadInfo,
     ThreadSummary,
     Totals,
     UpdateRecord,
 )
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
+from hitl_tui.stores.lineage import UNBOUNDED, Origin, Past, Segment, Spent, own_segments
 from hitl_tui.stores.liveness import describe, is_dead, new_lease
 
-UNBOUNDED = 2**32 - 1
-"""The highest step, seq and ledger number a thread can have."""
-
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-
-
-class Segment(NamedTuple):
-    """The rows one thread gives to a lineage: those above `after_*`, up to `last_*` included."""
-
-    thread_id: str
-    after_step: int
-    last_step: int
-    after_seq: int
-    last_seq: int
-    after_entry: int
-    last_entry: int
-
-    def up_to(self, step: int, seq: int, entry: int) -> Segment:
-        """The part of it that a fork shares."""
-        return self._replace(
-            last_step=min(self.last_step, step),
-            last_seq=min(self.last_seq, seq),
-            last_entry=min(self.last_entry, entry),
-        )
-
-
-class Spent(NamedTuple):
-    """What steps of one source and node took together; `unpriced` of them have no known cost."""
-
-    source: Source
-    node: str
-    steps: int
-    tokens_in: int
-    tokens_out: int
-    cost: float
-    unpriced: int
-    duration: int
 
 
 class Checkpointer(ABC):
@@ -90,8 +54,20 @@ class Checkpointer(ABC):
         """Write all of a commit or none of it (see `Store.commit`)."""
 
     @abstractmethod
+    def write_thread(self, info: ThreadInfo, past: Sequence[Past], commits: Iterable[Commit]) -> None:
+        """Add a whole thread, its commits in order, or nothing of it when `commits` raises.
+
+        Neither leases nor versions of the commits are looked at.
+
+        Raises:
+            ThreadBusy: the name is taken.
+            UsageError: the name can't be a thread's.
+        """
+
     def info(self, thread_id: str) -> ThreadInfo | None:
         """The thread's fixed facts, or None when there is no such thread."""
+        origin = self._origin(thread_id)
+        return origin.info if origin else None
 
     @abstractmethod
     def cursor(self, thread_id: str) -> Cursor | None:
@@ -148,8 +124,8 @@ class Checkpointer(ABC):
     # -- over one thread's own rows ---------------------------------------------------------------
 
     @abstractmethod
-    def _origin(self, thread_id: str) -> tuple[ThreadInfo, int] | None:
-        """The thread's fixed facts and how many ledger entries it shares with its parent."""
+    def _origin(self, thread_id: str) -> Origin | None:
+        """What is fixed about a thread, None when there is no such thread."""
 
     @abstractmethod
     def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
@@ -164,8 +140,8 @@ class Checkpointer(ABC):
         """The newest snapshot of steps `first` to `last`."""
 
     @abstractmethod
-    def _own_ledger(self, thread_id: str, last: int) -> list[LedgerEntry]:
-        """Ledger entries up to number `last`, oldest first."""
+    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
+        """Ledger entries of numbers `first` to `last`, oldest first."""
 
     @abstractmethod
     def _own_spending(self, thread_id: str, last: int) -> Iterable[Spent]:
@@ -185,7 +161,8 @@ class Checkpointer(ABC):
             last = segment.last_step if before is None else min(before - 1, segment.last_step)
             missing = limit - len(found)
             if missing > 0 and last > segment.after_step:
-                found += self._own_checkpoints(segment.thread_id, segment.after_step + 1, last, missing)
+                own = self._own_checkpoints(segment.thread_id, segment.after_step + 1, last, missing)
+                found += segment.named(own)
         return found
 
     def records(self, thread_id: str, first_step: int, last_step: int) -> Iterator[UpdateRecord]:
@@ -194,7 +171,7 @@ class Checkpointer(ABC):
             first = max(first_step, segment.after_step + 1)
             last = min(last_step, segment.last_step)
             if first <= last:
-                yield from self._own_records(segment.thread_id, first, last)
+                yield from segment.named(self._own_records(segment.thread_id, first, last))
 
     def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
         """The newest snapshot at or before `step`: its step and its bytes."""
@@ -210,17 +187,21 @@ class Checkpointer(ABC):
             entry
             for segment in reversed(self._lineage(thread_id))
             if segment.last_entry > segment.after_entry
-            for entry in self._own_ledger(segment.thread_id, segment.last_entry)
+            for entry in segment.named(
+                self._own_ledger(segment.thread_id, segment.after_entry + 1, segment.last_entry)
+            )
         ]
 
     def totals(self, thread_id: str, step: int) -> Totals:
         """Sums over the checkpoints of steps 0 to `step`; visits count steps of source "node"."""
-        spent = [
-            part
-            for segment in reversed(self._lineage(thread_id))
-            if (last := min(step, segment.last_step)) > segment.after_step
-            for part in self._own_spending(segment.thread_id, last)
-        ]
+        spent: list[Spent] = []
+        counted: set[str] = set()
+        for segment in self._lineage(thread_id):
+            last = min(step, segment.last_step)
+            # A carried thread has several segments: its newest one counts all of its rows.
+            if last > segment.after_step and segment.thread_id not in counted:
+                counted.add(segment.thread_id)
+                spent += self._own_spending(segment.thread_id, last)
         visits: dict[str, int] = {}
         for part in spent:
             if part.source == "node":
@@ -249,11 +230,13 @@ class Checkpointer(ABC):
             origin = self._origin(above)
             if origin is None:
                 break
-            info, shared = origin
-            root = info.parent is None
-            after_step, after_seq = (-1, 0) if root else (info.fork_step, info.fork_seq)
-            segments.append(Segment(above, after_step, step, after_seq, seq, shared, entry))
-            step, seq, entry = min(step, after_step), min(seq, after_seq), min(entry, shared)
+            own = [part.up_to(step, seq, entry) for part in own_segments(above, origin)]
+            segments += own
+            info = origin.info
+            if info.parent is not None:
+                oldest = own[-1]
+                step, seq = min(step, oldest.after_step), min(seq, oldest.after_seq)
+                entry = min(entry, oldest.after_entry)
             above = info.parent
         if not segments:
             return ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -20,9 +20,7 @@ from hitl_tui.engine.records import (
     UpdateRecord,
 )
 from hitl_tui.stores.base import (
-    UNBOUNDED,
     Checkpointer,
-    Spent,
     check_thread_id,
     not_held,
     refuse_takeover,
@@ -32,23 +30,35 @@ from hitl_tui.stores.base import (
     waiting,
     writer,
 )
+from hitl_tui.stores.lineage import UNBOUNDED, Origin, Past, Spent
 from hitl_tui.stores.liveness import describe, is_dead
 
 
 class _Thread:
     """One thread's own rows, each list in the order of its steps or numbers."""
 
-    def __init__(self, info: ThreadInfo, cursor: Cursor, order: int) -> None:
+    def __init__(self, info: ThreadInfo, cursor: Cursor, order: int, past: Sequence[Past] = ()) -> None:
         self.info = info
         self.cursor = cursor
         self.order = order
-        self.shared_entries = cursor.ledger_n if info.parent is not None else 0
+        self.origin = Origin(info, cursor.ledger_n if info.parent is not None else 0, tuple(past))
         self.last_writer = info.created_by or ""
         self.lease: Lease | None = None
         self.records: list[UpdateRecord] = []
         self.checkpoints: list[Checkpoint] = []
         self.snapshots: list[tuple[int, bytes]] = []
         self.ledger: list[LedgerEntry] = []
+
+    def add(self, commit: Commit) -> None:
+        """Take a commit over."""
+        self.records += commit.records
+        self.ledger += commit.ledger
+        if commit.checkpoint is not None:
+            self.checkpoints.append(commit.checkpoint)
+            self.last_writer = writer(commit.checkpoint)
+        if commit.snapshot is not None:
+            self.snapshots.append((commit.cursor.head, commit.snapshot))
+        self.cursor = commit.cursor
 
 
 class MemoryCheckpointer(Checkpointer):
@@ -77,18 +87,18 @@ class MemoryCheckpointer(Checkpointer):
             refusal = refused(thread_id, commit, thread.cursor.version, thread.lease)
             if refusal is not None:
                 raise refusal
-            thread.records += commit.records
-            thread.ledger += commit.ledger
-            if commit.checkpoint is not None:
-                thread.checkpoints.append(commit.checkpoint)
-                thread.last_writer = writer(commit.checkpoint)
-            if commit.snapshot is not None:
-                thread.snapshots.append((commit.cursor.head, commit.snapshot))
-            thread.cursor = commit.cursor
+            thread.add(commit)
 
-    def info(self, thread_id: str) -> ThreadInfo | None:
-        thread = self._threads.get(thread_id)
-        return thread.info if thread else None
+    def write_thread(self, info: ThreadInfo, past: Sequence[Past], commits: Iterable[Commit]) -> None:
+        check_thread_id(info.thread_id)
+        thread = _Thread(info, Cursor(info.thread_id), 0, past)
+        for commit in commits:
+            thread.add(commit)
+        with self._lock:
+            if info.thread_id in self._threads:
+                raise taken(info.thread_id)
+            thread.order = len(self._threads)
+            self._threads[info.thread_id] = thread
 
     def cursor(self, thread_id: str) -> Cursor | None:
         thread = self._threads.get(thread_id)
@@ -142,9 +152,9 @@ class MemoryCheckpointer(Checkpointer):
     def close(self) -> None:
         """Nothing to release: the threads live as long as the object."""
 
-    def _origin(self, thread_id: str) -> tuple[ThreadInfo, int] | None:
+    def _origin(self, thread_id: str) -> Origin | None:
         thread = self._threads.get(thread_id)
-        return (thread.info, thread.shared_entries) if thread else None
+        return thread.origin if thread else None
 
     def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
         with self._lock:
@@ -166,9 +176,9 @@ class MemoryCheckpointer(Checkpointer):
             end = bisect_right(rows, last, key=lambda row: row[0])
             return rows[end - 1] if end and rows[end - 1][0] >= first else None
 
-    def _own_ledger(self, thread_id: str, last: int) -> list[LedgerEntry]:
+    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         with self._lock:
-            return [entry for entry in self._threads[thread_id].ledger if entry.n <= last]
+            return [entry for entry in self._threads[thread_id].ledger if first <= entry.n <= last]
 
     def _own_spending(self, thread_id: str, last: int) -> Iterable[Spent]:
         return [

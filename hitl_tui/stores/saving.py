@@ -145,7 +145,7 @@ def _commit(
         head=step,
         last_seq=point.last_seq,
         last_record_hash=records[-1].record_hash if records else cursor.last_record_hash,
-        pending=tuple(replace(request, step=step) for request in cursor.pending),
+        pending=tuple(replace(request, step=step, votes=()) for request in cursor.pending),
         log_bytes=log_bytes,
         snapshot_bytes=snapshot_bytes,
         updated_at=now,

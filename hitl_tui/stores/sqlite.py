@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,10 @@ from hitl_tui.engine.records import (
     UpdateRecord,
 )
 from hitl_tui.errors import HitlError
+from hitl_tui.stores import snapshots
 from hitl_tui.stores import sqlite_rows as rows
 from hitl_tui.stores.base import (
     Checkpointer,
-    Spent,
     check_thread_id,
     not_held,
     refuse_takeover,
@@ -36,6 +36,7 @@ from hitl_tui.stores.base import (
     unknown,
     writer,
 )
+from hitl_tui.stores.lineage import Origin, Past, Spent
 from hitl_tui.stores.sqlite_file import damaged, open_file, translate
 from hitl_tui.stores.sqlite_transaction import Transaction
 
@@ -57,7 +58,7 @@ _ADD_CURSOR = _insert("cursor", f"{rows.CURSOR}, thread")
 _ADD_THREAD = _insert(
     "thread",
     "id, graph_name, graph_digest, source, parent, fork_step, fork_seq, shared_entries, "
-    "created_at, created_by",
+    "created_at, created_by, past",
 )
 _MOVE_CURSOR = (
     "UPDATE cursor SET version = ?, head = ?, status = ?, reason = ?, position = ?, waiting_for = ?, "
@@ -65,7 +66,7 @@ _MOVE_CURSOR = (
     "WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
 )
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
-_THREAD = f"SELECT {rows.THREAD}, t.shared_entries {_FROM_THREAD} WHERE t.id = ?"
+_THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
 _CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
 _SUMMARIES = (
     f"SELECT {rows.THREAD}, {rows.SUMMARY} FROM cursor AS c JOIN thread AS t ON t.key = c.thread "
@@ -112,48 +113,67 @@ class SQLiteCheckpointer(Checkpointer):
     def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
         check_thread_id(info.thread_id)
         with self._writing as db:
-            if db.execute("SELECT 1 FROM thread WHERE id = ?", (info.thread_id,)).fetchone():
-                raise taken(info.thread_id)
-            parent = None if info.parent is None else self._key(info.parent)
-            row = (
-                info.thread_id,
-                info.graph_name,
-                info.graph_digest,
-                rows.source_of(info),
-                parent,
-                info.fork_step,
-                info.fork_seq,
-                0 if parent is None else cursor.ledger_n,
-                info.created_at,
-                info.created_by,
-            )
-            key = db.execute(_ADD_THREAD, row).lastrowid
+            key = self._add_thread(db, info, cursor)
             db.execute(_ADD_CURSOR, (*rows.cursor_row(cursor, info.created_by or ""), key))
 
     def commit(self, thread_id: str, commit: Commit) -> None:
         key = self._key(thread_id)
-        base = key << 32
         point, cursor = commit.checkpoint, commit.cursor
         guard = (key, commit.expected_version, commit.lease_token)
         with self._writing as db:
             moved = (*rows.cursor_row(cursor, writer(point) if point else None), *guard)
             if db.execute(_MOVE_CURSOR, moved).rowcount != 1:
                 raise self._refusal(thread_id, key, commit)
-            for record in commit.records:
-                db.execute(_ADD_RECORD, rows.record_row(base, record))
-            if point is not None:
-                db.execute(_ADD_CHECKPOINT, rows.checkpoint_row(base, point))
-                if point.step % _SPENDING_STEPS == 0:
-                    spent = rows.spending_body(self._own_spending(thread_id, point.step))
-                    db.execute(_ADD_SPENDING, (base | point.step, spent))
-            if commit.snapshot is not None:
-                db.execute(_ADD_SNAPSHOT, (base | cursor.head, commit.snapshot))
-            for entry in commit.ledger:
-                db.execute(_ADD_LEDGER, rows.ledger_row(base, entry))
+            self._add_rows(db, key, commit)
 
-    def info(self, thread_id: str) -> ThreadInfo | None:
-        origin = self._origin(thread_id)
-        return origin[0] if origin else None
+    def write_thread(self, info: ThreadInfo, past: Sequence[Past], commits: Iterable[Commit]) -> None:
+        check_thread_id(info.thread_id)
+        cursor, last_writer = Cursor(info.thread_id), info.created_by or ""
+        with self._writing as db:
+            key = self._add_thread(db, info, cursor, past)
+            for commit in commits:
+                self._add_rows(db, key, commit)
+                cursor = commit.cursor
+                last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
+            db.execute(_ADD_CURSOR, (*rows.cursor_row(cursor, last_writer), key))
+
+    def _add_thread(
+        self, db: sqlite3.Connection, info: ThreadInfo, cursor: Cursor, past: Sequence[Past] = ()
+    ) -> int:
+        if db.execute("SELECT 1 FROM thread WHERE id = ?", (info.thread_id,)).fetchone():
+            raise taken(info.thread_id)
+        parent = None if info.parent is None else self._key(info.parent)
+        row = (
+            info.thread_id,
+            info.graph_name,
+            info.graph_digest,
+            rows.source_of(info),
+            parent,
+            info.fork_step,
+            info.fork_seq,
+            0 if parent is None else cursor.ledger_n,
+            info.created_at,
+            info.created_by,
+            rows.past_body(past),
+        )
+        return int(db.execute(_ADD_THREAD, row).lastrowid or 0)
+
+    def _add_rows(self, db: sqlite3.Connection, key: int, commit: Commit) -> None:
+        base, point = key << 32, commit.checkpoint
+        for record in commit.records:
+            db.execute(_ADD_RECORD, rows.record_row(base, record))
+        if point is not None:
+            db.execute(_ADD_CHECKPOINT, rows.checkpoint_row(base, point))
+            if point.step % _SPENDING_STEPS == 0:
+                spent = rows.spending_body(self._spending(key, point.step))
+                db.execute(_ADD_SPENDING, (base | point.step, spent))
+        if commit.snapshot is not None:
+            head = base | commit.cursor.head
+            newest = db.execute(_SNAPSHOT, (base, head - 1)).fetchone()
+            part = snapshots.part_of(commit.snapshot, newest[1] if newest else None)
+            db.execute(_ADD_SNAPSHOT, (head, part))
+        for entry in commit.ledger:
+            db.execute(_ADD_LEDGER, rows.ledger_row(base, entry))
 
     def cursor(self, thread_id: str) -> Cursor | None:
         key = self._find(thread_id)
@@ -219,12 +239,12 @@ class SQLiteCheckpointer(Checkpointer):
 
     # -- over one thread's own rows ---------------------------------------------------------------
 
-    def _origin(self, thread_id: str) -> tuple[ThreadInfo, int] | None:
+    def _origin(self, thread_id: str) -> Origin | None:
         if self._find(thread_id) is None:
             return None
         row = self._rows(_THREAD, (thread_id,))[0]
         with self._decoding():
-            return rows.thread_of(row[:-1]), row[-1]
+            return Origin(rows.thread_of(row[:-2]), row[-2], rows.past_of(row[-1]))
 
     def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
         base = self._key(thread_id) << 32
@@ -268,17 +288,31 @@ class SQLiteCheckpointer(Checkpointer):
     def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
         base = self._key(thread_id) << 32
         found = self._rows(_SNAPSHOT, (base + first, base + last))
-        return (found[0][0] & rows.NUMBER, found[0][1]) if found else None
+        if not found:
+            return None
+        with self._decoding():
+            return found[0][0] & rows.NUMBER, snapshots.whole(self._parts(base, found[0]))
 
-    def _own_ledger(self, thread_id: str, last: int) -> list[LedgerEntry]:
+    def _parts(self, base: int, newest: tuple[int, bytes]) -> Iterator[bytes]:
+        """A snapshot's part and those before it, newest first."""
+        found = [newest]
+        while found:
+            row_id, part = found[0]
+            yield part
+            found = self._rows(_SNAPSHOT, (base, row_id - 1))
+
+    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         base = self._key(thread_id) << 32
-        found = self._rows(_LEDGER, (base, base + last))
+        found = self._rows(_LEDGER, (base + first, base + last))
         previous = self._entry_hash(thread_id, (found[0][0] & rows.NUMBER) - 1) if found else b""
         with self._decoding():
             return list(rows.ledger_of(thread_id, found, previous))
 
     def _own_spending(self, thread_id: str, last: int) -> list[Spent]:
-        base = self._key(thread_id) << 32
+        return self._spending(self._key(thread_id), last)
+
+    def _spending(self, key: int, last: int) -> list[Spent]:
+        base = key << 32
         noted = self._rows(_LAST_SPENDING, (base, base + last))
         # A thread's ids begin at `base`, the id of step 0.
         place, body = noted[0] if noted else (base - 1, b"[]")

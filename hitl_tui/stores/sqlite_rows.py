@@ -24,7 +24,8 @@ from hitl_tui.engine.records import (
     UpdateRecord,
     next_of,
 )
-from hitl_tui.stores.base import Spent, waiting
+from hitl_tui.stores.base import waiting
+from hitl_tui.stores.lineage import Past, Spent
 from hitl_tui.stores.liveness import describe, is_dead
 
 Row = Sequence[Any]
@@ -41,6 +42,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _decode_cursor = msgspec.json.Decoder(Cursor).decode
 _decode_spending = msgspec.json.Decoder(list[Spent]).decode
+_decode_past = msgspec.json.Decoder(tuple[Past, ...]).decode
 _decode_uses = msgspec.json.Decoder(tuple[ModelUse, ...]).decode
 
 RECORD = (
@@ -248,6 +250,16 @@ def thread_of(row: Row) -> ThreadInfo:
     return ThreadInfo(
         thread_id, name, digest, _decode(source), parent, fork_step, fork_seq, created_at, created_by
     )
+
+
+def past_body(past: Sequence[Past]) -> bytes | None:
+    """A carried thread's past as JSON, None where there is none."""
+    return _encode(past) if past else None
+
+
+def past_of(body: bytes | None) -> tuple[Past, ...]:
+    """What `past_body` wrote."""
+    return _decode_past(body) if body else ()
 
 
 def source_of(info: ThreadInfo) -> bytes:

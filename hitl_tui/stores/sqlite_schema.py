@@ -3,6 +3,7 @@
 Rows of a thread have the id `thread << 32 | number` (seq, step or entry): one integer key, so a
 thread's rows lie side by side in the order they were written and need no index beside the table.
 Nothing is stored that follows from another row: the thread's name, `prev_record_hash`, `prev_hash`.
+A snapshot holds what is new since the one before it (see snapshots).
 """
 
 from __future__ import annotations
@@ -120,5 +121,11 @@ _VERSION_1 = (
     )""",
 )
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first_version,)
+
+def _carried_threads(db: Connection) -> None:
+    # JSON of the thread's `Past` parts, NULL for a thread that was made here.
+    db.execute("ALTER TABLE thread ADD COLUMN past BLOB")
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first_version, _carried_threads)
 """Item n makes version n + 1 out of version n; an empty file is version 0.  Only ever append."""

@@ -1,0 +1,116 @@
+"""Snapshots as stored: each holds only what is new since the one before it.
+
+A list that merely grew is stored as its new elements, so that all snapshots of an append-only channel
+together take what its value takes, once.  All is done on JSON text: nothing is decoded to values.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+
+import msgspec
+
+_PLAIN, _PACKED, _OPAQUE = b"p", b"z", b"o"
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """What one snapshot adds.
+
+    `values` has JSON by channel; for the names in `tails` it is a list that goes on where the part
+    before ends.  `lists` has, for each whole list, the length of its JSON and the SHA-256 of all but
+    its last byte, by which the next snapshot tells that it merely grew.
+    """
+
+    values: dict[str, msgspec.Raw]
+    tails: tuple[str, ...]
+    lists: dict[str, tuple[int, bytes]]
+
+
+_encode = msgspec.json.Encoder().encode
+_decode_part = msgspec.json.Decoder(_Part).decode
+_decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def part_of(snapshot: bytes, before: bytes | None) -> bytes:
+    """What to store of a snapshot, given what was stored of the thread's snapshot before it."""
+    try:
+        values = _decode_values(zlib.decompress(snapshot))
+    except (zlib.error, msgspec.MsgspecError):
+        return _OPAQUE + snapshot
+    known = {} if before is None or (earlier := _part(before)) is None else earlier.lists
+    new: dict[str, msgspec.Raw] = {}
+    tails: list[str] = []
+    lists: dict[str, tuple[int, bytes]] = {}
+    for name, raw in values.items():
+        text = bytes(raw)
+        new[name] = raw
+        if text[:1] != b"[":
+            continue
+        lists[name] = (len(text), sha256(text[:-1]).digest())
+        if name in known and (tail := _tail(text, *known[name])) is not None:
+            new[name] = msgspec.Raw(tail)
+            tails.append(name)
+    data = _encode(_Part(new, tuple(tails), lists))
+    packed = zlib.compress(data, 1)
+    # Unpacking is most of the cost of a read, so it must be worth it.
+    return _PACKED + packed if len(packed) < len(data) // 2 else _PLAIN + data
+
+
+def whole(parts: Iterable[bytes]) -> bytes:
+    """The snapshot from its part and those before it, newest first; takes no more than it needs.
+
+    Raises:
+        ValueError: a part is damaged or missing.
+    """
+    rest = iter(parts)
+    newest = next(rest)
+    part = _part(newest)
+    if part is None:
+        return newest.removeprefix(_OPAQUE)
+    values = dict(part.values)
+    for name, text in _joined(part, rest):
+        values[name] = msgspec.Raw(text)
+    return zlib.compress(_encode(values), 0)
+
+
+def _joined(part: _Part, rest: Iterator[bytes]) -> Iterator[tuple[str, bytes]]:
+    """The lists of a part that go on, put together."""
+    pieces = {name: [_inside(part, name)] for name in part.tails}
+    waiting = set(part.tails)
+    while waiting:
+        earlier = _part(next(rest, b""))
+        if earlier is None or not waiting <= earlier.values.keys():
+            raise ValueError("a snapshot before this one is missing")
+        for name in waiting:
+            pieces[name].append(_inside(earlier, name))
+        waiting &= set(earlier.tails)
+    for name, found in pieces.items():
+        yield name, b"[" + b",".join(piece for piece in reversed(found) if piece) + b"]"
+
+
+def _inside(part: _Part, name: str) -> bytes:
+    return bytes(part.values[name])[1:-1]
+
+
+def _tail(text: bytes, length: int, digest: bytes) -> bytes | None:
+    """The list of the elements that `text` has beyond a list known by length and digest, None where it
+    does not begin with that list."""
+    grown = length > 2 and text[length - 1 : length] in (b",", b"]")
+    if not grown or sha256(text[: length - 1]).digest() != digest:
+        return None
+    return b"[" + text[length:] if text[length - 1 : length] == b"," else b"[]"
+
+
+def _part(stored: bytes) -> _Part | None:
+    """A part, or None for a snapshot that was stored as it was."""
+    kind, data = stored[:1], stored[1:]
+    if kind == _PACKED:
+        try:
+            data = zlib.decompress(data)
+        except zlib.error as error:
+            raise ValueError(f"a snapshot can't be unpacked: {error}") from None
+    elif kind != _PLAIN:
+        return None
+    return _decode_part(data)
