@@ -89,10 +89,11 @@ class HitlApp(App[AppResult]):
         elif chosen in self.available_themes:
             self.theme = chosen
         self.run_screen: RunScreen | None = None
+        self._opening = OpeningScreen()
 
     def get_default_screen(self) -> Screen[Any]:
         """What is painted first; the run screen comes on top of it and stays."""
-        return OpeningScreen()
+        return self._opening
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Our roles for themes that don't know them."""
@@ -129,6 +130,9 @@ class HitlApp(App[AppResult]):
         await screen.begin(session)
         if self.start.list_threads:
             screen.do_app_threads()
+        await session.drain()
+        for key in self._opening.early_keys:
+            self.simulate_key(key)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """All our actions with their keys, and what Textual offers that is of use here."""

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.events import Key
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -43,6 +44,14 @@ class OpeningScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.ask_to_quit", "Quit", show=False)]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.early_keys: list[str] = []
+
+    def on_key(self, event: Key) -> None:
+        """Keep keys for the run screen: nobody should have to wait for it before pressing one."""
+        self.early_keys.append(event.key)
 
     def compose(self) -> ComposeResult:
         """The frames."""
