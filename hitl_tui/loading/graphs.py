@@ -13,6 +13,7 @@ from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import GraphInvalid, UsageError
 from hitl_tui.loading.code import blaming, import_file, import_named
+from hitl_tui.loading.samples import sample_names, sample_path
 from hitl_tui.suggest import did_you_mean
 
 Graph: TypeAlias = StateGraph | GraphRunner
@@ -35,8 +36,10 @@ def resolve_spec(spec: str, directory: Path | None = None) -> str:
     """GRAPH with the path of a file made absolute, as it is written into a thread's record.
 
     Raises:
-        UsageError: neither a file nor `module:attribute`.
+        UsageError: neither a file, nor `module:attribute`, nor a sample.
     """
+    if sample_path(spec):
+        return spec
     path, name = _split(spec)
     if path is None:
         return spec
@@ -57,7 +60,7 @@ def load_graph(
     """The graph that `spec` names.
 
     Args:
-        spec: `module:attribute`, `file.py` or `file.py:name`.
+        spec: `module:attribute`, `file.py`, `file.py:name` or the name of a sample.
         options: what a function that builds the graph is called with; it must take all of them.
         defaults: options that are passed to a function only if it takes them.
         directory: what relative files and modules are looked for in; the current one if None.
@@ -79,6 +82,8 @@ def load_graph(
 
 def _split(spec: str) -> tuple[Path | None, str]:
     """A file and a name in it, or (None, attribute) for a module."""
+    if sample := sample_path(spec):
+        return sample, ""
     head, colon, name = spec.rpartition(":")
     if colon and head.endswith(".py"):
         return Path(head), name
@@ -86,7 +91,7 @@ def _split(spec: str) -> tuple[Path | None, str]:
         return Path(spec), ""
     if colon and all(part.isidentifier() for part in head.split(".")) and name:
         return None, name
-    hint = "give module:attribute, file.py or file.py:name"
+    hint = f"give module:attribute, file.py, file.py:name, or a sample: {', '.join(sample_names())}"
     if Path(f"{spec}.py").is_file():
         hint = f"did you mean {spec}.py?"
     raise UsageError(f"{spec!r} doesn't name a graph", hint)

@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.terminal import Terminal
 
+pytestmark = pytest.mark.wheel
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -62,5 +64,15 @@ def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
         terminal.wait_for("latest_draft", timeout=60)
         terminal.press("s")
         terminal.wait_for("step 1", timeout=60)
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+def test_a_sample_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+    argv = [str(installed / "hitl-tui"), "run", "counter", "--input", "limit=2", "--theme", "light"]
+    with Terminal(argv, env={"PYTHONPATH": ""}, cwd=tmp_path) as terminal:
+        terminal.wait_for("increment is next", timeout=60)
+        terminal.press("c")
+        terminal.wait_for("DONE", timeout=60)
         terminal.press("q")
         assert terminal.wait_exit() == 0

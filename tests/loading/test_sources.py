@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from hitl_tui import MemoryCheckpointer, UsageError
+from hitl_tui.loading.samples import sample_names
 from hitl_tui.loading.sources import open_graph, reopen_graph
 
 FILE = """
@@ -77,6 +78,15 @@ def test_a_thread_without_source_says_how_to_open_it() -> None:
     with pytest.raises(UsageError, match="'t' doesn't say how its graph is built") as caught:
         reopen_graph("t", {}, MemoryCheckpointer())
     assert "hitl-tui run GRAPH --thread t" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", sample_names())
+def test_samples_are_known_by_name(name: str) -> None:
+    store = MemoryCheckpointer()
+    runner = open_graph(name, store)
+    assert runner.graph.name == name
+    assert runner.source == {"graph": name, "options": {}}
+    assert reopen_graph("t", runner.source, store).graph.digest == runner.graph.digest
 
 
 def test_a_file_that_has_gone(folder: Path) -> None:

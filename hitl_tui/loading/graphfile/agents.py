@@ -1,0 +1,141 @@
+"""Agents of a graph file, and which model each of them speaks to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import UNSET
+
+from hitl_tui.agents.agent import Agent
+from hitl_tui.agents.backend import CallFailed, Message
+from hitl_tui.agents.scripted import ScriptedModel
+from hitl_tui.loading import positions
+from hitl_tui.loading.graphfile.problems import Problems
+from hitl_tui.loading.graphfile.shape import AgentTable, ReplyTable
+
+_NAMED = ("api_base", "temperature", "max_tokens", "timeout", "num_retries")
+_SECRET = re.compile(
+    r"(^|[_-])(key|token|secret|password|passwd|credentials?|authorization|bearer)([_-]id)?$", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class Models:
+    """Models from outside the file.
+
+    Attributes:
+        model, api_base: take the place of what every agent of the file says.
+        default_model, default_api_base: for agents that say nothing.
+    """
+
+    model: str | None = None
+    api_base: str | None = None
+    default_model: str | None = None
+    default_api_base: str | None = None
+
+
+def check_secrets(tables: object, problems: Problems) -> None:
+    """Note every key of a provider in the raw tables of agents: a file is no place for one."""
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        _check_secrets(table, ("agents", name), problems)
+
+
+def build_agents(tables: Mapping[str, AgentTable], models: Models, problems: Problems) -> dict[str, Agent]:
+    """The agents that are sound, by name."""
+    agents: dict[str, Agent] = {}
+    for name, table in tables.items():
+        path: positions.Path = ("agents", name)
+        if table.model and table.replies:
+            problems.add((*path, "replies"), "it has a model already", "keep model or replies")
+        _check_address(table.api_base, (*path, "api_base"), problems)
+        for option in table.options:
+            if option in _NAMED:
+                problems.add(
+                    (*path, "options", option), "it belongs beside model", f"[agents.{name}] {option}"
+                )
+        model, api_base = _model(name, table, models, problems)
+        if model is None or problems.under(path):
+            continue
+        with problems.at((*path, "options") if table.options else (*path, "model")):
+            agents[name] = Agent(
+                name, model, table.instructions or None, table.role or None, **_options(table, api_base)
+            )
+    return agents
+
+
+def _model(
+    name: str, table: AgentTable, models: Models, problems: Problems
+) -> tuple[str | ScriptedModel | None, str | None]:
+    """Model and address.
+
+    An address belongs to a model: the file's own is not kept for a model from outside.
+    """
+    if models.model:
+        return models.model, models.api_base
+    address = models.api_base or table.api_base or None
+    if table.model:
+        return table.model, address
+    if table.replies:
+        return _script(name, table.replies, problems), None
+    if models.default_model:
+        return models.default_model, address or models.default_api_base
+    problems.add(("agents", name), "it has no model", 'write model = "...", or give --model')
+    return None, None
+
+
+def _options(table: AgentTable, api_base: str | None) -> dict[str, Any]:
+    named = {name: getattr(table, name) for name in _NAMED if name != "api_base"}
+    given = {name: value for name, value in named.items() if value is not UNSET}
+    return table.options | given | ({"api_base": api_base} if api_base else {})
+
+
+def _script(name: str, replies: Sequence[str | ReplyTable], problems: Problems) -> ScriptedModel | None:
+    lines: list[tuple[re.Pattern[str], str]] = []
+    for number, reply in enumerate(replies):
+        line = ReplyTable(reply) if isinstance(reply, str) else reply
+        try:
+            lines.append((re.compile(line.when), line.say))
+        except (re.error, RecursionError, OverflowError) as error:
+            problems.add(("agents", name, "replies", number, "when"), f"it is no regular expression: {error}")
+    return ScriptedModel(_reader(name, lines), name=f"script/{name}") if lines else None
+
+
+def _reader(name: str, lines: Sequence[tuple[re.Pattern[str], str]]) -> Callable[[Sequence[Message]], str]:
+    """Picks a reply by the prompt alone, so that a run resumed in another process goes on in the script."""
+
+    def reply(messages: Sequence[Message]) -> str:
+        prompt = messages[-1]["content"]
+        for when, say in lines:
+            if when.search(prompt):
+                return say
+        raise CallFailed(
+            f"agent {name!r}: no reply of the script fits the prompt", "add one without `when` at the end"
+        )
+
+    return reply
+
+
+def _check_address(address: str, path: positions.Path, problems: Problems) -> None:
+    if address and not address.startswith(("http://", "https://")):
+        problems.add(path, "must begin with http:// or https://")
+    elif "@" in address:
+        problems.add(path, "must not hold a password", "keys come from the environment")
+
+
+def _check_secrets(value: Any, path: positions.Path, problems: Problems) -> None:
+    if isinstance(value, dict):
+        for key, member in value.items():
+            if _SECRET.search(key):
+                problems.add(
+                    (*path, key),
+                    "a graph file is no place for keys",
+                    "set it in the environment, as ANTHROPIC_API_KEY",
+                )
+            else:
+                _check_secrets(member, (*path, key), problems)
+    elif isinstance(value, list):
+        for number, member in enumerate(value):
+            _check_secrets(member, (*path, number), problems)

@@ -1,0 +1,119 @@
+"""From a graph file to a runner: every part is checked before anything is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from msgspec import UNSET
+
+from hitl_tui.engine.description import InputField
+from hitl_tui.engine.graph import StateGraph
+from hitl_tui.engine.records import Limits
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.store import Store
+from hitl_tui.errors import HitlError
+from hitl_tui.loading.graphfile.agents import Models, build_agents, check_secrets
+from hitl_tui.loading.graphfile.channels import build_channels
+from hitl_tui.loading.graphfile.context import Context
+from hitl_tui.loading.graphfile.decode import decode
+from hitl_tui.loading.graphfile.edges import add_edges, build_termination
+from hitl_tui.loading.graphfile.gates import build_interrupts
+from hitl_tui.loading.graphfile.nodes import add_nodes
+from hitl_tui.loading.graphfile.problems import Problems
+from hitl_tui.loading.graphfile.shape import GraphFile, LimitsTable
+from hitl_tui.loading.graphfile.workflows import WORKFLOWS, build_workflow
+from hitl_tui.loading.toml import TomlFile, read_toml
+
+_DEFAULT_OUTPUT = "output"
+
+
+def load_graph_file(path: Path, store: Store, models: Models) -> GraphRunner:
+    """The runner of the graph that a TOML file describes.
+
+    Raises:
+        UsageError: the file can't be read, or isn't TOML.
+        GraphInvalid: lists everything that is wrong, each with file, line, table and key.
+    """
+    toml = read_toml(path)
+    problems = Problems(toml)
+    check_secrets(toml.values.get("agents"), problems)
+    file = decode(toml.values, GraphFile, problems)
+    problems.check()
+    assert file is not None
+    if file.graph.workflow:
+        runner = _workflow(file, store, models, problems)
+    else:
+        runner = _graph(file, toml, store, models, problems)
+    problems.check()
+    assert runner is not None
+    return runner
+
+
+def _workflow(file: GraphFile, store: Store, models: Models, problems: Problems) -> GraphRunner | None:
+    runner = build_workflow(file, build_agents(file.agents, models, problems), store, problems)
+    if runner is None:
+        return None
+    graph = dataclasses.replace(runner.graph, name=file.graph.name or runner.graph.name)
+    if file.graph.output != _DEFAULT_OUTPUT:
+        if file.graph.output not in graph.channels:
+            problems.unknown(("graph", "output"), "channel", file.graph.output, graph.channels)
+        graph = dataclasses.replace(graph, output=file.graph.output)
+    return GraphRunner(graph, store)
+
+
+def _graph(
+    file: GraphFile, toml: TomlFile, store: Store, models: Models, problems: Problems
+) -> GraphRunner | None:
+    directory = toml.path.resolve().parent
+    channels, bound = build_channels(file.channels, directory, problems)
+    context = Context(file, directory, problems, tuple(file.channels), bound)
+    if not file.nodes:
+        problems.add(
+            (), "it has no nodes", f'add [nodes.NAME], or [graph] workflow = "{next(iter(WORKFLOWS))}"'
+        )
+    if file.options:
+        problems.add(("options",), "it goes with a ready-made workflow only", "remove it")
+    agents = build_agents(file.agents, models, problems)
+    graph = StateGraph(channels, name=file.graph.name or toml.path.stem)
+    add_nodes(context, graph)
+    if file.nodes:
+        add_edges(context, graph)
+    before, after = build_interrupts(context)
+    termination = build_termination(context)
+    inputs = _inputs(context)
+    if file.graph.output != _DEFAULT_OUTPUT:
+        context.check_channel(("graph", "output"), file.graph.output)
+    problems.check()
+    try:
+        return graph.compile(
+            checkpointer=store,
+            agents=agents,
+            interrupt_before=before,
+            interrupt_after=after,
+            termination=termination,
+            limits=_limits(file.limits),
+            inputs=inputs,
+            output=file.graph.output,
+        )
+    except HitlError as error:
+        problems.add(("graph",), error.message, error.hint, error.details)
+        return None
+
+
+def _inputs(context: Context) -> list[InputField]:
+    fields = []
+    for name, table in context.file.inputs.items():
+        channel = table.channel or name
+        context.check_channel(("inputs", name, "channel"), channel)
+        fields.append(InputField(name, channel, table.label or name, table.example))
+    return fields
+
+
+def _limits(table: LimitsTable) -> Limits:
+    return Limits(
+        table.max_iterations,
+        None if table.max_tokens is UNSET else table.max_tokens,
+        None if table.max_cost_usd is UNSET else table.max_cost_usd,
+        None if table.max_seconds is UNSET else table.max_seconds,
+    )

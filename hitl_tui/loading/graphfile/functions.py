@@ -1,0 +1,65 @@
+"""Functions and files that a graph file names; both are looked for beside it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hitl_tui.engine.reducers import Reducer, as_reducer
+from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.loading.code import import_file, import_named
+from hitl_tui.suggest import did_you_mean
+
+_FORMS = "write file.py:function or module:function"
+
+
+def find_function(spec: str, directory: Path) -> Callable[..., Any]:
+    """The function of `file.py:function`, relative to `directory`, or of `module:function`.
+
+    Raises:
+        UsageError: nothing there of that name.
+        GraphInvalid: it is no function, or its module failed (`CodeFailed`).
+    """
+    head, colon, name = spec.rpartition(":")
+    if not colon or not name or not head:
+        raise UsageError(f"{spec!r} doesn't name a function", _FORMS)
+    if head.endswith(".py"):
+        found: Any = import_file(find_file(head, directory))
+    elif all(part.isidentifier() for part in head.split(".")):
+        found = import_named(head, directory)
+    else:
+        raise UsageError(f"{spec!r} doesn't name a function", _FORMS)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = [key for key, value in vars(found).items() if callable(value) and not key.startswith("_")]
+            raise UsageError(f"there is no {part!r} in {head}", did_you_mean(part, known))
+        found = getattr(found, part)
+    if not callable(found):
+        raise GraphInvalid(f"{spec} is a {type(found).__name__}", "it must be a function")
+    return found  # type: ignore[no-any-return]
+
+
+def find_file(name: str, directory: Path) -> Path:
+    """A file beside the graph file; raises `UsageError` where there is none."""
+    try:
+        path = (directory / name).resolve()
+        if path.is_file():
+            return path
+        neighbours = [file.name for file in path.parent.glob(f"*{path.suffix}")]
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{name!r} is no file name ({error})") from None
+    raise UsageError(f"there is no file {path}", did_you_mean(path.name, neighbours))
+
+
+def find_reducer(text: str, directory: Path) -> Reducer:
+    """A reducer by its text; a function of the user's keeps the text it has in the file.
+
+    Raises:
+        UsageError, GraphInvalid: an unknown name, or as `find_function`.
+    """
+    if re.fullmatch(r"[^()\s:]+:[\w.]+", text):
+        return dataclasses.replace(as_reducer(find_function(text, directory)), text=text)
+    return as_reducer(text)

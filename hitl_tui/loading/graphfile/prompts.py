@@ -1,0 +1,98 @@
+"""What an agent node asks: a text with the values of channels in it (SPEC 8)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from hitl_tui.engine.channels import RUN_INPUTS
+from hitl_tui.engine.state import WorkflowState
+from hitl_tui.loading import positions
+from hitl_tui.loading.graphfile.context import Context
+
+STATE = "workflow_state"
+
+_PLACEHOLDER = re.compile(r"\{\{([A-Za-z][\w.-]*)\}\}|\{([A-Za-z][\w.-]*)\}")
+_ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
+
+
+class Prompt:
+    """A template; `{channel}` stands for a value, `{workflow_state}` for the block of all that is read.
+
+    Other braces stay as they are, so that a prompt can show JSON.
+
+    Args:
+        reads: as in the node.
+        private: names of private channels.
+    """
+
+    def __init__(self, template: str, reads: Sequence[str], private: frozenset[str]) -> None:
+        self._template = template
+        self._reads = reads
+        self._private = private
+
+    @property
+    def names(self) -> list[str]:
+        """The channels and leaves it shows by name, in order."""
+        found = (match[2] for match in _PLACEHOLDER.finditer(self._template))
+        return [name for name in found if name and name != STATE]
+
+    def render(self, state: WorkflowState) -> str:
+        """The prompt on a state; a value that looks like a placeholder is not read as one."""
+
+        def fill(match: re.Match[str]) -> str:
+            if match[1]:
+                return f"{{{match[1]}}}"
+            return self._block(state) if match[2] == STATE else _as_text(state[match[2]])
+
+        return _PLACEHOLDER.sub(fill, self._template)
+
+    def _block(self, state: WorkflowState) -> str:
+        """The state as one block of JSON that no value can close."""
+        named = [name for name in self._reads if name != "*"]
+        names = [*named, *(name for name in state if name not in named)] if "*" in self._reads else named
+        lines = [
+            f'<channel name="{name}" visibility="{self._visibility(name)}">'
+            f"{_as_json(state[name]).translate(_ESCAPES)}</channel>"
+            for name in names
+        ]
+        return "\n".join((f"<{STATE}>", *lines, f"</{STATE}>"))
+
+    def _visibility(self, name: str) -> str:
+        return "private" if name.partition(".")[0] in self._private else "public"
+
+
+def build_prompt(context: Context, path: positions.Path, template: str, reads: Sequence[str]) -> Prompt:
+    """The prompt of a node, with every placeholder checked against what the node reads."""
+    private = frozenset(name for name, channel in context.bound.items() if channel.visibility == "private")
+    prompt = Prompt(template, reads, private)
+    for name in dict.fromkeys(prompt.names):
+        channel = name.partition(".")[0]
+        if channel in RUN_INPUTS or not context.check_channel(path, channel):
+            continue
+        if not ({name, channel} & set(reads) or ("*" in reads and channel not in private)):
+            context.problems.add(
+                path, f"it shows {{{name}}}, which is not among the node's reads", f"add {channel!r} to reads"
+            )
+    return prompt
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else _as_json(value)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def read_json(reply: str) -> Any:
+    """The JSON of a model's reply, out of its code fence where it has one; raises `ValueError`."""
+    fenced = re.fullmatch(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", reply, re.DOTALL)
+    try:
+        return json.loads(fenced[1] if fenced else reply)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None

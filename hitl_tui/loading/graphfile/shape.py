@@ -1,0 +1,256 @@
+"""What a graph file may hold; the JSON Schema for editors is made of these classes.
+
+Names follow the public API of Python, so that a file can be read as the code it stands for.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+Positive: TypeAlias = Annotated[float, Meta(gt=0)]
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+Text: TypeAlias = Annotated[str, Meta(min_length=1)]
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A table of a graph file."""
+
+
+class GraphTable(Table, frozen=True):
+    """The graph as a whole."""
+
+    name: Annotated[str, Meta(description="Shown on screens; the file's name by default.")] = ""
+    output: Annotated[str, Meta(description="The channel that is the result of a run.")] = "output"
+    workflow: Annotated[
+        str, Meta(description="A ready-made workflow instead of nodes and edges.", examples=["advisor"])
+    ] = ""
+
+
+class ChannelTable(Table, frozen=True):
+    """A named slot of the state."""
+
+    default: Annotated[Any, Meta(description="The value at the start; by the reducer if left out.")] = UNSET
+    initial: Annotated[Any, Meta(description="Another name for default.")] = UNSET
+    unset: Annotated[
+        bool, Meta(description="Start without a value (null); min and max then take their first update.")
+    ] = False
+    reducer: Annotated[
+        str,
+        Meta(
+            description="How an update and the value before make the next value; overwrite by default.",
+            examples=["overwrite", "append", "extend", "last_n(8)", "sum", "my_reducers.py:highest"],
+        ),
+    ] = ""
+    schema: Annotated[
+        str | dict[str, Any],
+        Meta(description="JSON Schema of the value: a table, or a JSON file beside this one."),
+    ] = msgspec.field(default_factory=dict)
+    visibility: Annotated[
+        Literal["public", "private"], Meta(description="Private values stay out of views and exports.")
+    ] = "public"
+    description: Annotated[str, Meta(description="For people.")] = ""
+
+
+class ReplyTable(Table, frozen=True):
+    """One line of an agent's script."""
+
+    say: Annotated[str, Meta(description="The reply.")]
+    when: Annotated[str, Meta(description="A regular expression to be found in the prompt.")] = ""
+
+
+class AgentTable(Table, frozen=True):
+    """A model with its instructions. Keys of providers come from the environment, never from here."""
+
+    model: Annotated[
+        str,
+        Meta(
+            description="A litellm name, or demo/NAME for a model that needs no key.",
+            examples=["anthropic/claude-sonnet-4-5", "ollama/llama3.2", "demo/advisor"],
+        ),
+    ] = ""
+    replies: Annotated[
+        list[str | ReplyTable],
+        Meta(description="A script instead of a model: the first reply whose `when` fits the prompt."),
+    ] = []
+    instructions: Annotated[str, Meta(description="The system message.")] = ""
+    role: Annotated[str, Meta(description="What the agent is in the workflow.")] = ""
+    api_base: Annotated[str, Meta(description="Address of the model's server.")] = ""
+    temperature: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
+    max_tokens: Annotated[int, Meta(ge=1, description="Longest reply.")] | UnsetType = UNSET
+    timeout: Annotated[float, Meta(gt=0, description="Seconds a call may take.")] | UnsetType = UNSET
+    num_retries: (
+        Annotated[int, Meta(ge=0, description="Tries after a rate limit or a server's error.")] | UnsetType
+    ) = UNSET
+    options: Annotated[dict[str, Any], Meta(description="Other options of litellm.")] = {}
+
+
+class RetryTable(Table, frozen=True):
+    """How often a failing node is tried, and how long to wait in between."""
+
+    max_attempts: Annotated[int, Meta(ge=1, description="Attempts in all, the first included.")] = 3
+    wait: Annotated[float, Meta(ge=0, description="Seconds before the second attempt.")] = 1.0
+    backoff: Annotated[float, Meta(ge=1, description="Factor by which the wait grows.")] = 2.0
+    jitter: Annotated[float, Meta(ge=0, le=1, description="Share of the wait that is random.")] = 0.1
+
+
+class ChoiceTable(Table, frozen=True):
+    """One answer of a gate."""
+
+    id: Annotated[Text, Meta(description="What an answer names.")]
+    label: Annotated[str, Meta(description="What a person reads; the id by default.")] = ""
+    key: Annotated[str, Meta(description="The key suggested on screen.")] = ""
+    set: Annotated[dict[str, Any], Meta(description="Channels and the values the answer gives them.")] = {}
+    words: Annotated[str, Meta(description="The channel that gets the person's own words.")] = ""
+    text: Annotated[
+        Literal["none", "optional", "required"] | UnsetType,
+        Meta(description="Whether words go with the answer; required where `words` names a channel."),
+    ] = UNSET
+
+
+class GateTable(Table, frozen=True):
+    """A question to a human, with what each answer does to the state."""
+
+    title: Annotated[Text, Meta(description="What is asked.")]
+    choices: Annotated[list[ChoiceTable], Meta(description="The allowed answers.", min_length=1)]
+    subject: Annotated[str, Meta(description="The channel that is decided about.")] = ""
+    show: Annotated[list[str], Meta(description="Channels shown with the question.")] = []
+    recommended: Annotated[str, Meta(description="Id of the answer that keeps things as they are.")] = ""
+    reviewers: Annotated[list[str], Meta(description="Who may answer; anyone if left out.")] = []
+    quorum: Annotated[int, Meta(ge=1, description="How many people must give the same answer.")] = 1
+    deadline: Annotated[float, Meta(gt=0, description="Seconds until the question expires.")] | UnsetType = (
+        UNSET
+    )
+    on_timeout: Annotated[str, Meta(description="Id of the answer then; without it the run fails.")] = ""
+    risk: Annotated[
+        Literal["normal", "high"], Meta(description="high wants a second key press on screen.")
+    ] = "normal"
+
+
+class GateAtTable(GateTable, frozen=True, kw_only=True):
+    """A gate before or after a node that does work of its own."""
+
+    node: Annotated[Text, Meta(description="The node it stands at.")]
+
+
+class NodeTable(Table, frozen=True):
+    """A step of the graph: an agent, a Python function, or a gate; one of the three keys says which."""
+
+    agent: Annotated[str, Meta(description="The agent that is asked.")] = ""
+    prompt: Annotated[
+        str,
+        Meta(
+            description=(
+                "What the agent is asked: {channel} stands for a value among `reads`, "
+                "{workflow_state} for all of them; {{channel}} is left as {channel}."
+            )
+        ),
+    ] = "{workflow_state}"
+    answer: Annotated[
+        Literal["text", "json", "envelope"] | UnsetType,
+        Meta(
+            description=(
+                "text or json: the reply is the update of the one channel in `writes`; envelope: a JSON "
+                "object with state_updates, text and status. By default text for one channel, else envelope."
+            )
+        ),
+    ] = UNSET
+    function: Annotated[
+        str,
+        Meta(
+            description="A Python function (state, config) that returns a dict of updates.",
+            examples=["my_nodes.py:fetch", "my_package.nodes:fetch"],
+        ),
+    ] = ""
+    gate: Annotated[GateTable | UnsetType, Meta(description="A question to a human.")] = UNSET
+    reads: Annotated[
+        str | list[str], Meta(description='Channels it may read; "*" for all public ones, none by default.')
+    ] = []
+    writes: Annotated[
+        str | list[str], Meta(description='Channels it may write; "*" for all, none by default.')
+    ] = []
+    retry: Annotated[Count | RetryTable, Meta(description="Attempts in all, or a table.")] = 1
+    timeout: Annotated[float, Meta(gt=0, description="Seconds an attempt may take.")] | UnsetType = UNSET
+
+
+class EdgeTable(Table, frozen=True):
+    """A fixed way on."""
+
+    source: Annotated[str, Meta(description="A node, or START.")] = msgspec.field(name="from")
+    to: Annotated[str, Meta(description="A node, or END.")]
+
+
+class RouteTable(Table, frozen=True):
+    """A way on that the state decides, by the value of a channel or by a function."""
+
+    source: Annotated[str, Meta(description="A node.")] = msgspec.field(name="from")
+    map: Annotated[
+        dict[str, str],
+        Meta(description='Value or key to node or END; "*" stands for all others.', min_length=1),
+    ]
+    channel: Annotated[str, Meta(description="The channel whose value picks the way.")] = ""
+    function: Annotated[str, Meta(description="A Python function (state) that returns a key.")] = ""
+
+
+class InterruptsTable(Table, frozen=True):
+    """Where a run stops for a human."""
+
+    before: Annotated[
+        str | list[str | GateAtTable], Meta(description='Nodes or gates to stop before; "*" for all nodes.')
+    ] = []
+    after: Annotated[
+        str | list[str | GateAtTable], Meta(description='Nodes or gates to stop after; "*" for all nodes.')
+    ] = []
+
+
+class LimitsTable(Table, frozen=True):
+    """What a run may use up."""
+
+    max_iterations: Annotated[int, Meta(ge=1, description="Node runs.")] = 25
+    max_tokens: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    max_cost_usd: Annotated[float, Meta(gt=0)] | UnsetType = UNSET
+    max_seconds: Annotated[float, Meta(gt=0, description="Active time.")] | UnsetType = UNSET
+
+
+class TextMatchTable(Table, frozen=True):
+    """A regular expression and the channel it is looked for in."""
+
+    pattern: Text
+    channel: Text
+
+
+class TerminationTable(Table, frozen=True):
+    """What ends a run as completed before END is reached."""
+
+    max_turns: Annotated[int, Meta(ge=1, description="Node runs.")] | UnsetType = UNSET
+    cost_limit: Annotated[float, Meta(gt=0, description="US dollars.")] | UnsetType = UNSET
+    text_match: TextMatchTable | UnsetType = UNSET
+    combine: Annotated[
+        Literal["any", "all"], Meta(description="Whether one condition is enough, or all are needed.")
+    ] = "any"
+
+
+class InputTable(Table, frozen=True):
+    """What a person is asked for when a thread starts."""
+
+    channel: Annotated[str, Meta(description="Where it goes; the input's own name by default.")] = ""
+    label: Annotated[str, Meta(description="The question; the input's name by default.")] = ""
+    example: Annotated[str, Meta(description="Shown as an example.")] = ""
+
+
+class GraphFile(Table, frozen=True):
+    """A graph of hitl-tui."""
+
+    graph: GraphTable = GraphTable()
+    channels: dict[str, ChannelTable] = {}
+    agents: dict[str, AgentTable] = {}
+    nodes: dict[str, NodeTable] = {}
+    edges: list[EdgeTable] = []
+    routes: list[RouteTable] = []
+    interrupts: InterruptsTable = InterruptsTable()
+    limits: LimitsTable = LimitsTable()
+    termination: TerminationTable = TerminationTable()
+    inputs: dict[str, InputTable] = {}
+    options: Annotated[dict[str, Any], Meta(description="Options of the ready-made workflow.")] = {}

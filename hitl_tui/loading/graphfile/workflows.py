@@ -1,0 +1,86 @@
+"""Ready-made workflows by name, with agents and options from a graph file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple, get_type_hints
+
+from hitl_tui.agents.agent import Agent
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.store import Store
+from hitl_tui.loading.graphfile.decode import check_value
+from hitl_tui.loading.graphfile.problems import Problems
+from hitl_tui.loading.graphfile.shape import GraphFile
+from hitl_tui.suggest import did_you_mean
+
+
+class Recipe(NamedTuple):
+    """How a workflow's function is called.
+
+    Attributes:
+        place: `module:function`.
+        roles: parameters that take one agent each, named in [agents] as they are.
+        options: parameters that [options] may set.
+        others: the parameter that takes a list of all other agents, in the file's order.
+        optional: the roles that may be left out.
+    """
+
+    place: str
+    roles: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    others: str = ""
+    optional: tuple[str, ...] = ()
+
+
+WORKFLOWS = {
+    "advisor": Recipe(
+        "hitl_tui.workflows.advisor:advisor_workflow", ("worker", "advisor"), ("max_revisions", "human")
+    ),
+}
+
+_NO_PLACE = ("channels", "nodes", "edges", "routes", "interrupts", "limits", "termination", "inputs")
+
+
+def build_workflow(
+    file: GraphFile, agents: Mapping[str, Agent], store: Store, problems: Problems
+) -> GraphRunner | None:
+    """The workflow a file names; None, with the problems noted, where it isn't sound."""
+    name = file.graph.workflow
+    if name not in WORKFLOWS:
+        problems.add(("graph", "workflow"), f"there is no workflow {name!r}", did_you_mean(name, WORKFLOWS))
+        return None
+    recipe = WORKFLOWS[name]
+    module, _, attribute = recipe.place.partition(":")
+    function = getattr(import_module(module), attribute)
+    for table in _NO_PLACE:
+        if getattr(file, table) != getattr(GraphFile(), table):
+            problems.add((table,), f"it has no place beside workflow = {name!r}", "the workflow has its own")
+    _check_roles(name, recipe, file, problems)
+    hints = get_type_hints(function)
+    for option, value in file.options.items():
+        if option not in recipe.options:
+            problems.add(("options", option), f"unknown key {option!r}", did_you_mean(option, recipe.options))
+        else:
+            check_value(value, hints[option], problems, ("options", option))
+    if len(problems):
+        return None
+    arguments: dict[str, Any] = {"checkpointer": store} | {
+        role: agents[role] for role in recipe.roles if role in agents
+    }
+    if recipe.others:
+        arguments[recipe.others] = [agent for role, agent in agents.items() if role not in recipe.roles]
+    with problems.at(("options",)):
+        runner: GraphRunner = function(**arguments, **file.options)
+        return runner
+    return None
+
+
+def _check_roles(name: str, recipe: Recipe, file: GraphFile, problems: Problems) -> None:
+    for role in recipe.roles:
+        if role not in file.agents and role not in recipe.optional:
+            problems.add(("agents",), f"the {name} workflow needs an agent {role!r}", f"add [agents.{role}]")
+    for agent in file.agents:
+        if agent not in recipe.roles and not recipe.others:
+            hint = did_you_mean(agent, recipe.roles)
+            problems.add(("agents", agent), f"the {name} workflow has no {agent!r}", hint)

@@ -1,0 +1,187 @@
+"""The commands in a real terminal: what they open, what they leave behind, what they say when they can't."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.cli.logs import log_path
+from tests.support.terminal import Terminal
+
+ROOT = Path(__file__).resolve().parents[2]
+APP = [str(Path(sys.executable).with_name("hitl-tui"))]
+SAMPLES = ROOT / "sample_graphs"
+
+
+@contextmanager
+def opened(*arguments: str, **options: object) -> Iterator[Terminal]:
+    with Terminal([*APP, *arguments], **options) as terminal:  # type: ignore[arg-type]
+        yield terminal
+
+
+def leave(terminal: Terminal) -> str:
+    """Quit, and return what is on the terminal then."""
+    terminal.press("q")
+    assert terminal.wait_exit() == 0
+    return terminal.text()
+
+
+def refused(terminal: Terminal, code: int = 2) -> str:
+    """What a command that can't do its work says, on one line."""
+    assert terminal.wait_exit() == code
+    return " ".join(terminal.text().split())
+
+
+def test_a_sample_runs_to_its_end() -> None:
+    with opened("run", str(SAMPLES / "counter.py"), "--input", "limit=2", "--thread", "c") as terminal:
+        terminal.wait_for("increment is next")
+        terminal.press("c")
+        terminal.wait_for("DONE")
+        assert "go on with" not in leave(terminal)
+    with opened("threads") as terminal:
+        text = refused(terminal, code=0)
+        assert "THREAD GRAPH STATUS STEP" in text
+        assert "c counter completed (end) 2" in text
+
+
+def test_what_a_graph_asks_for_is_asked_on_screen() -> None:
+    with opened("run", str(SAMPLES / "review.py")) as terminal:
+        terminal.wait_for("What to write")
+        terminal.press("Explain recursion", "enter")
+        terminal.wait_for("write is next")
+        assert "Explain recursion" in terminal.text()
+        assert "hitl-tui resume review-" in leave(terminal)
+
+
+def test_an_input_the_graph_does_not_know() -> None:
+    with opened("run", str(SAMPLES / "counter.py"), "--input", "limt=2") as terminal:
+        assert "takes no input 'limt'" in refused(terminal)
+
+
+def test_an_error_in_a_graph_file_shows_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def helper():\n    return {}['key']\n\ngraph = helper()\n")
+    with opened("run", "mine.py", cwd=tmp_path) as terminal:
+        text = refused(terminal)
+    assert "The graph's code failed: mine.py: KeyError: 'key'" in text
+    assert 'mine.py", line 2, in helper' in text
+    assert "hitl_tui/loading" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "no.py"], "there is no file"),
+        (["run", "no"], "doesn't name a graph"),
+        (["demo", "--theme", "drak"], "there is no theme 'drak' (flag) did you mean 'dark'?"),
+        (["demo", "--store", "https://x"], "there is no store of the kind"),
+        (["resume"], "`hitl-tui demo` makes it"),
+        (["resume", "--store", "none.db"], "there is no store none.db check --store"),
+        (["run", "x.py", "--input", "novalue"], "has no name and value"),
+        (["demo", "--no-such"], "No such option"),
+    ],
+)
+def test_mistakes_leave_the_terminal_clean(arguments: list[str], words: str, tmp_path: Path) -> None:
+    with opened(*arguments, cwd=tmp_path) as terminal:
+        assert words in refused(terminal)
+
+
+def test_an_unknown_thread_gets_a_hint() -> None:
+    with opened("demo", "--thread", "evening", "--pace", "0") as terminal:
+        terminal.wait_for("worker is next")
+        leave(terminal)
+    with opened("resume", "evenin") as terminal:
+        assert "there is no thread 'evenin' did you mean 'evening'?" in refused(terminal)
+
+
+def test_without_a_command_the_threads_are_listed() -> None:
+    with opened() as terminal:
+        assert terminal.wait_exit() == 0
+        assert "Commands:" in terminal.text()
+    for name in ("one", "two"):
+        with opened("demo", "--thread", name, "--pace", "0") as terminal:
+            terminal.wait_for("worker is next")
+            leave(terminal)
+    with opened() as terminal:
+        terminal.wait_for("part of a name")
+        terminal.wait_for("one")
+        terminal.press("down", "enter")
+        terminal.wait_for("worker is next")
+        terminal.wait_gone("part of a name")
+        leave(terminal)
+
+
+def test_a_power_cut_loses_only_what_was_not_committed() -> None:
+    with opened("demo", "--thread", "cut") as terminal:
+        terminal.wait_for("worker is next")
+        terminal.press("s")
+        terminal.wait_for("worker · ")
+        terminal.kill()
+    with opened("resume", "cut") as terminal:
+        terminal.wait_for("worker is next")
+        assert "step 0" in terminal.text()
+        assert "taken over from tester@" in terminal.text()
+        terminal.press("s")
+        terminal.wait_for("advisor is next")
+        leave(terminal)
+
+
+def test_quitting_in_the_middle_of_a_node_says_what_was_not_committed() -> None:
+    with opened("demo", "--thread", "half") as terminal:
+        terminal.wait_for("worker is next")
+        terminal.press("s")
+        terminal.wait_for("worker · ")
+        terminal.press("q")
+        terminal.wait_for("quit anyway")
+        text = leave(terminal)
+    assert "worker" in text
+    assert "go on with: hitl-tui resume half" in text
+
+
+def test_a_bug_is_one_line_and_a_log_file() -> None:
+    program = """
+import sys, hitl_tui.ui.app as app
+def broken(self): raise RuntimeError("\\x1b[2Jboom")
+app.HitlApp.on_mount = broken
+sys.argv = ["hitl-tui", "demo"]
+from hitl_tui.cli.main import main
+main()
+"""
+    with Terminal([sys.executable, "-P", "-c", program]) as terminal:
+        text = refused(terminal, code=1)
+    assert "hitl-tui: unexpected RuntimeError: ␛[2Jboom" in text
+    assert "Traceback" not in text
+    assert "RuntimeError" in log_path().read_text()
+
+
+def test_without_a_terminal_the_screen_is_refused() -> None:
+    done = subprocess.run(
+        [*APP, "demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "the screen needs a terminal" in done.stderr
+    assert done.stdout == ""
+
+
+def test_no_key_is_stored(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    arguments = ["--model", "openai/gpt-4o-mini", "--input", "task=x", "--thread", "k"]
+    with opened("run", str(SAMPLES / "advisor.py"), *arguments) as terminal:
+        terminal.wait_for("worker is next", timeout=60)
+        leave(terminal)
+    store = SQLiteCheckpointer(isolated / "data" / "hitl-tui" / "threads.db")
+    info = store.info("k")
+    store.close()
+    assert info is not None
+    assert info.source == {
+        "graph": str(SAMPLES / "advisor.py"),
+        "options": {"model": "openai/gpt-4o-mini"},
+    }
+    written = [path for path in isolated.rglob("*") if path.is_file()]
+    assert written
+    assert not [path for path in written if b"sk-very-secret" in path.read_bytes()]
