@@ -1,0 +1,242 @@
+"""Forks (SPEC 11): another way on from any step, with the parent untouched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner, SchemaMismatch, UsageError
+from hitl_tui.errors import UnknownThread
+from hitl_tui.stores import Checkpointer
+from tests.support.flows import (
+    check_log,
+    head_hash,
+    ledger_of,
+    line,
+    pending_id,
+    review_loop,
+    say,
+)
+
+GATE = Gate(
+    "check",
+    title="verdict",
+    choices=[GateChoice("accept", "ok"), GateChoice("approve", "ok", values={"verdict": "approved"})],
+)
+
+
+def everything(store: Checkpointer, thread: str) -> Any:
+    """All that a store holds of a thread."""
+    cursor = store.cursor(thread)
+    assert cursor is not None
+    return (
+        store.info(thread),
+        cursor,
+        store.checkpoints(thread, None, 1000),
+        list(store.records(thread, 0, cursor.head)),
+        store.ledger(thread),
+    )
+
+
+def three_rounds(store: Checkpointer) -> GraphRunner:
+    """A finished thread "t" of seven steps: input, then write and check three times."""
+
+    def check(state: Any, config: Any) -> dict[str, Any]:
+        return {"log": f"check {state['draft']}", "verdict": "approved" if state["n"] >= 3 else "revise"}
+
+    runner = review_loop(store, {"check": check})
+    assert runner.invoke({"log": "go"}, thread_id="t").step == 6
+    return runner
+
+
+@pytest.mark.parametrize("step", range(7))
+def test_a_fork_at_any_step_reaches_the_parent_s_final_state(store: Checkpointer, step: int) -> None:
+    runner = three_rounds(store)
+    before = everything(store, "t")
+    state = runner.get_state("t", step)
+    assert runner.fork("t", step, "f") == "f"
+    assert runner.get_state("f") == state
+    check_log(runner, "f")
+    result = runner.invoke(thread_id="f")
+    assert (result.status, result.reason) == ("completed", "end")
+    assert head_hash(runner, "f") == head_hash(runner, "t")
+    assert everything(store, "t") == before
+    check_log(runner, "f")
+
+
+def test_it_shares_the_parent_s_log_without_copying(store: Checkpointer) -> None:
+    runner = three_rounds(store)
+    runner.fork("t", 4, "f", actor="ann")
+    shared = list(store.records("f", 0, 4))
+    assert shared == list(store.records("t", 0, 4))
+    assert {record.thread_id for record in shared} == {"t"}
+    assert [point.thread_id for point in store.checkpoints("f", None, 100)] == ["t"] * 5
+    runner.invoke(thread_id="f")
+    own = [record for record in store.records("f", 0, 99) if record.thread_id == "f"]
+    assert own[0].seq == shared[-1].seq + 1
+    assert own[0].prev_record_hash == shared[-1].record_hash
+    point = store.checkpoint("f", 5)
+    assert point is not None
+    assert (point.parent_thread, point.parent_step) == ("t", 4)
+
+
+def test_lineage(store: Checkpointer) -> None:
+    runner = three_rounds(store)
+    runner.fork("t", 2, "f", actor="ann", note="another way")
+    info = store.info("f")
+    assert info is not None
+    assert (info.parent, info.fork_step, info.created_by, info.graph_name) == ("t", 2, "ann", "review")
+    assert [child.thread_id for child in store.children("t")] == ["f"]
+    entry = ledger_of(store, "f", "fork")[0]
+    assert (entry.actor, entry.note, entry.data) == ("ann", "another way", {"parent": "t", "step": 2})
+
+
+def test_a_fork_of_a_fork_of_a_shared_step_and_of_an_own_one(store: Checkpointer) -> None:
+    runner = three_rounds(store)
+    runner.fork("t", 4, "f")
+    runner.update_state("f", {"draft": "f's own"})
+    runner.fork("f", 5, "own")
+    runner.fork("f", 2, "shared")
+    assert runner.get_state("own")["draft"] == "f's own"
+    assert runner.get_state("shared") == runner.get_state("t", 2)
+    for name in ("own", "shared"):
+        assert runner.invoke(thread_id=name).status == "completed"
+        check_log(runner, name)
+    assert head_hash(runner, "shared") == head_hash(runner, "t")
+
+
+def test_the_parent_goes_on_without_the_fork_seeing_it_and_the_other_way_round(store: Checkpointer) -> None:
+    runner = line(store, say("one"), say("two"), say("three"), interrupt_after=["a"])
+    runner.invoke({}, thread_id="t")
+    runner.fork("t", 1, "f")
+    runner.update_state("t", {"draft": "parent's"})
+    runner.update_state("f", {"draft": "fork's"})
+    runner.invoke(thread_id="t")
+    assert (runner.get_state("t")["draft"], runner.get_state("f")["draft"]) == ("parent's", "fork's")
+    assert runner.history("f")[0].step == 2
+    check_log(runner, "t")
+    check_log(runner, "f")
+
+
+def test_changes_are_a_step_of_their_own_and_turn_the_route(store: Checkpointer) -> None:
+    runner = three_rounds(store)
+    runner.fork("t", 2, "f", changes={"verdict": "approved"}, actor="ann", note="good enough")
+    point = runner.history("f")[0]
+    assert (point.step, point.source, point.actor, point.note) == (3, "fork", "ann", "good enough")
+    records = list(store.records("f", 3, 3))
+    assert [(one.channel, one.op, one.source) for one in records] == [("verdict", "set", "fork")]
+    result = runner.invoke(thread_id="f")
+    assert (result.status, result["n"]) == ("completed", 1)
+    check_log(runner, "f")
+
+
+def test_changes_at_the_end_reopen_a_conditional_end(store: Checkpointer) -> None:
+    runner = three_rounds(store)
+    runner.fork("t", 6, "f", changes={"verdict": "revise"})
+    assert runner.open("f").progress.next_node == "write"
+    assert runner.step(thread_id="f")["n"] == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"), [({"verdict": "maybe"}, SchemaMismatch), ({"draf": "x"}, Exception)]
+)
+def test_changes_that_do_not_fit_make_no_fork(store: Checkpointer, changes: Any, error: Any) -> None:
+    runner = three_rounds(store)
+    with pytest.raises(error):
+        runner.fork("t", 2, "f", changes=changes)
+    assert store.info("f") is None
+
+
+def test_no_such_step_thread_or_a_taken_name(store: Checkpointer) -> None:
+    runner = three_rounds(store)
+    for step in (-1, 7, 99):
+        with pytest.raises(UnknownThread):
+            runner.fork("t", step, "f")
+    with pytest.raises(UnknownThread):
+        runner.fork("none", 0, "f")
+    with pytest.raises(UsageError):
+        runner.fork("t", 2, "t")
+    assert store.info("f") is None
+
+
+def test_a_pending_request_is_asked_again_under_a_new_id(store: Checkpointer) -> None:
+    runner = review_loop(store, interrupt_after=[GATE])
+    runner.invoke({}, thread_id="t")
+    wanted = pending_id(runner, "t")
+    runner.fork("t", 2, "f")
+    again = runner.open("f").cursor
+    assert (again.status, again.reason, again.pending[0].title) == ("waiting", "approval", "verdict")
+    assert again.pending[0].id != wanted
+    with pytest.raises(AnswerRefused):
+        runner.answer("f", wanted, "approve", step=2)
+    runner.answer("f", again.pending[0].id, "approve", step=2)
+    assert runner.invoke(thread_id="f").status == "completed"
+    assert (pending_id(runner, "t"), runner.get_state("t")["verdict"]) == (wanted, "revise")
+
+
+def test_forking_where_a_decision_was_made_asks_again(store: Checkpointer) -> None:
+    runner = review_loop(store, interrupt_after=[GATE])
+    runner.invoke({}, thread_id="t")
+    runner.answer("t", pending_id(runner, "t"), "approve", step=2)
+    runner.invoke(thread_id="t")
+    runner.fork("t", 2, "before")
+    runner.fork("t", 3, "after")
+    assert [one.title for one in runner.open("before").cursor.pending] == ["verdict"]
+    assert runner.open("after").cursor.pending == ()
+    runner.answer("before", pending_id(runner, "before"), "accept", step=2)
+    assert runner.invoke(thread_id="before")["n"] == 2
+    assert runner.invoke(thread_id="after").status == "completed"
+    for name in ("before", "after"):
+        check_log(runner, name)
+
+
+@pytest.mark.parametrize("when", ["interrupt_before", "inside"])
+def test_questions_before_and_inside_nodes_come_up_again_in_the_fork(store: Checkpointer, when: str) -> None:
+    def node(state: Any, config: Any) -> dict[str, Any]:
+        return {"log": config.interrupt("x?") if when == "inside" else "two"}
+
+    gate = Gate("b", title="go?", choices=[GateChoice("yes", "yes")])
+    runner = line(store, say("one"), node, interrupt_before=[gate] if when != "inside" else [])
+    runner.invoke({}, thread_id="t")
+    wanted = pending_id(runner, "t")
+    runner.fork("t", 1, "f")
+    result = runner.invoke(thread_id="f")
+    assert result.status == "waiting"
+    assert result.pending[0].id != wanted
+    runner.answer("f", result.pending[0].id, "yes", step=1)
+    assert runner.invoke(thread_id="f").status == "completed"
+    assert pending_id(runner, "t") == wanted
+    check_log(runner, "f")
+
+
+def test_a_fork_of_a_running_thread_leaves_it_alone(store: Checkpointer) -> None:
+    runner = line(store, say("one"), say("two"))
+    for _ in runner.stream({}, thread_id="t"):
+        if store.info("f") is None:
+            runner.fork("t", 1, "f")
+    assert runner.open("t").cursor.status == "completed"
+    assert list(runner.invoke(thread_id="f")["log"]) == ["one", "two"]
+
+
+def test_totals_and_visits_are_those_up_to_the_step(store: Checkpointer) -> None:
+    runner = three_rounds(store)
+    runner.fork("t", 3, "f")
+    cursor = runner.open("f").cursor
+    assert (cursor.visits, cursor.iteration) == ({"write": 2, "check": 1}, 3)
+
+
+def test_agents_of_a_fork_have_histories_of_their_own(store: Checkpointer) -> None:
+    from hitl_tui import Agent, ScriptedModel
+
+    agent = Agent("a", ScriptedModel(lambda messages: str(len(messages)), pace=0))
+
+    def talk(state: Any, config: Any) -> dict[str, Any]:
+        return {"log": config.agents["a"].chat("hello")}
+
+    runner = line(store, talk, talk, talk, agents={"a": agent})
+    runner.step({}, thread_id="t")
+    runner.step(thread_id="t")
+    runner.fork("t", 2, "f")
+    assert list(runner.invoke(thread_id="f")["log"]) == ["1", "3", "1"]
+    assert list(runner.invoke(thread_id="t")["log"]) == ["1", "3", "5"]
