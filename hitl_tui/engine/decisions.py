@@ -58,6 +58,8 @@ def start(
     updates = [pair for name, value in given.items() for pair in _input_updates(session, name, value)]
     changes = reduce_updates(session.state, session.graph.channels, updates)
     step = session.cursor.head + 1
+    for request in cursor.pending:
+        ledger.append(_entry(session, ledger, "rebound", step=step, request=request, actor=actor))
     cursor = replace(cursor, pending=session.rebound(cursor.pending, step))
     session.commit_step(cursor, changes, source="input", actor=actor, ledger=ledger)
     return step
@@ -229,8 +231,8 @@ def pass_breakpoints(session: Session, actor: str | None = None) -> None:
             _apply_answer(session, request, "continue", actor=actor, note="resumed")
 
 
-def expire(session: Session) -> None:
-    """Apply what became of requests whose deadline has passed."""
+def expire(session: Session) -> bool:
+    """Apply what became of requests whose deadline has passed; True where the thread failed by it."""
     for request in session.cursor.pending:
         if request.deadline is None or session.clock() <= request.deadline:
             continue
@@ -242,7 +244,8 @@ def expire(session: Session) -> None:
         entry = _entry(session, [], "timeout", request=request)
         cursor = replace(session.cursor, status="failed", reason="deadline", pending=())
         session.commit_cursor(cursor, [entry])
-        return
+        return True
+    return False
 
 
 def extend_limits(

@@ -87,8 +87,7 @@ class Run:
         self._task = asyncio.current_task()
         with session.writing():
             try:
-                expire(session)
-                if self._begin():
+                if not expire(session) and self._begin():
                     session.emit(RunStarted(session.thread_id, session.progress))
                     first = True
                     while (node := self._next(first)) and await self._run_node(node):
@@ -108,6 +107,7 @@ class Run:
         if cursor.status in DONE or cursor.head < 0:
             return False
         pass_breakpoints(session)
+        self._ask_again()
         cursor = session.cursor
         if cursor.pending:
             return False
@@ -115,6 +115,20 @@ class Run:
         attempt = cursor.attempt + 1 if cursor.status == "running" else cursor.attempt
         session.commit_cursor(replace(cursor, status="running", reason="", attempt=attempt, error=None))
         return True
+
+    def _ask_again(self) -> None:
+        """Open a question after a node again that failed the thread by its deadline: nobody has decided.
+
+        Questions before and inside nodes come up by themselves when the thread gets there.
+        """
+        session = self.session
+        cursor = session.cursor
+        kind, _, node = cursor.position.partition(":")
+        expired = (cursor.status, cursor.reason, kind) == ("failed", "deadline", "route")
+        if expired and node in session.graph.after:
+            request = make_request(session, node, "after")
+            entry = request_entry(cursor, request, session.clock())
+            session.commit_cursor(waiting(cursor, request), [entry])
 
     def _next(self, first: bool) -> str:
         """The node to run now, or "" once the cursor has been stopped with a reason."""

@@ -342,8 +342,8 @@ class Session:
         self.emit(ProgressChanged(self.progress))
 
     def rebound(self, pending: Sequence[Request], step: int) -> tuple[Request, ...]:
-        """Pending requests bound to a new step: an answer made against the old one is stale."""
-        return tuple(replace(request, step=step) for request in pending)
+        """Pending requests bound to a new step: answers and votes made against the old one are stale."""
+        return tuple(replace(request, step=step, votes=()) for request in pending)
 
     def _write(
         self,
