@@ -16,6 +16,7 @@ COMMANDS = {
     "run": Entry("hitl_tui.cli.run", "Open a workflow of your own on screen."),
     "resume": Entry("hitl_tui.cli.resume", "Go on with a thread where it stopped."),
     "threads": Entry("hitl_tui.cli.threads", "List the threads of a store."),
+    "new": Entry("hitl_tui.cli.new", "Write a commented start of a graph file."),
 }
 
 

@@ -42,8 +42,8 @@ def run(
     """Open a workflow of your own on screen.
 
     GRAPH is module:attribute, file.py or file.py:name: a StateGraph, a GraphRunner, or a function
-    that returns one; or the name of a sample: advisor, counter or review. Starts a new thread
-    unless --thread names one that is there.
+    that returns one; or a graph file, file.toml; or the name of a sample: advisor, batch, counter or
+    review. Starts a new thread unless --thread names one that is there.
     """
     from hitl_tui.cli.inputs import Inputs
     from hitl_tui.cli.session import show

@@ -26,7 +26,7 @@ _KINDS = "a StateGraph, a GraphRunner, or a function that returns one"
 
 @dataclass(frozen=True)
 class Loaded:
-    """A graph, and the options that the function which built it was called with."""
+    """A graph, and the options that it was built with."""
 
     graph: Graph
     options: Mapping[str, Any]
@@ -45,7 +45,7 @@ def resolve_spec(spec: str, directory: Path | None = None) -> str:
         return spec
     full = ((directory or Path.cwd()) / path.expanduser()).resolve()
     if not full.is_file():
-        neighbours = [file.name for file in full.parent.glob("*.py")] if full.parent.is_dir() else []
+        neighbours = [file.name for end in ("*.py", "*.toml") for file in full.parent.glob(end)]
         raise UsageError(f"there is no file {full}", did_you_mean(full.name, neighbours))
     return f"{full}:{name}" if name else str(full)
 
@@ -60,7 +60,7 @@ def load_graph(
     """The graph that `spec` names.
 
     Args:
-        spec: `module:attribute`, `file.py`, `file.py:name` or the name of a sample.
+        spec: `module:attribute`, `file.py`, `file.py:name`, `file.toml` or the name of a sample.
         options: what a function that builds the graph is called with; it must take all of them.
         defaults: options that are passed to a function only if it takes them.
         directory: what relative files and modules are looked for in; the current one if None.
@@ -71,6 +71,10 @@ def load_graph(
     """
     directory = directory or Path.cwd()
     path, name = _split(resolve_spec(spec, directory))
+    if path is not None and path.suffix == ".toml":
+        from hitl_tui.loading.graphfile.options import open_graph_file
+
+        return Loaded(*open_graph_file(path, options or {}, defaults or {}))
     if path is None:
         module_name, _, name = spec.partition(":")
         module = import_named(module_name, directory)
@@ -87,13 +91,15 @@ def _split(spec: str) -> tuple[Path | None, str]:
     head, colon, name = spec.rpartition(":")
     if colon and head.endswith(".py"):
         return Path(head), name
-    if spec.endswith(".py"):
+    if spec.endswith((".py", ".toml")):
         return Path(spec), ""
     if colon and all(part.isidentifier() for part in head.split(".")) and name:
         return None, name
-    hint = f"give module:attribute, file.py, file.py:name, or a sample: {', '.join(sample_names())}"
-    if Path(f"{spec}.py").is_file():
-        hint = f"did you mean {spec}.py?"
+    samples = ", ".join(sample_names())
+    hint = f"give module:attribute, file.py, file.py:name, file.toml, or a sample: {samples}"
+    for suffix in (".py", ".toml"):
+        if Path(f"{spec}{suffix}").is_file():
+            hint = f"did you mean {spec}{suffix}?"
     raise UsageError(f"{spec!r} doesn't name a graph", hint)
 
 

@@ -39,7 +39,7 @@ def open_graph(
         "graph": resolve_spec(spec, directory),
         "options": {name: value for name, value in loaded.options.items() if name != _STORE_OPTION},
     }
-    if ":" in spec and ".py" not in spec:
+    if ":" in spec and ".py" not in spec and not spec.endswith(".toml"):
         source["directory"] = str(directory)
     return graph.with_store(store, source)
 

@@ -54,3 +54,6 @@ def read_toml(path: Path) -> TomlFile:
         raise UsageError(
             f"{path}:{error.lineno}:{error.colno}: {error.msg}", "the file must be TOML"
         ) from None
+    except (ValueError, RecursionError) as error:
+        # Numbers of thousands of digits, lists nested hundreds deep: the parser gives up without a line.
+        raise UsageError(f"{path}: {error}", "the file must be TOML of a sensible size") from None

@@ -1,0 +1,58 @@
+"""Starts of graph files: what `hitl-tui new` writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hitl_tui.errors import UsageError
+from hitl_tui.loading.graphfile.schema import SCHEMA_FILE
+from hitl_tui.suggest import did_you_mean
+
+STARTS = {
+    "advisor": "a worker, an advisor, and your last word on every verdict",
+    "review": "an agent writes, you check, round and round until you approve",
+    "counter": "a loop whose steps are Python functions",
+    "blank": "one agent, one node",
+}
+
+_FOLDER = Path(__file__).resolve().parent / "templates"
+
+
+def write_start(template: str, file: Path) -> list[Path]:
+    """Write a commented start and the Python file it needs, if any; gives the files written.
+
+    Raises:
+        UsageError: no such template, a bad name, something is there already, or it can't be written.
+            Nothing is left behind then.
+    """
+    if template not in STARTS:
+        raise UsageError(f"there is no template {template!r}", did_you_mean(template, STARTS))
+    if file.suffix != ".toml" or not file.name.isprintable():
+        raise UsageError(f"{str(file)!r} is no name of a graph file", f"as in {file.stem or 'my'}.toml")
+    texts = {file: _text(template, file)}
+    code = _FOLDER / f"{template}.py"
+    if code.is_file():
+        texts[file.with_suffix(".py")] = code.read_text(encoding="utf-8")
+    for path in texts:
+        if path.exists():
+            raise UsageError(f"there is a file {path} already", "choose another name")
+    written: list[Path] = []
+    try:
+        for path, text in texts.items():
+            with path.open("x", encoding="utf-8") as stream:
+                written.append(path)
+                stream.write(text)
+    except OSError as error:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise UsageError(f"{path} can't be written: {error.strerror}") from None
+    return written
+
+
+def _text(template: str, file: Path) -> str:
+    """A template with this installation's schema, and with the name of the Python file beside it."""
+    text = (_FOLDER / f"{template}.toml").read_text(encoding="utf-8")
+    text = text.replace(f"#:schema {SCHEMA_FILE.name}", f"#:schema {SCHEMA_FILE.as_uri()}", 1)
+    functions = json.dumps(f"{file.stem}.py", ensure_ascii=False)[:-1]
+    return text.replace(f'"{template}.py', functions)
