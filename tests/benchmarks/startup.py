@@ -82,6 +82,12 @@ def paints(rounds: int) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in taken.items()}
 
 
+def paint_ratio(rounds: int = 5) -> float:
+    """How many times an empty app's first paint that of the demo takes."""
+    seconds = paints(rounds)
+    return seconds["hitl-tui demo"] / seconds["empty Textual app"]
+
+
 def main() -> None:
     """Print the figures."""
     for seconds in (medians(PROGRAMS, rounds=31), paints(rounds=11)):
