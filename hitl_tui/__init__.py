@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         ValueRejected,
         WriteDenied,
     )
-    from hitl_tui.stores import MemoryCheckpointer, SQLiteCheckpointer, open_store
+    from hitl_tui.stores import FileCheckpointer, MemoryCheckpointer, SQLiteCheckpointer, open_store
     from hitl_tui.workflows.advisor import advisor_workflow
 
 __version__ = "0.1.0"
@@ -91,6 +91,7 @@ _HOME = {
     "text_match": "engine.termination",
     "Agent": "agents.agent",
     "ScriptedModel": "agents.scripted",
+    "FileCheckpointer": "stores",
     "MemoryCheckpointer": "stores",
     "SQLiteCheckpointer": "stores",
     "open_store": "stores",
@@ -103,6 +104,7 @@ __all__ = [
     "Agent",
     "AnswerRefused",
     "Channel",
+    "FileCheckpointer",
     "Gate",
     "GateChoice",
     "GraphInvalid",

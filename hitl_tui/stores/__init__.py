@@ -1,4 +1,4 @@
-"""Where threads are kept: in memory or in one SQLite file.
+"""Where threads are kept: in memory, in one SQLite file or in a directory of JSON files.
 
 The stores are loaded on first use, so that importing the package loads no database.
 """
@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hitl_tui.stores.base import Checkpointer
+    from hitl_tui.stores.files import FileCheckpointer
     from hitl_tui.stores.memory import MemoryCheckpointer
     from hitl_tui.stores.opening import open_store
     from hitl_tui.stores.sqlite import SQLiteCheckpointer
 
-__all__ = ["Checkpointer", "MemoryCheckpointer", "SQLiteCheckpointer", "open_store"]
+__all__ = ["Checkpointer", "FileCheckpointer", "MemoryCheckpointer", "SQLiteCheckpointer", "open_store"]
 
 _HOMES = {
     "Checkpointer": "hitl_tui.stores.base",
+    "FileCheckpointer": "hitl_tui.stores.files",
     "MemoryCheckpointer": "hitl_tui.stores.memory",
     "SQLiteCheckpointer": "hitl_tui.stores.sqlite",
     "open_store": "hitl_tui.stores.opening",

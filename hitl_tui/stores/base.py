@@ -304,6 +304,34 @@ def writer(checkpoint: Checkpoint) -> str:
     return checkpoint.actor or checkpoint.node or checkpoint.source
 
 
+def summary_of(
+    info: ThreadInfo, cursor: Cursor, last_writer: str, lease: Lease | None, now: int
+) -> ThreadSummary:
+    """A line of a list of threads; a holder counts only while it lives.
+
+    Args:
+        now: microseconds since the epoch.
+    """
+    waiting_for, waiting_since = waiting(cursor)
+    return ThreadSummary(
+        info=info,
+        head=cursor.head,
+        status=cursor.status,
+        reason=cursor.reason,
+        next_node=cursor.next_node,
+        waiting_for=waiting_for,
+        waiting_since=waiting_since,
+        last_writer=last_writer,
+        updated_at=cursor.updated_at,
+        held_by=describe(lease) if lease and not is_dead(lease, now) else None,
+    )
+
+
+def ascii_lower(text: str) -> str:
+    """Lower case of A to Z alone, as SQLite's `lower` has it."""
+    return text.lower() if text.isascii() else "".join(c.lower() if c.isascii() else c for c in text)
+
+
 def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int) -> Lease | None:
     """The dead holder that `lease` takes over from, if any; raises `ThreadBusy` for a living one."""
     if holder is None or holder.token == lease.token:

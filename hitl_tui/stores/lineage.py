@@ -9,6 +9,7 @@ the names their hashes were made with.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import add
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -49,6 +50,29 @@ class Spent(NamedTuple):
     cost: float
     unpriced: int
     duration: int
+
+    @classmethod
+    def of(cls, point: Checkpoint) -> Spent:
+        """What one step took."""
+        return cls(
+            point.source,
+            point.node,
+            1,
+            point.tokens_in,
+            point.tokens_out,
+            point.cost or 0.0,
+            int(point.cost is None),
+            point.duration,
+        )
+
+
+def summed(spent: Iterable[Spent]) -> list[Spent]:
+    """One part for each source and node."""
+    parts: dict[tuple[str, str], Spent] = {}
+    for part in spent:
+        same = parts.get(part[:2])
+        parts[part[:2]] = part if same is None else Spent(*part[:2], *map(add, same[2:], part[2:]))
+    return list(parts.values())
 
 
 class Segment(NamedTuple):

@@ -21,17 +21,17 @@ from hitl_tui.engine.records import (
 )
 from hitl_tui.stores.base import (
     Checkpointer,
+    ascii_lower,
     check_thread_id,
     not_held,
     refuse_takeover,
     refused,
+    summary_of,
     taken,
     unknown,
-    waiting,
     writer,
 )
 from hitl_tui.stores.lineage import UNBOUNDED, Origin, Past, Spent
-from hitl_tui.stores.liveness import describe, is_dead
 
 
 class _Thread:
@@ -110,9 +110,9 @@ class MemoryCheckpointer(Checkpointer):
         return sorted(found, key=lambda info: info.created_at)
 
     def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
-        part = _ascii_lower(query)
+        part = ascii_lower(query)
         with self._lock:
-            found = [t for t in self._threads.values() if part in _ascii_lower(t.info.thread_id)]
+            found = [t for t in self._threads.values() if part in ascii_lower(t.info.thread_id)]
             found.sort(key=lambda t: (t.cursor.updated_at, t.order), reverse=True)
             now = time.time_ns() // 1000
             return [_summary(thread, now) for thread in found[offset : offset + limit]]
@@ -181,19 +181,7 @@ class MemoryCheckpointer(Checkpointer):
             return [entry for entry in self._threads[thread_id].ledger if first <= entry.n <= last]
 
     def _own_spending(self, thread_id: str, last: int) -> Iterable[Spent]:
-        return [
-            Spent(
-                point.source,
-                point.node,
-                1,
-                point.tokens_in,
-                point.tokens_out,
-                point.cost or 0.0,
-                point.cost is None,
-                point.duration,
-            )
-            for point in reversed(self._own_checkpoints(thread_id, 0, last, UNBOUNDED))
-        ]
+        return [Spent.of(point) for point in reversed(self._own_checkpoints(thread_id, 0, last, UNBOUNDED))]
 
     def _thread(self, thread_id: str) -> _Thread:
         thread = self._threads.get(thread_id)
@@ -203,22 +191,4 @@ class MemoryCheckpointer(Checkpointer):
 
 
 def _summary(thread: _Thread, now: int) -> ThreadSummary:
-    cursor, lease = thread.cursor, thread.lease
-    waiting_for, waiting_since = waiting(cursor)
-    return ThreadSummary(
-        info=thread.info,
-        head=cursor.head,
-        status=cursor.status,
-        reason=cursor.reason,
-        next_node=cursor.next_node,
-        waiting_for=waiting_for,
-        waiting_since=waiting_since,
-        last_writer=thread.last_writer,
-        updated_at=cursor.updated_at,
-        held_by=describe(lease) if lease and not is_dead(lease, now) else None,
-    )
-
-
-def _ascii_lower(text: str) -> str:
-    """Lower case of A to Z alone, as SQLite's `lower` has it."""
-    return text.lower() if text.isascii() else "".join(c.lower() if c.isascii() else c for c in text)
+    return summary_of(thread.info, thread.cursor, thread.last_writer, thread.lease, now)

@@ -1,19 +1,26 @@
-"""From what a user writes to a store: `memory:`, `sqlite:///runs.db` or just `runs.db`."""
+"""From what a user writes to a store: `memory:`, `sqlite:///runs.db`, `files:DIR` or just a path."""
 
 from __future__ import annotations
 
+import os
 import re
 
 from hitl_tui.errors import UsageError
 from hitl_tui.stores.base import Checkpointer
 
-_FORMS = "write memory:, sqlite:///runs.db (sqlite:////var/runs.db for an absolute path) or a plain path"
+_FORMS = (
+    "write memory:, files:DIRECTORY, sqlite:///runs.db (sqlite:////var/runs.db for an absolute path) "
+    "or a plain path"
+)
 # Two letters at least, so that the drive of C:\runs.db is no scheme.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 def open_store(url: str) -> Checkpointer:
-    """The store a URL or a path names; a SQLite file is created where there is none.
+    """The store a URL or a path names.
+
+    A path that is a directory, or ends in a slash, is a files store; any other is a SQLite file, which
+    is created where there is none.
 
     Raises:
         UsageError: the URL names no store.
@@ -24,14 +31,22 @@ def open_store(url: str) -> Checkpointer:
         from hitl_tui.stores.memory import MemoryCheckpointer
 
         return MemoryCheckpointer()
-    path = url.removeprefix("sqlite:///")
-    if path == url:
+    files, path = url.removeprefix("files:"), url.removeprefix("sqlite:///")
+    if files == path:
         _refuse_other_urls(url)
-    if not path:
+    if not files or not path:
         raise UsageError(f"{url!r} names no file", _FORMS)
+    if files != url or (path == url and _is_directory(path)):
+        from hitl_tui.stores.files import FileCheckpointer
+
+        return FileCheckpointer(files)
     from hitl_tui.stores.sqlite import SQLiteCheckpointer
 
     return SQLiteCheckpointer(path)
+
+
+def _is_directory(path: str) -> bool:
+    return path.endswith(("/", os.sep)) or os.path.isdir(os.path.expanduser(path))
 
 
 def _refuse_other_urls(url: str) -> None:

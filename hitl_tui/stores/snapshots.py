@@ -55,7 +55,8 @@ def part_of(snapshot: bytes, before: bytes | None) -> bytes:
     data = _encode(_Part(new, tuple(tails), lists))
     packed = zlib.compress(data, 1)
     # Unpacking is most of the cost of a read, so it must be worth it.
-    return _PACKED + packed if len(packed) < len(data) // 2 else _PLAIN + data
+    kind, data = (_PACKED, packed) if len(packed) < len(data) // 2 else (_PLAIN, data)
+    return kind + _check(data) + data
 
 
 def whole(parts: Iterable[bytes]) -> bytes:
@@ -105,12 +106,13 @@ def _tail(text: bytes, length: int, digest: bytes) -> bytes | None:
 
 def _part(stored: bytes) -> _Part | None:
     """A part, or None for a snapshot that was stored as it was."""
-    kind, data = stored[:1], stored[1:]
-    if kind == _PACKED:
-        try:
-            data = zlib.decompress(data)
-        except zlib.error as error:
-            raise ValueError(f"a snapshot can't be unpacked: {error}") from None
-    elif kind != _PLAIN:
+    kind, check, data = stored[:1], stored[1:5], stored[5:]
+    if kind not in (_PACKED, _PLAIN):
         return None
-    return _decode_part(data)
+    if check != _check(data):
+        raise ValueError("a snapshot is not as it was written")
+    return _decode_part(zlib.decompress(data) if kind == _PACKED else data)
+
+
+def _check(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(4)

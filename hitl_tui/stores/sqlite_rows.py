@@ -7,7 +7,6 @@ next one, as it does wherever a value is replaced.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from operator import add
 from typing import Any
 
 import msgspec
@@ -25,7 +24,7 @@ from hitl_tui.engine.records import (
     next_of,
 )
 from hitl_tui.stores.base import waiting
-from hitl_tui.stores.lineage import Past, Spent
+from hitl_tui.stores.lineage import Past, Spent, summed
 from hitl_tui.stores.liveness import describe, is_dead
 
 Row = Sequence[Any]
@@ -175,11 +174,7 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
 
 def spending_body(spent: Iterable[Spent]) -> bytes:
     """What steps took, one part for each source and node, as JSON."""
-    parts: dict[tuple[str, str], Spent] = {}
-    for part in spent:
-        same = parts.get(part[:2])
-        parts[part[:2]] = part if same is None else Spent(*part[:2], *map(add, same[2:], part[2:]))
-    return _encode(list(parts.values()))
+    return _encode(summed(spent))
 
 
 def spending_of(body: bytes) -> list[Spent]:

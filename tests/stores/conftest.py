@@ -11,9 +11,10 @@ from hitl_tui.stores import Checkpointer, SQLiteCheckpointer, open_store
 from tests.stores.log_writer import Writer
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "files"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Checkpointer]:
-    opened = open_store("memory:" if request.param == "memory" else str(tmp_path / "runs.db"))
+    urls = {"memory": "memory:", "sqlite": str(tmp_path / "runs.db"), "files": f"files:{tmp_path / 'runs'}"}
+    opened = open_store(urls[request.param])
     yield opened
     opened.close()
 

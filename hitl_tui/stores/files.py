@@ -1,0 +1,294 @@
+"""Threads as directories of readable JSON files, one a step (SPEC 10); files_layout says where what is.
+
+The cursor is the commit point: a step, decision or snapshot that it does not reach is not part of the
+log, so a writer may be killed at any moment.  What it reaches never changes, so readers take no lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from hitl_tui.engine.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Lease,
+    LedgerEntry,
+    ThreadInfo,
+    ThreadSummary,
+    UpdateRecord,
+)
+from hitl_tui.errors import ValueRejected
+from hitl_tui.stores import files_json as shapes
+from hitl_tui.stores.base import (
+    Checkpointer,
+    ascii_lower,
+    check_thread_id,
+    not_held,
+    refuse_takeover,
+    refused,
+    summary_of,
+    taken,
+    unknown,
+    writer,
+)
+from hitl_tui.stores.files_io import locked, remove_file, replace_file, sync_directory, translate
+from hitl_tui.stores.files_layout import directory_name, new_directory, number_file, open_directory
+from hitl_tui.stores.files_thread import ThreadFiles
+from hitl_tui.stores.lineage import Origin, Past, Spent
+
+# A file younger than this when it was read may have changed since without looking it.
+_RACY_NS = 2_000_000_000
+_OURS = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")
+
+
+class _Seen(NamedTuple):
+    """A cursor as it was read at `at` from a file that looked like `stamp`."""
+
+    stamp: tuple[int, int, int]
+    at: int
+    cursor: Cursor
+    last_writer: str
+
+
+class FileCheckpointer(Checkpointer):
+    """A store in a directory, usable from several threads and processes.
+
+    Args:
+        directory: made where it is missing, for its owner alone; an empty one is taken.
+
+    Raises:
+        StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
+        LogCorrupt: ours, but damaged.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self.path = Path(os.path.abspath(os.path.expanduser(directory)))
+        open_directory(self.path)
+        self._directory = self.path / "threads"
+        self._known: dict[str, ThreadFiles] = {}
+        self._seen: dict[Path, _Seen] = {}
+
+    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+        check_thread_id(info.thread_id)
+        if info.parent is not None:
+            self._thread(info.parent)
+        origin = Origin(info, 0 if info.parent is None else cursor.ledger_n)
+        with self._making(origin) as thread:
+            replace_file(thread.cursor_file, shapes.cursor_file(cursor, info.created_by or ""))
+
+    def write_thread(self, info: ThreadInfo, past: Sequence[Past], commits: Iterable[Commit]) -> None:
+        check_thread_id(info.thread_id)
+        cursor, last_writer = Cursor(info.thread_id), info.created_by or ""
+        with self._making(Origin(info, 0, tuple(past))) as thread:
+            for commit in commits:
+                for file, data in thread.files_of(commit, cursor.head):
+                    replace_file(file, data, durable=False)
+                cursor = commit.cursor
+                last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
+            replace_file(thread.cursor_file, shapes.cursor_file(cursor, last_writer))
+            # One for all is far cheaper than one for each of many small files.
+            os.sync()
+
+    def commit(self, thread_id: str, commit: Commit) -> None:
+        thread = self._thread(thread_id)
+        with self._locked(thread):
+            cursor, last_writer = thread.standing()
+            refusal = refused(thread_id, commit, cursor.version, thread.lease())
+            if refusal is not None:
+                raise refusal
+            if commit.checkpoint is not None:
+                last_writer = writer(commit.checkpoint)
+                # A killed writer may have left one that this commit does not replace.
+                remove_file(number_file(thread.path, "snapshots", commit.checkpoint.step))
+            files = list(thread.files_of(commit, cursor.head))
+            moved = shapes.cursor_file(commit.cursor, last_writer)
+            for file, data in files:
+                replace_file(file, data)
+            for directory in {file.parent for file, _ in files}:
+                sync_directory(directory)
+            replace_file(thread.cursor_file, moved)
+            sync_directory(thread.path)
+
+    def cursor(self, thread_id: str) -> Cursor | None:
+        thread = self._find(thread_id)
+        return thread.cursor() if thread else None
+
+    def children(self, thread_id: str) -> list[ThreadInfo]:
+        found = [thread for thread in self._all() if thread.origin.info.parent == thread_id]
+        found.sort(key=lambda thread: (thread.origin.info.created_at, thread.order))
+        return [thread.origin.info for thread in found]
+
+    def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
+        part = ascii_lower(query)
+        found = [
+            (self._glance(thread), thread)
+            for thread in self._all()
+            if part in ascii_lower(thread.origin.info.thread_id)
+        ]
+        found.sort(key=lambda row: (row[0].cursor.updated_at, row[1].order), reverse=True)
+        return [_summary(thread, seen) for seen, thread in found[offset : offset + limit]]
+
+    def summary(self, thread_id: str) -> ThreadSummary | None:
+        thread = self._find(thread_id)
+        return _summary(thread, self._glance(thread)) if thread else None
+
+    def list_threads(self) -> list[str]:
+        return sorted(
+            thread.origin.info.thread_id for thread in self._all() if self._glance(thread).cursor.head >= 0
+        )
+
+    def lease(self, thread_id: str) -> Lease | None:
+        thread = self._find(thread_id)
+        return thread.lease() if thread else None
+
+    def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
+        thread = self._thread(thread_id)
+        with self._locked(thread):
+            dead = refuse_takeover(thread_id, thread.lease(), lease, now)
+            replace_file(thread.lease_file, shapes.lease_file(lease))
+            return dead
+
+    def renew(self, thread_id: str, token: str, expires_at: int) -> None:
+        thread = self._thread(thread_id)
+        with self._locked(thread):
+            held = thread.lease()
+            if held is None or held.token != token:
+                raise not_held(thread_id, held)
+            kept = msgspec.structs.replace(held, expires_at=expires_at)
+            replace_file(thread.lease_file, shapes.lease_file(kept))
+
+    def release(self, thread_id: str, token: str) -> None:
+        thread = self._find(thread_id)
+        if thread is None:
+            return
+        with self._locked(thread):
+            held = thread.lease()
+            if held is not None and held.token == token:
+                remove_file(thread.lease_file)
+
+    def close(self) -> None:
+        """Nothing to release: no file stays open between calls."""
+
+    # -- over one thread's own rows ---------------------------------------------------------------
+
+    def _origin(self, thread_id: str) -> Origin | None:
+        thread = self._find(thread_id)
+        return thread.origin if thread else None
+
+    def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
+        thread = self._thread(thread_id)
+        last = min(last, thread.cursor().head)
+        return [thread.point(step) for step in range(last, max(first, last - limit + 1) - 1, -1)]
+
+    def _own_records(self, thread_id: str, first: int, last: int) -> Iterator[UpdateRecord]:
+        thread = self._thread(thread_id)
+        for step in range(first, min(last, thread.cursor().head) + 1):
+            yield from thread.records(step)
+
+    def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
+        thread = self._thread(thread_id)
+        return thread.snapshot(first, min(last, thread.cursor().head))
+
+    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
+        thread = self._thread(thread_id)
+        first = max(first, 1 + thread.origin.shared_entries)
+        return [thread.entry(n) for n in range(first, min(last, thread.cursor().ledger_n) + 1)]
+
+    def _own_spending(self, thread_id: str, last: int) -> list[Spent]:
+        thread = self._thread(thread_id)
+        return thread.spending(min(last, thread.cursor().head))
+
+    # -- directories ------------------------------------------------------------------------------
+
+    def _thread(self, thread_id: str) -> ThreadFiles:
+        thread = self._find(thread_id)
+        if thread is None:
+            raise unknown(thread_id)
+        return thread
+
+    def _find(self, thread_id: str) -> ThreadFiles | None:
+        return self._thread_in(directory_name(thread_id))
+
+    def _thread_in(self, name: str) -> ThreadFiles | None:
+        """The thread in a directory, None where there is no such directory."""
+        thread = self._known.get(name)
+        if thread is None and os.path.lexists(path := self._directory / name):
+            thread = self._known[name] = ThreadFiles.open(path)
+        return thread
+
+    def _all(self) -> Iterator[ThreadFiles]:
+        try:
+            names = [name for name in os.listdir(self._directory) if _OURS.fullmatch(name)]
+        except OSError as error:
+            raise translate(error, self._directory) from error
+        return (thread for name in names if (thread := self._thread_in(name)) is not None)
+
+    def _glance(self, thread: ThreadFiles) -> _Seen:
+        """The cursor for lists, which is read again only where its file looks changed."""
+        file = thread.cursor_file
+        try:
+            facts = os.lstat(file)
+        except OSError as error:
+            raise translate(error, file) from error
+        stamp = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+        seen = self._seen.get(file)
+        if seen is None or seen.stamp != stamp or facts.st_mtime_ns > seen.at - _RACY_NS:
+            seen = self._seen[file] = _Seen(stamp, time.time_ns(), *thread.standing())
+        return seen
+
+    @contextlib.contextmanager
+    def _making(self, origin: Origin) -> Iterator[ThreadFiles]:
+        """A directory to fill, which becomes the thread's once that went well."""
+        thread_id = origin.info.thread_id
+        target = self._directory / directory_name(thread_id)
+        if os.path.lexists(target):
+            raise taken(thread_id)
+        path = new_directory(self._directory)
+        try:
+            with _no_surrogates():
+                replace_file(path / "info.json", shapes.info_file(origin, time.time_ns()))
+                yield ThreadFiles(path, origin)
+            sync_directory(path)
+            _rename(path, target, thread_id)
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+        sync_directory(self._directory)
+
+    @contextlib.contextmanager
+    def _locked(self, thread: ThreadFiles) -> Iterator[None]:
+        with locked(thread.path / "lock"), _no_surrogates():
+            yield
+
+
+def _rename(path: Path, target: Path, thread_id: str) -> None:
+    try:
+        os.rename(path, target)
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+            raise taken(thread_id) from None
+        raise translate(error, target) from error
+
+
+def _summary(thread: ThreadFiles, seen: _Seen) -> ThreadSummary:
+    now = time.time_ns() // 1000
+    return summary_of(thread.origin.info, seen.cursor, seen.last_writer, thread.lease(), now)
+
+
+@contextlib.contextmanager
+def _no_surrogates() -> Iterator[None]:
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise ValueRejected(f"a text has a lone surrogate: {error}") from error

@@ -1,0 +1,175 @@
+"""Reading, replacing and locking small files, with errors that say what to do (SPEC 10).
+
+Links are never followed: a file of a store is a plain file in its place or the store is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable
+
+BUSY_SECONDS = 5.0
+"""How long a writer waits for another process before the thread counts as locked."""
+
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_NOT_BLOCKING = getattr(os, "O_NONBLOCK", 0)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM)
+
+
+def translate(error: OSError | ValueError, path: Path) -> HitlError:
+    """What an error of the system means to a user, in words."""
+    code = error.errno if isinstance(error, OSError) else None
+    if code in _FULL:
+        return StoreUnusable(f"no space is left for the store ({path})", "make room and try again")
+    if code == errno.EROFS:
+        return StoreUnusable(f"the store is read-only ({path})", "make its file system writable")
+    if code in _DENIED:
+        return StoreUnusable(
+            f"{path} may not be read or written by this user",
+            f"give it back to its owner, as in `chmod u+rwX {path}`",
+        )
+    if code == errno.ELOOP:
+        return StoreUnusable(
+            f"{path} is a symbolic link, which a store never holds", "put the file itself in its place"
+        )
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return StoreUnusable(f"{path} can't be used: {reason}", "check the path and its permissions")
+
+
+def damaged(path: Path, what: str, hint: str = "put back a copy of it") -> LogCorrupt:
+    """The error for a file of a store that can't be read as it should."""
+    return LogCorrupt(f"the file {path} is damaged: {what}", hint)
+
+
+def read_file(path: Path) -> bytes | None:
+    """What a file holds, None where there is none.
+
+    Raises:
+        StoreUnusable: a link, no plain file, or not ours to read.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | _NO_LINKS | _NOT_BLOCKING)
+        try:
+            facts = os.fstat(handle)
+            if not stat.S_ISREG(facts.st_mode):
+                raise StoreUnusable(f"{path} is not a file", "take it away: a store holds plain files only")
+            pieces = []
+            while piece := os.read(handle, facts.st_size + 1):
+                pieces.append(piece)
+            return b"".join(pieces)
+        finally:
+            os.close(handle)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise translate(error, path) from error
+
+
+def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Put a file in its place, whole, whatever happens; its directory is not synced yet.
+
+    Args:
+        durable: False leaves it to the caller to sync what was written.
+
+    The name of the temporary file is fixed, so that a killed writer leaves at most one behind: only
+    one writer at a time may do this, the holder of the lock of the directory.
+
+    Raises:
+        StoreUnusable: no space, no permission or read-only; the file is as it was.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_LINKS, 0o600)
+        try:
+            with open(handle, "wb", buffering=0, closefd=False) as file:
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[file.write(rest) :]
+            if durable:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+        os.replace(temporary, path)
+    except (OSError, ValueError) as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise translate(error, path) from error
+
+
+def remove_file(path: Path) -> None:
+    """Take a file away, where there is one."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise translate(error, path) from error
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory last, as `fsync` does for contents."""
+    try:
+        handle = os.open(path, os.O_RDONLY | _NO_LINKS)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise translate(error, path) from error
+
+
+def make_directories(path: Path) -> None:
+    """Make what is missing of a path; what we make is for its owner alone."""
+    if path.is_dir():
+        return
+    make_directories(path.parent)
+    try:
+        path.mkdir(0o700)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file against other threads and processes; the system frees it when a holder dies.
+
+    Raises:
+        StoreUnusable: it stayed locked for `BUSY_SECONDS`, or this system has no such locks.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        raise StoreUnusable(
+            "a files store needs file locks, which this system lacks", "use a SQLite store"
+        ) from None
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | _NO_LINKS, 0o600)
+    except OSError as error:
+        raise translate(error, path) from error
+    try:
+        end = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise StoreUnusable(
+                        f"{path} stayed locked by another program for {BUSY_SECONDS:g} s",
+                        "end that program or try again",
+                    ) from None
+                time.sleep(0.002)
+            except OSError as error:
+                raise translate(error, path) from error
+        yield
+    finally:
+        os.close(handle)

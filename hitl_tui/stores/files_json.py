@@ -1,0 +1,160 @@
+"""Between records and the JSON files of a store (the directories are in files_layout).
+
+Files are for people, too: indented, fields in a fixed order, hashes as `sha256:<hex>`.  Values keep the
+order of their keys, which is part of what a reader gets back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Lease, LedgerEntry, ThreadInfo, UpdateRecord
+from hitl_tui.stores.lineage import Origin, Past, Spent
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_HASHES = {
+    UpdateRecord: ("previous_hash", "update_hash", "next_hash", "prev_record_hash", "record_hash"),
+    Checkpoint: ("state_hash",),
+    LedgerEntry: ("seen", "prev_hash", "hash"),
+    Cursor: ("last_record_hash", "ledger_hash"),
+}
+_PREFIX = "sha256:"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _StepFile(msgspec.Struct):
+    checkpoint: dict[str, Any]
+    records: list[dict[str, Any]] = []
+    spent: list[Spent] | None = None
+
+
+class _CheckpointPart(msgspec.Struct):
+    checkpoint: dict[str, Any]
+    spent: list[Spent] | None = None
+
+
+class _RecordsPart(msgspec.Struct):
+    records: list[dict[str, Any]]
+
+
+class _InfoFile(msgspec.Struct):
+    info: ThreadInfo
+    order: int
+    shared_entries: int = 0
+    past: tuple[Past, ...] = ()
+
+
+class _CursorFile(msgspec.Struct):
+    cursor: dict[str, Any]
+    last_writer: str
+
+
+_decode_checkpoint = msgspec.json.Decoder(_CheckpointPart).decode
+_decode_records = msgspec.json.Decoder(_RecordsPart).decode
+_decode_info = msgspec.json.Decoder(_InfoFile).decode
+_decode_cursor = msgspec.json.Decoder(_CursorFile).decode
+_decode_lease = msgspec.json.Decoder(Lease).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def plain(row: msgspec.Struct) -> dict[str, Any]:
+    """A row as a JSON object, hashes as text; an unset result is left out."""
+    fields = {
+        name: value for name, value in msgspec.structs.asdict(row).items() if value is not msgspec.UNSET
+    }
+    for name in _HASHES.get(type(row), ()):
+        digest: bytes = fields[name]
+        fields[name] = f"{_PREFIX}{digest.hex()}" if digest else ""
+    return fields
+
+
+def row_of(kind: type[T], fields: Mapping[str, Any]) -> T:
+    """The row of a JSON object.
+
+    Raises:
+        ValueError: it is none (msgspec's errors are).
+    """
+    values = dict(fields)
+    for name in _HASHES.get(kind, ()):
+        values[name] = _digest(values.get(name), name)
+    return msgspec.convert(values, kind)
+
+
+def step_file(commit: Commit, point: Checkpoint, spent: Iterable[Spent] | None) -> bytes:
+    """A step: its checkpoint and its records, at times what all steps up to it took."""
+    records = [plain(record) for record in commit.records]
+    body = _StepFile(plain(point), records, None if spent is None else list(spent))
+    return _pretty(body)
+
+
+def checkpoint_of(data: bytes) -> tuple[Checkpoint, list[Spent] | None]:
+    """The checkpoint of a step file, and what all steps up to it took where that is noted."""
+    part = _decode_checkpoint(data)
+    return row_of(Checkpoint, part.checkpoint), part.spent
+
+
+def records_of(data: bytes) -> list[UpdateRecord]:
+    """The records of a step file."""
+    return [row_of(UpdateRecord, fields) for fields in _decode_records(data).records]
+
+
+def entry_file(entry: LedgerEntry) -> bytes:
+    """One decision."""
+    return _pretty(plain(entry))
+
+
+def entry_of(data: bytes) -> LedgerEntry:
+    """What `entry_file` wrote."""
+    return row_of(LedgerEntry, _decode_object(data))
+
+
+def cursor_file(cursor: Cursor, last_writer: str) -> bytes:
+    """Where a thread stands."""
+    return _pretty(_CursorFile(plain(cursor), last_writer))
+
+
+def cursor_of(data: bytes) -> tuple[Cursor, str]:
+    """The cursor and the last writer."""
+    found = _decode_cursor(data)
+    return row_of(Cursor, found.cursor), found.last_writer
+
+
+def info_file(origin: Origin, order: int) -> bytes:
+    """What is fixed about a thread; `order` tells threads made at one time apart."""
+    return _pretty(_InfoFile(origin.info, order, origin.shared_entries, origin.past))
+
+
+def info_of(data: bytes) -> tuple[Origin, int]:
+    """What `info_file` wrote."""
+    found = _decode_info(data)
+    return Origin(found.info, found.shared_entries, found.past), found.order
+
+
+def lease_file(lease: Lease) -> bytes:
+    """Who holds a thread."""
+    return _pretty(lease)
+
+
+def lease_of(data: bytes) -> Lease:
+    """What `lease_file` wrote."""
+    return _decode_lease(data)
+
+
+def _pretty(body: Any) -> bytes:
+    return msgspec.json.format(_encode(body), indent=2) + b"\n"
+
+
+def _digest(text: Any, name: str) -> bytes:
+    if text == "":
+        return b""
+    if not isinstance(text, str) or not text.startswith(_PREFIX):
+        raise ValueError(f"{name} is no hash")
+    digest = bytes.fromhex(text.removeprefix(_PREFIX))
+    if len(digest) != 32:
+        raise ValueError(f"{name} is no hash of 32 bytes")
+    return digest
