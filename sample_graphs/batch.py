@@ -41,7 +41,9 @@ def read_file(state: WorkflowState) -> dict[str, Any]:
 
 def call_llm(state: WorkflowState, config: Any) -> dict[str, Any]:
     """The step that costs money."""
-    return {"llm_result": config.agents["reader"].chat(f"Summarise in one sentence:\n{state['file_content']}")}
+    return {
+        "llm_result": config.agents["reader"].chat(f"Summarise in one sentence:\n{state['file_content']}")
+    }
 
 
 def save_result(state: WorkflowState) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,3 +55,8 @@ class GraphInfo(msgspec.Struct, frozen=True):
     edges: tuple[EdgeInfo, ...]
     channels: tuple[ChannelInfo, ...]
     inputs: tuple[InputField, ...]
+
+    @property
+    def digest(self) -> str:
+        """A hash of what the graph declares: nodes, edges, channels, reducers."""
+        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()

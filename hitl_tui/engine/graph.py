@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
-
-import msgspec
 
 from hitl_tui.engine.channels import BoundChannel, Channel, bind
 from hitl_tui.engine.description import EdgeInfo, GraphInfo, InputField, NodeInfo
@@ -95,7 +92,7 @@ class CompiledGraph:
     @property
     def digest(self) -> str:
         """A hash of what the graph declares: nodes, edges, channels, reducers."""
-        return hashlib.sha256(msgspec.json.encode(self.info, order="sorted")).hexdigest()
+        return self.info.digest
 
     def route(self, node: str, state: WorkflowState) -> str:
         """Where the run goes after `node`, "" where there is no way on.
