@@ -13,6 +13,7 @@ from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.family import family
 from hitl_tui.drivers.protocol import Capabilities, Preview, Relative, Snapshot, Stamped
+from hitl_tui.drivers.watching import Watcher
 from hitl_tui.engine import decisions, forking
 from hitl_tui.engine.calling import SyncCaller
 from hitl_tui.engine.events import (
@@ -65,6 +66,8 @@ class LocalDriver:
         self._started: asyncio.Future[None] | None = None
         self._replay_from = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._watcher: Watcher | None = None
+        self._watching: asyncio.Task[None] | None = None
 
     # What there is to see
 
@@ -75,7 +78,14 @@ class LocalDriver:
             running = self._run is not None and bool(self._run.node_in_flight)
             # While a node runs, its own events are told again, so that a screen sees it at work.
             last_event = self._replay_from if running else self._buffer.last
-            return reading.snapshot(session, self._store, self.capabilities, last_event, PAGE)
+            return reading.snapshot(
+                session,
+                self._store,
+                self.capabilities,
+                last_event=last_event,
+                page=PAGE,
+                held_by=self._watcher.holder if self._watcher else "",
+            )
 
         return await self._on_engine(look)
 
@@ -241,6 +251,8 @@ class LocalDriver:
                 await asyncio.wait([self._task], timeout=_QUIT_PATIENCE)
             if self._timer:
                 self._timer.cancel()
+            if self._watching:
+                self._watching.cancel()
             self._callers.close()
             return lost
 
@@ -257,8 +269,22 @@ class LocalDriver:
             session.recover()
             session.sink = self._tell
             self._session = session
+            self._watcher = Watcher(
+                session,
+                self._store,
+                tell=self._tell,
+                resync=self._buffer.skip,
+                busy=lambda: self._task is not None and not self._task.done(),
+            )
+            self._watcher.look()
+            self._watching = asyncio.get_running_loop().create_task(self._watcher.follow())
             self._watch_deadlines()
         return self._session
+
+    def _catch_up(self) -> None:
+        """Tell what another process has committed, before this one adds to it."""
+        if self._watcher and self._session and self._session.exists:
+            self._watcher.look()
 
     async def _on_engine(self, work: Callable[[Session], T]) -> T:
         async def job() -> T:
@@ -268,6 +294,7 @@ class LocalDriver:
 
     async def _write(self, work: Callable[[Session], T]) -> T:
         def write(session: Session) -> T:
+            self._catch_up()
             version = session.cursor.version
             with session.writing():
                 if session.cursor.version != version:
@@ -283,8 +310,7 @@ class LocalDriver:
         if self._task and not self._task.done():
             raise ThreadBusy(f"thread {self.thread_id!r} is running", "pause it first")
         session = self._opened()
-        if session.reload():
-            self._buffer.skip()
+        self._catch_up()
         self._run = Run(session, once=once, on_limit="pause", stop_before=stop_before, threads=self._callers)
         self._started = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._drive(self._run, session))

@@ -48,7 +48,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Everything a screen needs to begin: what folding all events up to `number` would show.
 
     `checkpoints` is the newest page, oldest first; `last_event` the number to ask events after.
-    `notice` says what opening the thread found, as a lease taken over from a dead process.
+    `notice` says what opening the thread found, as a lease taken over from a dead process;
+    `held_by` who runs it in another process, "" for nobody.
     """
 
     thread_id: str
@@ -63,6 +64,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     capabilities: Capabilities
     last_event: int
     notice: str = ""
+    held_by: str = ""
 
 
 class Stamped(msgspec.Struct, frozen=True):

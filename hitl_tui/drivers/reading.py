@@ -16,11 +16,18 @@ from hitl_tui.errors import UnknownThread
 
 
 def snapshot(
-    session: Session, store: Store, capabilities: Capabilities, last_event: int, page: int
+    session: Session,
+    store: Store,
+    capabilities: Capabilities,
+    *,
+    last_event: int,
+    page: int,
+    held_by: str,
 ) -> Snapshot:
     """Everything a screen needs to begin.
 
     Args:
+        held_by: the other process that runs the thread, "" for none.
         last_event: the number of the newest event that is in it.
         page: checkpoints to give at most.
     """
@@ -38,6 +45,7 @@ def snapshot(
         capabilities=capabilities,
         last_event=last_event,
         notice=session.notice,
+        held_by=held_by,
     )
 
 
@@ -61,7 +69,7 @@ def updates_at(session: Session, store: Store, step: int) -> tuple[AppliedUpdate
     values = _defaults(session)
     if step > 0:
         values = state_at(store, session.thread_id, step - 1, values)
-    return applied_updates(records, values)
+    return applied_updates(records, values)[0]
 
 
 def place(session: Session, store: Store, step: int) -> tuple[Checkpoint, LiveState]:

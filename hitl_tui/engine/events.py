@@ -180,6 +180,12 @@ class ThreadForked(msgspec.Struct, frozen=True):
     step: int
 
 
+class HolderChanged(msgspec.Struct, frozen=True):
+    """Another process took the thread, or gave it back; `holder` says who, "" for nobody."""
+
+    holder: str
+
+
 class RunEnded(msgspec.Struct, frozen=True):
     """The one terminal event of a run or a single step."""
 
@@ -198,5 +204,6 @@ Event = (
     | NodeFailed
     | AttemptDropped
     | ThreadForked
+    | HolderChanged
     | RunEnded
 )

@@ -82,8 +82,10 @@ def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, B
     return LiveState(known, {name: digests[name] for name in channels})
 
 
-def applied_updates(records: Iterable[UpdateRecord], values: Mapping[str, Any]) -> tuple[AppliedUpdate, ...]:
-    """The updates of a step for the lens, from its records and the values before it."""
+def applied_updates(
+    records: Iterable[UpdateRecord], values: Mapping[str, Any]
+) -> tuple[tuple[AppliedUpdate, ...], dict[str, Any]]:
+    """A step's updates for the lens, from its records and the values before it; and the values after."""
     current = dict(values)
     updates = []
     for record in records:
@@ -105,4 +107,4 @@ def applied_updates(records: Iterable[UpdateRecord], values: Mapping[str, Any]) 
                 note=record.note,
             )
         )
-    return tuple(updates)
+    return tuple(updates), current

@@ -199,7 +199,7 @@ class GraphRunner:
         store = self._store()
         defaults = {name: channel.default for name, channel in self.graph.channels.items()}
         values = state_at(store, thread_id, step - 1, defaults) if step > 0 else defaults
-        return applied_updates(store.records(thread_id, step, step), values)
+        return applied_updates(store.records(thread_id, step, step), values)[0]
 
     def update_state(
         self,

@@ -70,6 +70,7 @@ class RunView:
         notice: what opening the thread found.
         dropped: what was given up and not committed, in words; "" for nothing.
         forks: (child, step) of forks made since the view was opened.
+        held_by: who runs the thread in another process, "" for nobody.
     """
 
     thread_id: str
@@ -91,6 +92,7 @@ class RunView:
     notice: str = ""
     dropped: str = ""
     forks: tuple[tuple[str, int], ...] = ()
+    held_by: str = ""
     last_event: int = 0
 
     @property
@@ -137,6 +139,7 @@ def open_view(snapshot: Snapshot) -> RunView:
         ledger=snapshot.ledger[-LEDGER_WINDOW:],
         error=snapshot.progress.error,
         notice=snapshot.notice,
+        held_by=snapshot.held_by,
         last_event=snapshot.last_event,
     )
 
@@ -184,6 +187,7 @@ class _Builder:
         self.notice = view.notice
         self.dropped = view.dropped
         self.forks: list[tuple[str, int]] = []
+        self.held_by = view.held_by
         self.stream = view.stream
         self.pieces: list[str] = []
 
@@ -206,6 +210,7 @@ class _Builder:
             notice=self.notice,
             dropped=self.dropped,
             forks=(*view.forks, *self.forks) if self.forks else view.forks,
+            held_by=self.held_by,
             stream=self.stream,
         )
 
@@ -303,6 +308,9 @@ def _progress_changed(builder: _Builder, event: ev.ProgressChanged) -> None:
     builder.error = event.progress.error
     if event.progress.status != "running":
         builder.stop()
+    elif builder.held_by and builder.running.node is None:
+        # What another process does between commits is not told; its record says which node it is at.
+        builder.running = _Running(event.progress.next_node)
 
 
 def _ledger_written(builder: _Builder, event: ev.LedgerWritten) -> None:
@@ -323,6 +331,10 @@ def _thread_forked(builder: _Builder, event: ev.ThreadForked) -> None:
     builder.forks.append((event.child, event.step))
 
 
+def _holder_changed(builder: _Builder, event: ev.HolderChanged) -> None:
+    builder.held_by = event.holder
+
+
 def _run_ended(builder: _Builder, event: ev.RunEnded) -> None:
     builder.progress = event.progress
     builder.error = event.progress.error or (builder.error if event.progress.status == "failed" else None)
@@ -341,5 +353,6 @@ _APPLY: Final[dict[type, Callable[[_Builder, Any], None]]] = {
     ev.NodeFailed: _node_failed,
     ev.AttemptDropped: _attempt_dropped,
     ev.ThreadForked: _thread_forked,
+    ev.HolderChanged: _holder_changed,
     ev.RunEnded: _run_ended,
 }

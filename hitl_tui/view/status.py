@@ -136,6 +136,9 @@ def _running(view: RunView, flying: int, pausing: bool) -> str:
     if retry:
         failed = f"{_one(retry.node)} failed, attempt {retry.attempt} of {retry.max_attempts}"
         return f"{failed}, again after {retry.wait:.1f} s: {sanitise_line(retry.error, 80)}"
+    if view.held_by:
+        at = f"{_one(view.running_node)} · " if view.running_node else ""
+        return f"{at}run by {sanitise_line(view.held_by, 60)} — you can look, not step"
     if view.running_node is None:
         return "pausing" if pausing else "between nodes"
     node = _one(view.running_node)

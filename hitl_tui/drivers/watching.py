@@ -1,0 +1,90 @@
+"""Watching a thread that another process runs: what it commits is told as if it had happened here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from hitl_tui.engine.events import Event, HolderChanged, LedgerWritten, ProgressChanged, StepCommitted
+from hitl_tui.engine.rebuild import applied_updates
+from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.session import Session
+from hitl_tui.engine.store import Store
+
+EVERY = 0.2
+"""Seconds between looks at the store: a watcher sees a step well within half a second."""
+_MOST_STEPS = 500
+
+
+class Watcher:
+    """Follows one thread of a store while this process does not run it.
+
+    Args:
+        tell: takes the events.
+        resync: called where too much has happened to tell it step by step.
+        busy: True while this process runs the thread itself.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        store: Store,
+        *,
+        tell: Callable[[Event], None],
+        resync: Callable[[], None],
+        busy: Callable[[], bool],
+    ) -> None:
+        self.holder = ""
+        self._session = session
+        self._store = store
+        self._tell = tell
+        self._resync = resync
+        self._busy = busy
+
+    async def follow(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(EVERY)
+            if not self._busy():
+                self.look()
+
+    def look(self) -> None:
+        """Tell what has changed since the last look; a run whose process has died is taken over."""
+        session = self._session
+        if not session.exists and self._store.info(session.thread_id) is None:
+            return
+        summary = self._store.summary(session.thread_id)
+        holder = (summary.held_by or "") if summary else ""
+        if holder != self.holder:
+            self.holder = holder
+            self._tell(HolderChanged(holder))
+        self.catch_up()
+        if not holder and session.cursor.status == "running":
+            session.recover()
+
+    def catch_up(self) -> None:
+        """Load what another writer has committed, and tell it."""
+        session = self._session
+        cursor = self._store.cursor(session.thread_id)
+        before = session.cursor
+        if cursor is None or cursor.version == before.version:
+            return
+        if before.head < 0 or cursor.head - before.head > _MOST_STEPS:
+            session.reload()
+            self._resync()
+            return
+        values = session.state.values
+        session.reload()
+        steps = self._store.checkpoints(session.thread_id, None, session.cursor.head - before.head)
+        for checkpoint in reversed(steps):
+            values = self._tell_step(checkpoint, values)
+        for entry in self._store.ledger(session.thread_id)[before.ledger_n :]:
+            self._tell(LedgerWritten(entry))
+        self._tell(ProgressChanged(session.progress))
+
+    def _tell_step(self, checkpoint: Checkpoint, values: dict[str, object]) -> dict[str, object]:
+        session = self._session
+        records = list(self._store.records(session.thread_id, checkpoint.step, checkpoint.step))
+        updates, after = applied_updates(records, values)
+        self._tell(StepCommitted(checkpoint, updates, session.progress))
+        return after
