@@ -73,7 +73,8 @@ class HitlApp(App[AppResult]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "ask_to_quit", "Quit", show=False, priority=True),
-        Binding("ctrl+c", "ask_to_quit", "Quit", show=False, priority=True),
+        # Not with priority: in a text field ctrl+c copies.
+        Binding("ctrl+c", "ask_to_quit", "Quit", show=False),
     ]
 
     def __init__(self, start: Start, *, theme: str | None = None) -> None:
@@ -160,6 +161,10 @@ class HitlApp(App[AppResult]):
         """Quit from anywhere, asking where something would be lost."""
         if self.run_screen is None:
             self.exit(AppResult())
+            return
+        if getattr(self.screen, "changed", False):
+            text = "what you wrote is not applied yet: ^s applies it, esc leaves the editor"
+            self.notify(text, severity="warning", markup=False)
             return
         while self.screen is not self.run_screen and len(self.screen_stack) > 1:
             self.pop_screen()

@@ -64,6 +64,11 @@ class Session:
         return progress.pending[0] if progress.pending and progress.status == "waiting" else None
 
     @property
+    def deadline(self) -> bool:
+        """True while a request waits that expires, so that the clock must go on showing."""
+        return self.request is not None and self.request.deadline is not None
+
+    @property
     def situation(self) -> Situation:
         """What decides which actions there are."""
         request = self.request

@@ -103,7 +103,7 @@ async def desk(
 
     app = HitlApp(Start(open_driver, "anna", None, ask_inputs), theme=theme)
     clock = Clock()
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=True) as pilot:
         it = Desk(app, pilot, driver, clock)
         await it.until(lambda: app.run_screen is not None and app.run_screen.session is not None, "a session")
         it.run.clock = clock

@@ -117,7 +117,7 @@ class RunBase(RoleScreen):
         if changed:
             self.show_all()
             self.on_progress(session)
-        elif session.running and self._frame % _CLOCK_EVERY == 0:
+        elif (session.running or session.deadline) and self._frame % _CLOCK_EVERY == 0:
             self._show_header(session)
         if session.family_stale:
             session.family_stale = False

@@ -176,8 +176,8 @@ class ReviewPane(Vertical):
     def _label(self) -> str:
         request = self._request
         if request is not None and not request.choices:
-            return "Your answer as JSON — tab to type" if wants_json(request) else "Your answer — tab to type"
-        return "Your reason — tab to type; goes into the log"
+            return "Your answer as JSON (tab)" if wants_json(request) else "Your answer (tab)"
+        return "Your reason (tab), it goes into the log"
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew."""

@@ -25,6 +25,7 @@ class StreamPane(LineView):
         self._open_line = ""
         self._open_rows = 0
         self._dirty_from = 0
+        self._following = True
         self._about: Line = ()
         self._wrapped_for = 0
 
@@ -63,18 +64,22 @@ class StreamPane(LineView):
             self._dirty_from = 0
 
     def _sync(self) -> None:
-        at_end = self.is_vertical_scroll_end
         self.lines = range(len(self._rows) + 1)  # type: ignore[assignment]
-        top = self.max_scroll_y
         self.virtual_size = Size(0, len(self._rows) + 1)
-        if at_end and self.max_scroll_y != top:
-            self.scroll_end(animate=False, immediate=True)
+        if self._following and self.max_scroll_y > round(self.scroll_y):
+            # The first time there is no scroll bar yet, and without one nothing scrolls.
+            self.scroll_end(animate=False, immediate=self.show_vertical_scrollbar)
             self.refresh()
         else:
             width = self.scrollable_content_region.width
             changed = max(self._dirty_from + 1 - round(self.scroll_y), 0)
             count = len(self._rows) - self._dirty_from
             self.refresh(Region(0, 0, width, 1), Region(0, changed, width, max(count, 1)))
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Follow the end while the user is there, and not after scrolling away."""
+        super().watch_scroll_y(old_value, new_value)
+        self._following = round(new_value) >= self.max_scroll_y
 
     def line(self, row: int) -> Line:
         """The line about the stream, or a row of it."""
@@ -89,11 +94,8 @@ class StreamPane(LineView):
         """Wrap anew for the new width."""
         width = self.scrollable_content_region.width
         if width != self._wrapped_for and self._stream.serial:
-            at_end = self.is_vertical_scroll_end
             self._start_again(self._stream.text, width)
-            self._sync()
-            if at_end:
-                self.scroll_end(animate=False)
+        self._sync()
 
 
 def _about(stream: StreamView) -> Line:

@@ -1,0 +1,116 @@
+"""A run that goes on: what comes is shown once a frame, and the card opens where the user was going on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+
+from hitl_tui.drivers.protocol import Stamped
+from hitl_tui.engine.events import NodeStarted, TextStreamed
+from hitl_tui.ui.screens.edit import EditScreen
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.review import GRACE
+from hitl_tui.ui.widgets.stream import StreamPane
+from tests.support import tape as tapes
+from tests.ui.harness import desk
+
+
+async def test_continue_opens_the_card_when_a_decision_waits():
+    async with desk(at_end=False) as it:
+        await it.press("c")
+        await it.until(lambda: it.commands("run"))
+        it.driver.advance_all()
+        await it.shows("Your decision", "REVISE", "Picture a lunch box")
+
+
+async def test_stepping_leaves_the_card_closed():
+    async with desk(at_end=False) as it:
+        await it.press("s")
+        await it.until(lambda: it.commands("step"))
+        it.driver.advance_all()
+        await it.shows("WAITING")
+        assert "Your decision" not in it.text()
+
+
+async def test_the_selection_follows_what_changes_until_the_user_picks():
+    async with desk(at_end=False) as it:
+        it.driver.advance_all()
+        await it.shows("Channels at step 4")
+        await it.until(lambda: it.run.query_one(ChannelsPane).selected == "latest_draft")
+        await it.press("up")
+        await it.until(lambda: it.run.query_one(ChannelsPane).selected == "messages")
+
+
+async def test_streamed_text_is_wrapped_and_followed():
+    tape = tapes.advisor_tape()
+    progress = msgspec.structs.replace(tape.end.progress, status="running", pending=())
+    start = msgspec.structs.replace(tape.end, progress=progress)
+    number = start.last_event
+    pieces = [NodeStarted("worker", 5, 1, tapes.T0)]
+    events = [Stamped(number + 1, pieces[0])]
+    events += [
+        Stamped(
+            number + 2 + index, TextStreamed("worker", "", f"word{index}{'.' if index % 9 else chr(10)} ")
+        )
+        for index in range(3000)
+    ]
+    tape = dataclasses.replace(tape, begin=start, events=tuple(events))
+    async with desk(tape, at_end=False) as it:
+        it.driver.advance(10)
+        await it.shows("word5")
+        it.driver.advance_all()
+        await it.shows("word2999")
+        pane = it.run.query_one(StreamPane)
+        assert all(len(row) <= pane.size.width for row in pane._rows)
+
+
+async def test_travel_to_another_thread_of_the_family():
+    async with desk() as it:
+        await it.shows("closure-explainer-b")
+        await it.press("J")
+        await it.shows("of closure-explainer-b", "open that thread")
+        await it.press("enter")
+        await it.until(lambda: it.run.session is not None and it.run.session.thread_id == tapes.FORK)
+
+
+async def test_editing_from_the_card_comes_back_to_it():
+    async with desk(tapes.advisor_tape()) as it:
+        await it.press("d")
+        await it.shows("Your decision")
+        it.clock.advance(GRACE + 0.1)
+        await it.shows("can be taken back")
+        it.run.edit_channel("latest_draft")
+        await it.until(lambda: isinstance(it.app.screen, EditScreen))
+        await it.press("escape")
+        await it.shows("Your decision")
+
+
+async def test_quitting_with_unapplied_text_is_stopped():
+    async with desk() as it:
+        await it.press("e")
+        await it.until(lambda: isinstance(it.app.screen, EditScreen))
+        await it.press("x", "ctrl+q")
+        await it.shows("not applied yet")
+        assert not it.driver.closed
+
+
+async def test_the_footer_can_be_clicked():
+    async with desk() as it:
+        await it.shows("Decide")
+        await it.pilot.click(offset=(it.text().splitlines()[-1].index("Decide"), 39))
+        await it.shows("Your decision")
+
+
+async def test_limits_are_raised():
+    tape = tapes.advisor_tape()
+    progress = msgspec.structs.replace(tape.end.progress, status="waiting", reason="limit", pending=())
+    tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
+    async with desk(tape) as it:
+        await it.shows("limit reached")
+        await it.press("c")
+        await it.shows("a limit stopped the run: m raises it")
+        await it.press("m")
+        await it.shows("nodes to run in all")
+        await it.press("enter")
+        await it.until(lambda: it.commands("extend_limits"))
