@@ -71,7 +71,7 @@ def text_match(pattern: str, channel: str) -> Termination:
     def reached(state: WorkflowState, _totals: RunTotals) -> bool:
         value: Any = state[channel]
         if isinstance(value, list):
-            value = value[-1] if value else ""
+            value = value[-1] if value else None
         return isinstance(value, str) and search(value) is not None
 
     return Termination(reached, f"{pattern!r} found in {channel}", (channel,))

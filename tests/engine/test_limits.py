@@ -1,0 +1,190 @@
+"""SPEC 5: limits of a run, what a reached one does, and how a human extends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hitl_tui import Channel, NodeResult, UsageError
+from hitl_tui.engine.decisions import extend_limits, start
+from hitl_tui.engine.loop import Run
+from hitl_tui.engine.records import Limits, ModelUse
+from hitl_tui.engine.runner import GraphRunner, result_of
+from hitl_tui.engine.session import Session
+from hitl_tui.stores import Checkpointer
+from tests.engine.building import loop
+
+CHANNELS = {"n": Channel(0, reducer="sum")}
+
+
+def node(state: Any, config: Any) -> NodeResult:
+    """Counts; spends 12 tokens and a quarter of a dollar."""
+    return NodeResult({"n": 1}, usage=[ModelUse("a", "p", "m", 10, 2, 0.25)])
+
+
+def until(n: int, limits: Limits | None = None, store: Any = None, **options: Any) -> GraphRunner:
+    """A loop that reaches END once its node has run `n` times."""
+    return loop(CHANNELS, node, lambda state: state["n"] < n, limits=limits, checkpointer=store, **options)
+
+
+LIMITS = {
+    "max_iterations": (Limits(max_iterations=3), 3, "3 iterations"),
+    "max_tokens, reached exactly": (Limits(max_tokens=24), 2, "24 tokens"),
+    "max_tokens, passed": (Limits(max_tokens=30), 3, "30 tokens"),
+    "max_cost_usd": (Limits(max_cost_usd=0.5), 2, "$0.5"),
+    "the first of several": (Limits(max_iterations=9, max_tokens=13, max_cost_usd=9), 2, "13 tokens"),
+}
+
+
+@pytest.mark.parametrize(("limits", "runs", "note"), LIMITS.values(), ids=LIMITS)
+class TestReached:
+    def test_stop_ends_the_run_as_failed_by_limit_and_returns_the_state(
+        self, limits: Limits, runs: int, note: str, store: Checkpointer
+    ) -> None:
+        result = until(99, limits, store).invoke(thread_id="t")
+        assert (result["n"], result.status, result.reason) == (runs, "failed", "limit")
+        assert store.ledger("t")[-1].note == note
+
+    def test_pause_waits_for_a_human(self, limits: Limits, runs: int, note: str, store: Checkpointer) -> None:
+        result = until(99, limits, store).invoke(thread_id="t", on_limit="pause")
+        assert (result["n"], result.status, result.reason) == (runs, "waiting", "limit")
+        assert store.ledger("t")[-1].note == note
+
+    def test_a_last_allowed_node_that_reaches_end_completes(
+        self, limits: Limits, runs: int, note: str, store: Checkpointer
+    ) -> None:
+        result = until(runs, limits, store).invoke(thread_id="t")
+        assert (result["n"], result.status, result.reason) == (runs, "completed", "end")
+
+    @pytest.mark.parametrize("on_limit", ["stop", "pause"])
+    def test_resuming_runs_nothing_while_the_limit_stands(
+        self, limits: Limits, runs: int, note: str, on_limit: Any, store: Checkpointer
+    ) -> None:
+        runner = until(99, limits, store)
+        runner.invoke(thread_id="t", on_limit=on_limit)
+        again = runner.invoke(thread_id="t", on_limit=on_limit)
+        assert (again["n"], again.reason) == (runs, "limit")
+
+    @pytest.mark.parametrize("on_limit", ["stop", "pause"])
+    def test_a_human_may_extend_it_and_the_thread_goes_on(
+        self, limits: Limits, runs: int, note: str, on_limit: Any, store: Checkpointer
+    ) -> None:
+        runner = until(5, limits, store)
+        runner.invoke(thread_id="t", on_limit=on_limit)
+        runner.extend_limits(
+            "t", max_iterations=99, max_tokens=None, max_cost_usd=99, actor="ann", note="worth it"
+        )
+        result = runner.invoke(thread_id="t")
+        assert (result["n"], result.status) == (5, "completed")
+        entry = next(entry for entry in store.ledger("t") if entry.kind == "extend")
+        assert (entry.actor, entry.note) == ("ann", "worth it")
+        assert entry.data["max_iterations"] == [limits.max_iterations, 99]
+
+
+def test_the_default_is_25_iterations() -> None:
+    result = until(99).invoke()
+    assert (result["n"], result.status, result.reason) == (25, "failed", "limit")
+
+
+def test_null_is_no_limit() -> None:
+    assert until(60, Limits(max_iterations=None)).invoke()["n"] == 60
+
+
+def test_invoke_may_set_the_iterations_itself(store: Checkpointer) -> None:
+    result = until(99, Limits(max_iterations=50), store).invoke(thread_id="t", max_iterations=4)
+    assert (result["n"], result.reason) == (4, "limit")
+
+
+def test_a_new_invocation_has_its_iterations_afresh(store: Checkpointer) -> None:
+    runner = until(2, Limits(max_iterations=2), store)
+    assert runner.invoke(thread_id="t").status == "completed"
+    again = runner.invoke({"n": -2}, thread_id="t")
+    assert (again["n"], again.status) == (2, "completed")
+
+
+def test_tokens_and_cost_add_up_over_resumes(store: Checkpointer) -> None:
+    runner = until(99, Limits(max_tokens=36), store)
+    runner.step(thread_id="t")
+    runner.step(thread_id="t")
+    assert runner.invoke(thread_id="t")["n"] == 3
+
+
+@pytest.mark.parametrize("name", ["max_iteration", "tokens"])
+def test_an_unknown_limit_is_refused_with_the_known_ones(name: str, store: Checkpointer) -> None:
+    runner = until(1, None, store)
+    runner.invoke(thread_id="t")
+    with pytest.raises(UsageError, match=f"no limit '{name}'") as caught:
+        runner.extend_limits("t", **{name: 3})
+    assert "max_iterations, max_tokens, max_cost_usd, max_seconds" in caught.value.hint
+
+
+class Clock:
+    """A clock that a node moves by ten seconds a run."""
+
+    def __init__(self) -> None:
+        self.now = 1_760_000_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+    def node(self, state: Any, config: Any) -> dict[str, int]:
+        self.now += 10_000_000
+        return {"n": 1}
+
+
+@pytest.fixture
+def timed(store: Checkpointer) -> tuple[Clock, Callable[[int, float], Session]]:
+    """A thread whose node takes ten seconds by its own clock."""
+    clock = Clock()
+
+    def make(n: int, seconds: float) -> Session:
+        limits = Limits(max_seconds=seconds)
+        runner = loop(CHANNELS, clock.node, lambda state: state["n"] < n, limits=limits, checkpointer=store)
+        session = Session.new(runner.graph, store, "t", clock=clock)
+        with session.writing():
+            start(session, None)
+        return session
+
+    return clock, make
+
+
+async def drain(run: Run) -> None:
+    async for _ in run.steps():
+        pass
+
+
+class TestSeconds:
+    """Active time, across resumes."""
+
+    async def test_is_checked_before_a_node(self, timed: Any) -> None:
+        session = timed[1](99, 25)
+        await drain(Run(session))
+        result = result_of(session)
+        assert (result["n"], result.status, result.reason) == (3, "failed", "limit")
+        assert session.cursor.active == 30_000_000
+
+    async def test_a_last_allowed_node_that_reaches_end_completes(self, timed: Any) -> None:
+        session = timed[1](3, 25)
+        await drain(Run(session))
+        assert result_of(session).status == "completed"
+
+    async def test_adds_up_over_resumes_and_leaves_out_the_time_between(self, timed: Any) -> None:
+        clock, make = timed
+        session = make(99, 25)
+        for _ in range(2):
+            await drain(Run(session, once=True))
+            clock.now += 3_600_000_000
+        assert session.cursor.active == 20_000_000
+        await drain(Run(session, on_limit="pause"))
+        result = result_of(session)
+        assert (result["n"], result.status, result.reason) == (3, "waiting", "limit")
+
+    async def test_can_be_extended(self, timed: Any) -> None:
+        session = timed[1](4, 5)
+        await drain(Run(session))
+        with session.writing():
+            extend_limits(session, {"max_seconds": 100})
+        await drain(Run(session))
+        assert (result_of(session)["n"], result_of(session).status) == (4, "completed")

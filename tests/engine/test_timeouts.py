@@ -1,0 +1,163 @@
+"""SPEC 5: a node's timeout, for sync and async nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from hitl_tui import END, START, Channel, NodeFailed, RetryPolicy, StateGraph
+from hitl_tui.engine.calling import SyncCaller, call
+from tests.engine.building import chain, one_node
+
+CHANNELS = {"n": Channel(0, reducer="sum")}
+SOON = 0.02
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """Blocks a sync node for as long as the test runs."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def slow_sync(gate: threading.Event) -> Callable[..., Any]:
+    def node(state: Any, config: Any) -> dict[str, Any]:
+        gate.wait()
+        return {"n": 100}
+
+    return node
+
+
+async def slow_async(state: Any, config: Any) -> dict[str, Any]:
+    await asyncio.Event().wait()
+    return {"n": 100}
+
+
+def test_a_sync_node_that_takes_longer_fails(slow_sync: Callable[..., Any]) -> None:
+    with pytest.raises(NodeFailed, match=r"'n1', attempt 1: it took longer than 0\.02 s") as caught:
+        one_node(CHANNELS, slow_sync, timeout=SOON).invoke()
+    assert "timeout" in caught.value.hint
+
+
+def test_an_async_node_that_takes_longer_fails() -> None:
+    with pytest.raises(NodeFailed, match=r"'n1', attempt 1: it took longer than 0\.02 s"):
+        one_node(CHANNELS, slow_async, timeout=SOON).invoke()
+
+
+def test_an_async_node_is_cancelled_then() -> None:
+    ended: list[str] = []
+
+    async def node(state: Any, config: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    with pytest.raises(NodeFailed, match="it took longer"):
+        one_node(CHANNELS, node, timeout=SOON).invoke()
+    assert ended == ["cancelled"]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_timeout_is_of_each_attempt_and_is_retried(kind: str, slow_sync: Callable[..., Any]) -> None:
+    attempts: list[int] = []
+
+    def sync_node(state: Any, config: Any) -> Any:
+        attempts.append(config.attempt)
+        return slow_sync(state, config) if config.attempt < 3 else {"n": 1}
+
+    async def async_node(state: Any, config: Any) -> Any:
+        attempts.append(config.attempt)
+        return await slow_async(state, config) if config.attempt < 3 else {"n": 1}
+
+    node = sync_node if kind == "sync" else async_node
+    retry = RetryPolicy(max_attempts=3, wait=0)
+    assert one_node(CHANNELS, node, timeout=SOON, retry=retry).invoke()["n"] == 1
+    assert attempts == [1, 2, 3]
+
+
+def test_what_a_left_behind_node_returns_later_is_not_applied() -> None:
+    release, returned = threading.Event(), threading.Event()
+
+    def first(state: Any, config: Any) -> dict[str, Any]:
+        if config.attempt > 1:
+            return {"n": 1}
+        release.wait()
+        returned.set()
+        return {"n": 100}
+
+    def second(state: Any, config: Any) -> dict[str, Any]:
+        release.set()
+        assert returned.wait(10)
+        return {"n": 2}
+
+    retry = RetryPolicy(max_attempts=2, wait=0)
+    graph = StateGraph(CHANNELS).add_node("a", first, timeout=SOON, retry=retry).add_node("b", second)
+    graph.add_edge(START, "a").add_edge("a", "b").add_edge("b", END)
+    assert graph.compile().invoke()["n"] == 3
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_timeout_error_of_the_node_itself_is_told_as_such(kind: str) -> None:
+    def sync_node(state: Any, config: Any) -> None:
+        raise TimeoutError("the database did not answer")
+
+    async def async_node(state: Any, config: Any) -> None:
+        raise TimeoutError("the database did not answer")
+
+    node = sync_node if kind == "sync" else async_node
+    with pytest.raises(NodeFailed, match="TimeoutError: the database did not answer"):
+        one_node(CHANNELS, node, timeout=60).invoke()
+
+
+@pytest.mark.parametrize("timeout", [None, 60.0], ids=["inline", "in a thread"])
+def test_a_node_that_raises_stop_iteration_fails_instead_of_hanging(timeout: float | None) -> None:
+    with pytest.raises(NodeFailed, match="StopIteration"):
+        one_node(CHANNELS, lambda state, config: next(iter(())), timeout=timeout).invoke()
+
+
+def test_a_sync_node_under_a_timeout_leaves_no_thread_behind() -> None:
+    threads: list[threading.Thread] = []
+
+    def node(state: Any, config: Any) -> None:
+        threads.append(threading.current_thread())
+
+    chain(CHANNELS, node, node, timeout=60).compile().invoke()
+    for thread in threads:
+        assert thread is not threading.main_thread()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+class TestSyncCaller:
+    async def test_keeps_its_thread_for_the_next_call(self) -> None:
+        caller = SyncCaller()
+        first = await caller.call(threading.current_thread)
+        second = await caller.call(threading.current_thread)
+        assert first is second
+        caller.close()
+        first.join(10)
+        assert not first.is_alive()
+
+    async def test_passes_context_variables_of_the_caller(self) -> None:
+        from contextvars import ContextVar
+
+        variable: ContextVar[str] = ContextVar("variable", default="unset")
+        variable.set("set")
+        caller = SyncCaller()
+        assert await caller.call(variable.get) == "set"
+        caller.close()
+
+    async def test_a_thread_that_was_left_behind_is_not_used_again(self, gate: threading.Event) -> None:
+        caller = SyncCaller()
+        with pytest.raises(TimeoutError):
+            await call(gate.wait, (), caller, SOON)
+        assert await call(lambda: "free", (), caller, 60) == "free"
+        caller.close()
