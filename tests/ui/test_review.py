@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
+import msgspec
+
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.ui.widgets.review import GRACE, UNDO
+from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
 
 
@@ -116,3 +122,46 @@ async def test_quitting_in_the_undo_window_says_what_is_not_sent():
         await it.press("q")
         await it.until(lambda: it.driver.closed)
         assert not it.commands("answer")
+
+
+def asking(**changes: Any) -> tapes.Tape:
+    """The tape with another request at its end."""
+    tape = tapes.advisor_tape()
+    request = tapes.verdict_request(**changes)
+    second = tapes.verdict_request(id="req-2", title="and another")
+    progress = msgspec.structs.replace(tape.end.progress, pending=(request, second))
+    return dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
+
+
+async def test_high_risk_wants_a_second_key():
+    async with desk(asking(risk="high")) as it:
+        await it.press("d")
+        await it.shows("1 of 2", "keys listen in half a second")
+        it.clock.advance(GRACE + 0.01)
+        await it.shows("wants a second key press")
+        await it.press("a")
+        await it.shows("press again for “approve anyway”")
+        await it.press("a")
+        await it.shows("sending “approve anyway”")
+
+
+async def test_a_free_question_is_answered_in_json_where_its_schema_says_so():
+    question = {
+        "choices": (),
+        "recommended": None,
+        "kind": "ask",
+        "schema": {"type": "object"},
+        "subject": None,
+    }
+    async with desk(asking(**question)) as it:
+        await it.press("d")
+        await it.shows("Your answer as JSON", "keys listen in half a second")
+        it.clock.advance(GRACE + 0.01)
+        await it.shows("can be taken back")
+        await it.press("tab", *"{oops", "enter", "enter")
+        await it.shows("no JSON: line 1")
+        await it.press("tab", *["backspace"] * 5, *'{"a":1}', "enter", "enter")
+        await it.shows("sending “the answer”")
+        it.clock.advance(UNDO + 0.01)
+        await it.until(lambda: it.commands("answer"))
+        assert it.commands("answer")[0]["answer"] == {"a": 1}

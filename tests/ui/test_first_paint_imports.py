@@ -1,0 +1,20 @@
+"""What stands before the first paint stays light."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = (
+    "hitl_tui.view", "hitl_tui.drivers", "hitl_tui.engine", "hitl_tui.stores", "netext", "litellm", "sqlite3",
+    "msgspec", "textual.widgets._text_area", "textual.widgets._data_table", "textual.widgets._markdown",
+    "textual.widgets._input",
+)  # fmt: skip
+
+
+def test_the_app_module_imports_nothing_heavy():
+    code = "import sys, hitl_tui.ui.app; print(*sys.modules, sep='\\n')"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert [name for name in loaded if name.startswith(HEAVY)] == []
