@@ -256,6 +256,8 @@ class LocalDriver:
             self._callers.close()
             return lost
 
+        if self._engine.stopped:
+            return ""
         try:
             return await self._engine.call(put_down())
         finally:

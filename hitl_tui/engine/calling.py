@@ -1,4 +1,4 @@
-"""Calling user code: async functions on the loop, sync ones inline or in threads that can be left.
+"""Calling user code: inline, or in threads that can be left and never hold the caller's loop up.
 
 A thread can't be killed, so a sync node that is given up goes on in a daemon thread whose result
 nobody waits for; daemon threads never keep the process alive.
@@ -10,7 +10,8 @@ import asyncio
 import inspect
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from contextvars import copy_context
 from typing import Any
 
@@ -18,10 +19,15 @@ Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
 class SyncCaller:
-    """Runs sync functions for an event loop: one idle daemon thread is kept for the next call."""
+    """Runs user code for an event loop, each kind in daemon threads of its own that are kept for the next call.
+
+    Async functions get a loop of their own as well: one that blocks instead of awaiting holds up
+    nothing but itself.
+    """
 
     def __init__(self) -> None:
         self._idle: list[queue.SimpleQueue[Job | None]] = []
+        self._loop: _NodeLoop | None = None
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function in a thread, with the caller's context variables."""
@@ -38,16 +44,76 @@ class SyncCaller:
             else:
                 jobs.put(None)
 
+    async def finish(self, awaitable: Awaitable[Any]) -> Any:
+        """Await what an async function returned, on the loop of another thread."""
+        if self._loop is None or self._loop.busy:
+            # A node that was given up has not let go of its loop yet.
+            self._retire()
+            self._loop = _NodeLoop()
+        return await asyncio.wrap_future(self._loop.submit(awaitable))
+
     def close(self) -> None:
         """Let idle threads end."""
         while self._idle:
             self._idle.pop().put(None)
+        self._retire()
+
+    def _retire(self) -> None:
+        if self._loop:
+            self._loop.retire()
+            self._loop = None
 
     @staticmethod
     def _start_thread() -> queue.SimpleQueue[Job | None]:
         jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         threading.Thread(target=_work, args=(jobs,), name="hitl-tui node", daemon=True).start()
         return jobs
+
+
+class _NodeLoop:
+    """A daemon thread with an event loop, for one async node at a time."""
+
+    def __init__(self) -> None:
+        self.busy = False
+        self._retired = False
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run, name="hitl-tui async node", daemon=True).start()
+
+    def submit(self, awaitable: Awaitable[Any]) -> Future[Any]:
+        """Await something on this loop, in the caller's context; cancelling the future gives it up."""
+        self.busy = True
+        return asyncio.run_coroutine_threadsafe(self._finish(awaitable), self._loop)
+
+    def retire(self) -> None:
+        """End the thread once the loop has nothing left to do."""
+        self._loop.call_soon_threadsafe(self._retire)
+
+    async def _finish(self, awaitable: Awaitable[Any]) -> Any:
+        try:
+            return await awaitable
+        except SystemExit as raised:
+            raise _as_failure(raised) from raised
+        finally:
+            self.busy = False
+            if self._retired:
+                self._loop.call_soon(self._loop.stop)
+
+    def _retire(self) -> None:
+        self._retired = True
+        if not asyncio.all_tasks(self._loop):
+            self._loop.stop()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+
+def _as_failure(raised: BaseException) -> RuntimeError:
+    """What a future takes in place of an exception that would end a loop, or leave the future undone."""
+    return RuntimeError(f"{type(raised).__name__} was raised")
 
 
 def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
@@ -57,8 +123,8 @@ def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
         error: BaseException | None = None
         try:
             result = function()
-        except StopIteration as raised:  # a future refuses it, and would never be done
-            error = RuntimeError("StopIteration was raised")
+        except (StopIteration, SystemExit) as raised:
+            error = _as_failure(raised)
             error.__cause__ = raised
         except BaseException as raised:
             error = raised
@@ -116,4 +182,6 @@ async def _call(
             result = await own.call(function, *args)
         finally:
             own.close()
-    return await result if inspect.isawaitable(result) else result
+    if not inspect.isawaitable(result):
+        return result
+    return await (threads.finish(result) if threads else result)

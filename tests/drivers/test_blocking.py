@@ -1,0 +1,180 @@
+"""A node that sleeps or burns CPU for long must not delay anything else (issue 2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hitl_tui import GraphRunner, ThreadBusy
+from hitl_tui.engine.events import AttemptDropped, StepCommitted
+from tests.drivers.conftest import Bench
+from tests.support.flows import check_log, line, say
+from tests.support.watching import PATIENCE, Blocker, Watcher
+
+Work = Callable[[Blocker], Any]
+
+
+def asleep(blocker: Blocker) -> Any:
+    def node(state: Any) -> dict[str, Any]:
+        blocker.sleep()
+        return {"log": "slow"}
+
+    return node
+
+
+def burning(blocker: Blocker) -> Any:
+    def node(state: Any) -> dict[str, Any]:
+        blocker.burn()
+        return {"log": "slow"}
+
+    return node
+
+
+def asleep_on_a_loop(blocker: Blocker) -> Any:
+    async def node(state: Any) -> dict[str, Any]:
+        blocker.sleep()
+        return {"log": "slow"}
+
+    return node
+
+
+def burning_on_a_loop(blocker: Blocker) -> Any:
+    async def node(state: Any) -> dict[str, Any]:
+        blocker.burn()
+        return {"log": "slow"}
+
+    return node
+
+
+WAYS = [asleep, burning, asleep_on_a_loop, burning_on_a_loop]
+
+
+async def in_the_node(bench: Bench, way: Work) -> tuple[Watcher, Blocker, GraphRunner]:
+    """A thread whose second node is busy."""
+    blocker = Blocker()
+    runner = line(bench.store, say("one"), way(blocker), say("three"))
+    watcher = await bench.watch(runner)
+    await watcher.driver.start({"log": "go"})
+    await watcher.driver.run()
+    await blocker.entered()
+    return watcher, blocker, runner
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_everything_is_served_while_a_node_is_busy(bench: Bench, way: Work) -> None:
+    watcher, blocker, _ = await in_the_node(bench, way)
+    driver = watcher.driver
+    ticks = 0
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(8):
+            snapshot = await driver.snapshot()
+            assert (snapshot.progress.status, snapshot.progress.head) == ("running", 1)
+            assert (await driver.state_at(0))["log"] == ["go"]
+            assert (await driver.state_at(1))["log"] == ["go", "one"]
+            assert [update.channel for update in await driver.updates_at(1)] == ["log"]
+            assert len(await driver.history()) == 2
+            assert len(await driver.family()) == 1
+            assert (await driver.preview({"draft": "x"})).problems == {}
+            await watcher.look()
+            await asyncio.sleep(0)
+            ticks += 1
+        with pytest.raises(ThreadBusy):
+            await driver.update_state({"draft": "x"}, expected_step=1)
+        with pytest.raises(ThreadBusy):
+            await driver.run()
+        assert await driver.fork(1, "f") == "f"
+        await driver.pause()
+    assert ticks == 8
+    assert (await watcher.look()).running_node == "b"
+    blocker.release()
+    view = await watcher.until(lambda view: view.progress.status != "running")
+    assert (view.progress.status, view.progress.reason, view.progress.head) == ("waiting", "paused", 2)
+    await watcher.until(lambda view: view.last_event >= 0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_giving_the_node_up_commits_nothing_and_frees_the_thread_at_once(
+    bench: Bench, way: Work
+) -> None:
+    watcher, blocker, runner = await in_the_node(bench, way)
+    async with asyncio.timeout(PATIENCE):
+        await watcher.driver.cancel_attempt()
+    view = await watcher.until(lambda view: view.dropped and view.progress.status == "waiting")
+    assert (view.progress.reason, view.progress.head, view.progress.next_node) == ("paused", 1, "b")
+    assert [event.node for event in watcher.told(AttemptDropped)] == ["b"]
+    assert await watcher.driver.update_state({"draft": "meanwhile"}, expected_step=1) == 2
+    blocker.release()
+    await watcher.run()
+    assert (await watcher.check()).values["log"] == ["go", "one", "slow", "three"]
+    assert [event.checkpoint.attempt for event in watcher.told(StepCommitted)] == [1, 1, 1, 2, 1]
+    check_log(runner, "t")
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_closing_says_what_was_not_committed(bench: Bench, way: Work) -> None:
+    watcher, blocker, runner = await in_the_node(bench, way)
+    async with asyncio.timeout(PATIENCE):
+        lost = await watcher.driver.close()
+    assert "'b' was running" in lost
+    assert "nothing of it was committed" in lost
+    cursor = bench.store.cursor("t")
+    assert cursor is not None
+    assert (cursor.status, cursor.reason, cursor.head) == ("waiting", "paused", 1)
+    assert bench.store.lease("t") is None
+    blocker.release()
+    assert list(runner.invoke(thread_id="t")["log"]) == ["go", "one", "slow", "three"]
+    check_log(runner, "t")
+
+
+async def test_closing_between_nodes_loses_nothing(bench: Bench) -> None:
+    watcher = await bench.watch(line(bench.store, say("one")))
+    await watcher.driver.start({})
+    await watcher.run()
+    assert await watcher.driver.close() == ""
+    assert await watcher.driver.close() == ""
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_whoever_comes_in_the_middle_sees_the_node_at_work(bench: Bench, way: Work) -> None:
+    blocker = Blocker()
+
+    def talking(state: Any, config: Any) -> dict[str, Any]:
+        config.emit("so far")
+        blocker.sleep()
+        return {}
+
+    watcher = await bench.watch(line(bench.store, say("one"), talking))
+    await watcher.driver.start({})
+    await watcher.driver.run()
+    await blocker.entered()
+    late = await Watcher.open(watcher.driver)
+    view = await late.look()
+    live = await watcher.look()
+    assert (view.running_node, view.stream.text, view.stream.live) == ("b", "so far", True)
+    assert (view.running_since, view.running_attempt) == (live.running_since, live.running_attempt)
+    blocker.release()
+    for one in (late, watcher):
+        await one.until(lambda view: view.progress.status == "completed")
+        await one.check()
+
+
+async def test_the_thread_can_be_cancelled_while_a_node_is_busy(bench: Bench) -> None:
+    watcher, blocker, _ = await in_the_node(bench, asleep)
+    async with asyncio.timeout(PATIENCE):
+        await watcher.driver.cancel(actor="ann", note="enough")
+    view = await watcher.check()
+    assert (view.progress.status, view.progress.reason, view.progress.head) == ("cancelled", "user", 1)
+    blocker.release()
+
+
+async def test_pausing_stops_at_the_next_boundary_and_only_once(bench: Bench) -> None:
+    watcher, blocker, _ = await in_the_node(bench, asleep)
+    for _ in range(3):
+        await watcher.driver.pause()
+    blocker.release()
+    view = await watcher.until(lambda view: view.progress.status != "running")
+    assert (view.progress.reason, view.progress.head) == ("paused", 2)
+    assert (await watcher.run()).progress.status == "completed"

@@ -1,0 +1,261 @@
+"""What every driver keeps to: facts are numbered, and a snapshot with the events after it is the next snapshot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hitl_tui import (
+    END,
+    START,
+    AnswerRefused,
+    Channel,
+    Gate,
+    GateChoice,
+    HitlError,
+    SchemaMismatch,
+    StaleWriter,
+    StateGraph,
+    UsageError,
+)
+from hitl_tui.drivers.buffer import EventBuffer
+from hitl_tui.drivers.replay import ReplayDriver
+from hitl_tui.engine.events import (
+    PRIVATE,
+    NodeFailed,
+    NodeStarted,
+    RunEnded,
+    RunStarted,
+    StepCommitted,
+    TextStreamed,
+    ThreadForked,
+)
+from hitl_tui.engine.records import Limits
+from hitl_tui.errors import UnknownThread
+from tests.drivers.conftest import Bench
+from tests.support.flows import check_log, line, review_loop, say
+from tests.support.watching import COMPARED, Watcher
+
+GATE = Gate(
+    "check",
+    title="verdict",
+    choices=[GateChoice("accept", "ok"), GateChoice("approve", "ok", values={"verdict": "approved"})],
+)
+
+
+def talkative(state: Any, config: Any) -> dict[str, Any]:
+    for piece in ("one ", "two ", "three"):
+        config.emit(piece)
+    return {"draft": "one two three", "n": state["n"] + 1}
+
+
+async def test_the_view_equals_a_fresh_one_after_every_command(bench: Bench) -> None:
+    runner = review_loop(bench.store, {"write": talkative}, interrupt_after=[GATE])
+    watcher = await bench.watch(runner)
+    driver = watcher.driver
+    await watcher.check()
+    assert await driver.start({"log": "go"}, actor="ann") == 0
+    assert (await watcher.check()).progress.status == "pending"
+    await watcher.step()
+    assert (await watcher.check()).progress.reason == "paused"
+    await watcher.run()
+    request = (await watcher.check()).progress.pending[0]
+    assert await driver.update_state({"draft": "x"}, expected_step=2, actor="ann", note="why") == 3
+    await watcher.check()
+    with pytest.raises(AnswerRefused):
+        await driver.answer(request.id, "approve", step=2, actor="bob")
+    assert (await watcher.check()).ledger[-1].kind == "refused"
+    assert await driver.answer(request.id, "accept", step=3, actor="bob") == 4
+    await watcher.check()
+    await driver.extend_limits({"max_iterations": 99}, actor="ann")
+    assert (await watcher.check()).progress.limits.max_iterations == 99
+    assert await driver.fork(2, "f", changes={"verdict": "approved"}, actor="ann") == "f"
+    assert (await watcher.check()).forks == (("f", 2),)
+    await watcher.run()
+    await watcher.check()
+    await driver.cancel(actor="ann", note="enough")
+    view = await watcher.check()
+    assert (view.progress.status, view.progress.reason) == ("cancelled", "user")
+    check_log(runner, "t")
+    check_log(runner, "f")
+
+
+async def test_events_tell_the_story_in_order(bench: Bench) -> None:
+    runner = line(bench.store, talkative, say("after"))
+    watcher = await bench.watch(runner)
+    await watcher.driver.start({})
+    await watcher.run()
+    kinds = [type(stamped.event) for stamped in watcher.seen]
+    wanted = [StepCommitted, RunStarted, NodeStarted, TextStreamed, TextStreamed, TextStreamed, StepCommitted]
+    wanted += [NodeStarted, StepCommitted, RunEnded]
+    assert [kind for kind in kinds if kind in set(wanted)] == wanted
+    assert watcher.view.stream.node == "b"
+
+
+async def test_events_are_kept_for_whoever_comes_later(bench: Bench) -> None:
+    watcher = await bench.watch(line(bench.store, say("one")))
+    begin = watcher.view.last_event
+    await watcher.driver.start({})
+    await watcher.run()
+    events = watcher.driver.events(begin)
+    assert [one.number for one in events] == list(range(begin + 1, begin + 1 + len(events)))
+    assert watcher.driver.events(events[2].number) == events[3:]
+    assert watcher.driver.events(events[-1].number) == ()
+
+
+async def test_a_watcher_that_fell_behind_sees_a_gap() -> None:
+    buffer = EventBuffer(kept=3)
+    for place in range(10):
+        buffer.add(ThreadForked("f", place))
+    assert [one.number for one in buffer.since(0)] == [8, 9, 10]
+    assert [one.number for one in buffer.since(8)] == [9, 10]
+    assert buffer.since(10) == ()
+    buffer.skip()
+    assert buffer.since(10) == ()
+    buffer.add(ThreadForked("f", 1))
+    assert [one.number for one in buffer.since(10)] == [12]
+
+
+async def test_a_recording_played_back_shows_the_same(bench: Bench) -> None:
+    runner = review_loop(bench.store, {"write": talkative}, interrupt_after=[GATE])
+    live = await bench.watch(runner)
+    begin = await live.driver.snapshot()
+    await live.driver.start({"log": "go"})
+    await live.run()
+    end = await live.driver.snapshot()
+    states = {step: await live.driver.state_at(step) for step in range(end.progress.head + 1)}
+    updates = {step: await live.driver.updates_at(step) for step in states}
+    tape = ReplayDriver(begin, live.driver.events(0), states, updates, checkpoints=end.checkpoints)
+    watcher = await Watcher.open(tape)
+    tape.advance_all()
+    view = await watcher.look()
+    for name in COMPARED:
+        assert getattr(view, name) == getattr(live.view, name), name
+    assert await tape.history(before=2, limit=1) == await live.driver.history(before=2, limit=1)
+    assert await tape.state_at(1) == await live.driver.state_at(1)
+
+
+async def test_history_state_and_updates_of_any_step(bench: Bench) -> None:
+    watcher = await bench.watch(line(bench.store, *[say(str(n)) for n in range(6)]))
+    driver = watcher.driver
+    assert await driver.history() == ()
+    await driver.start({"log": "go"})
+    await watcher.run()
+    assert [point.step for point in await driver.history(limit=3)] == [6, 5, 4]
+    assert [point.step for point in await driver.history(before=4, limit=3)] == [3, 2, 1]
+    assert (await driver.state_at(2))["log"] == ["go", "0", "1"]
+    update = (await driver.updates_at(2))[0]
+    assert (update.before, update.update, update.after) == (["go", "0"], "1", ["go", "0", "1"])
+    assert await driver.updates_at(99) == ()
+    with pytest.raises(UnknownThread):
+        await driver.state_at(99)
+
+
+async def test_private_values_stay_behind(bench: Bench) -> None:
+    graph = StateGraph({"open": Channel(""), "secret": Channel("", visibility="private")})
+    graph.add_node("a", lambda state: {"open": "o", "secret": "hush"}).add_edge(START, "a").add_edge("a", END)
+    watcher = await bench.watch(graph.compile(checkpointer=bench.store))
+    await watcher.driver.start({"secret": "hush at first"})
+    await watcher.run()
+    await watcher.driver.update_state({"secret": "hush again"}, expected_step=1)
+    view = await watcher.check()
+    assert view.values["secret"] is PRIVATE
+    assert (await watcher.driver.state_at(1))["secret"] is PRIVATE
+    preview = await watcher.driver.preview({"secret": "hush"})
+    for shown in (watcher.seen, await watcher.driver.snapshot(), await watcher.driver.updates_at(1), preview):
+        assert "hush" not in repr(shown)
+
+
+async def test_commands_that_are_refused_change_nothing(bench: Bench) -> None:
+    watcher = await bench.watch(review_loop(bench.store, interrupt_after=[GATE]))
+    driver = watcher.driver
+    with pytest.raises(UsageError):
+        await driver.update_state({"draft": "x"}, expected_step=-1)
+    await driver.start({})
+    await watcher.run()
+    before = await watcher.check()
+    refused: list[tuple[Any, type[HitlError]]] = [
+        (driver.update_state({"draft": "x"}, expected_step=1), StaleWriter),
+        (driver.update_state({"draft": 1}, expected_step=2), SchemaMismatch),
+        (driver.fork(99, "f"), UnknownThread),
+        (driver.fork(1, "t"), UsageError),
+        (driver.extend_limits({"max_lives": 9}), UsageError),
+        (driver.start({"nonesuch": 1}), UsageError),
+    ]
+    for command, error in refused:
+        with pytest.raises(error):
+            await command
+    assert (await watcher.check()).progress == before.progress
+
+
+async def test_a_preview_says_what_would_be_and_does_nothing(bench: Bench) -> None:
+    runner = review_loop(bench.store, interrupt_after=[GATE])
+    watcher = await bench.watch(runner)
+    await watcher.driver.start({})
+    await watcher.run()
+    before = bench.store.cursor("t")
+    request = watcher.view.progress.pending[0]
+    edit = await watcher.driver.preview({"verdict": "approved", "n": "x"})
+    assert (edit.next_node, list(edit.problems), edit.rebinds, edit.forks) == (
+        END,
+        ["n"],
+        ("verdict",),
+        False,
+    )
+    past = await watcher.driver.preview({"draft": "x"}, step=1)
+    assert (past.forks, past.next_node) == (True, "check")
+    answer = await watcher.driver.preview({}, answer=(request.id, "approve"))
+    assert (answer.next_node, [one.after for one in answer.updates]) == (END, ["approved"])
+    assert bench.store.cursor("t") == before
+
+
+async def test_a_failed_node_shows_and_the_run_goes_on_from_it(bench: Bench) -> None:
+    luck: list[int] = []
+
+    def node(state: Any) -> dict[str, Any]:
+        luck.append(1)
+        if len(luck) == 1:
+            raise ValueError("no luck")
+        return {"log": "two"}
+
+    watcher = await bench.watch(line(bench.store, say("one"), node))
+    await watcher.driver.start({})
+    view = await watcher.run()
+    assert (view.progress.status, view.progress.reason) == ("failed", "node_error")
+    assert view.error is not None
+    assert "no luck" in view.error.message
+    assert "Traceback" in view.error.details
+    assert len(watcher.told(NodeFailed)) == 1
+    await watcher.check()
+    assert (await watcher.run()).progress.status == "completed"
+    assert (await watcher.check()).error is None
+
+
+async def test_a_limit_waits_for_a_human_who_may_extend_it(bench: Bench) -> None:
+    watcher = await bench.watch(review_loop(bench.store, limits=Limits(max_iterations=2)))
+    await watcher.driver.start({})
+    view = await watcher.run()
+    assert (view.progress.status, view.progress.reason) == ("waiting", "limit")
+    await watcher.driver.extend_limits({"max_iterations": 3}, actor="ann")
+    assert (await watcher.run()).progress.head == 3
+    await watcher.check()
+
+
+async def test_stop_before_is_a_breakpoint_of_this_run(bench: Bench) -> None:
+    watcher = await bench.watch(line(bench.store, say("one"), say("two"), say("three")))
+    await watcher.driver.start({})
+    view = await watcher.run(stop_before=frozenset({"c"}))
+    assert (view.progress.head, view.progress.next_node, view.progress.reason) == (2, "c", "paused")
+    assert (await watcher.run()).progress.status == "completed"
+
+
+async def test_running_a_thread_with_nothing_to_do_ends_at_once(bench: Bench) -> None:
+    watcher = await bench.watch(line(bench.store, say("one")))
+    await watcher.run()
+    assert watcher.told(RunStarted) == []
+    await watcher.driver.start({})
+    await watcher.run()
+    await watcher.run()
+    assert len(watcher.told(RunStarted)) == 1
+    await watcher.check()
