@@ -8,7 +8,6 @@ import sys
 HEAVY = (
     "hitl_tui.view", "hitl_tui.drivers", "hitl_tui.engine", "hitl_tui.stores", "netext", "litellm", "sqlite3",
     "msgspec", "textual.widgets._text_area", "textual.widgets._data_table", "textual.widgets._markdown",
-    "textual.widgets._input",
 )  # fmt: skip
 
 

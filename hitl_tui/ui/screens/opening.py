@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 BREAKPOINTS: list[tuple[int, str]] = [(0, "-narrow"), (100, "-wide")]
+HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (16, "-tall")]
 
 
 class _Pane(Widget):
@@ -44,6 +45,7 @@ class OpeningScreen(Screen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.ask_to_quit", "Quit", show=False)]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
+    VERTICAL_BREAKPOINTS = HEIGHTS
 
     def __init__(self) -> None:
         super().__init__()

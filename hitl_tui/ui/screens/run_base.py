@@ -16,7 +16,7 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.banners import banner_of, failure_lines
 from hitl_tui.ui.modes import Mode
-from hitl_tui.ui.screens.opening import BREAKPOINTS
+from hitl_tui.ui.screens.opening import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.value_source import value_text
 from hitl_tui.ui.widgets.banner import BannerBar
@@ -45,6 +45,7 @@ class RunBase(RoleScreen):
     """Panes on a session; what the keys do is in `RunScreen`."""
 
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
+    VERTICAL_BREAKPOINTS = HEIGHTS
     AUTO_FOCUS = "#channels"
 
     clock: Callable[[], float] = staticmethod(time.monotonic)
