@@ -31,11 +31,10 @@ _WORDS = {
 }
 
 
-def decode(values: Mapping[str, Any], shape: type[T], problems: Problems, path: Path = ()) -> T | None:
-    """`values` as a `shape`; None, with the problems noted, where they don't fit."""
-    before = len(problems)
-    check_value(values, shape, problems, path)
-    return msgspec.convert(values, shape) if len(problems) == before else None
+def decode(values: Mapping[str, Any], shape: type[T], problems: Problems) -> T | None:
+    """`values` as a `shape`; None where a problem is noted, whether here or before."""
+    check_value(values, shape, problems, ())
+    return None if len(problems) else msgspec.convert(values, shape)
 
 
 def check_value(value: Any, kind: Any, problems: Problems, path: Path) -> None:
@@ -122,11 +121,11 @@ def _found(value: Any) -> str:
 
 
 def _bare(kind: Any) -> Any:
-    """A type without its annotations, and without the possibility of being left out."""
+    """A type without its annotations and the possibility of being left out; TOML has no null."""
     if get_origin(kind) is Annotated:
         return _bare(get_args(kind)[0])
     if get_origin(kind) in (Union, types.UnionType):
-        given = [member for member in get_args(kind) if member is not msgspec.UnsetType]
+        given = [member for member in get_args(kind) if member not in (msgspec.UnsetType, types.NoneType)]
         if len(given) == 1:
             return _bare(given[0])
     return kind

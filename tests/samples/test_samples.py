@@ -1,0 +1,135 @@
+"""Every sample runs, on scripted models, to its end or to the first question."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui import GraphRunner, MemoryCheckpointer, ScriptedModel
+from hitl_tui.loading.sources import open_graph
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLES = sorted(file for file in (ROOT / "sample_graphs").iterdir() if file.suffix in (".py", ".toml"))
+INPUTS: dict[str, dict[str, Any]] = {
+    "advisor": {"task": "Explain what a closure is."},
+    "review": {"task": "Explain gradient descent"},
+    "counter": {"limit": 2},
+}
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ScriptedModel.__init__.__kwdefaults__, "pace", 0.0)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def opened(name: str) -> GraphRunner:
+    return open_graph(str(ROOT / "sample_graphs" / name), MemoryCheckpointer())
+
+
+def answer(runner: GraphRunner, choice: str, text: str = "") -> Any:
+    """Answer the one question of the thread `t` and run on."""
+    (request,) = runner.open("t").cursor.pending
+    runner.answer("t", request.id, {"choice": choice, "text": text}, step=request.step, actor="ann")
+    return runner.invoke(thread_id="t")
+
+
+@pytest.mark.parametrize("file", SAMPLES, ids=lambda file: file.name)
+def test_a_sample_runs_to_its_end_or_to_a_question(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("some words")
+    inputs = INPUTS.get(file.stem, {"file_path": str(tmp_path / "a.txt")})
+    result = opened(file.name).invoke(inputs, thread_id="t")
+    assert result.status in ("waiting", "completed")
+    assert bool(result.pending) == (result.status == "waiting")
+
+
+@pytest.mark.parametrize("file", SAMPLES, ids=lambda file: file.name)
+def test_a_sample_says_how_to_run_it(file: Path) -> None:
+    assert f"hitl-tui run sample_graphs/{file.name}" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["advisor.py", "advisor.toml"])
+def test_advisor(name: str) -> None:
+    runner = opened(name)
+    first = runner.invoke(INPUTS["advisor"], thread_id="t")
+    assert first["advisor_verdict"] == "revise"
+    second = answer(runner, "revise", "shorter, please")
+    assert second["revision_n"] == 1
+    assert second["latest_draft"] != first["latest_draft"]
+    result = answer(runner, "approve")
+    assert (result.status, result.output()) == ("completed", second["latest_draft"])
+
+
+@pytest.mark.parametrize("name", ["review.py", "review.toml"])
+def test_review_goes_round_until_it_is_approved(name: str) -> None:
+    runner = opened(name)
+    first = runner.invoke(INPUTS["review"], thread_id="t")
+    assert first["draft"].startswith("Gradient descent minimises")
+    second = answer(runner, "revise", "Too abstract. Use a concrete analogy.")
+    assert second.status == "waiting"
+    assert second["draft"].startswith("You stand on a hill")
+    assert answer(runner, "approve").status == "completed"
+
+
+@pytest.mark.parametrize("name", ["review.py", "review.toml"])
+def test_review_by_editing_the_state(name: str) -> None:
+    runner = opened(name)
+    runner.invoke(INPUTS["review"], thread_id="t")
+    runner.update_state("t", {"approved": True}, actor="ann")
+    assert answer(runner, "approve").status == "completed"
+
+
+@pytest.mark.parametrize("name", ["counter.py", "counter.toml"])
+def test_counter(name: str) -> None:
+    result = opened(name).invoke({"limit": 4}, thread_id="t")
+    assert (result.status, result["count"], len(result["log"])) == ("completed", 4, 4)
+
+
+class TestBatch:
+    """The batch survives what fails, and does nothing twice."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        for name, text in (("a", "one two three"), ("b", "four five")):
+            (tmp_path / f"{name}.txt").write_text(text)
+        return tmp_path
+
+    def test_a_failed_file_goes_on_where_it_failed(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from hitl_tui.loading.code import import_file
+
+        batch = import_file(ROOT / "sample_graphs" / "batch.py")
+        store = MemoryCheckpointer()
+        calls: list[str] = []
+
+        def rehearse(messages: Any) -> str:
+            prompt = messages[-1]["content"]
+            calls.append(prompt.partition("\n")[2])
+            if "four" in prompt and len(calls) < 4:
+                raise RuntimeError("no answer")
+            return "summary"
+
+        monkeypatch.setattr(batch, "rehearse", rehearse)
+        assert batch.run_folder(folder, batch.build(checkpointer=store)) == ["b.txt"]
+        assert (folder / "done.json").read_text() == '["a.txt"]'
+        (folder / "b.txt").write_text("changed")
+
+        assert batch.run_folder(folder, batch.build(checkpointer=store)) == []
+        assert calls == ["one two three", "four five", "four five", "four five"]
+        assert (folder / "done.json").read_text() == '["a.txt", "b.txt"]'
+        assert (folder / "b.summary").read_text() == "summary"
+        assert batch.run_folder(folder, batch.build(checkpointer=store)) == []
+        assert len(calls) == 4
+
+    def test_as_a_script(self, folder: Path) -> None:
+        command = [sys.executable, str(ROOT / "sample_graphs" / "batch.py"), str(folder)]
+        first = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert first.stdout.splitlines() == ["a.txt: done", "b.txt: done"]
+        assert (folder / "a.summary").read_text() == "3 words, beginning with “one two three”."
+        second = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert second.stdout == ""
