@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from hitl_tui import END, START, Channel, InputField, MemoryCheckpointer, StateGraph
+from hitl_tui.engine.description import GraphInfo
+from hitl_tui.engine.records import Cursor, Request, ThreadInfo
+from hitl_tui.loading.fits import Difference, fits
+
+CHANNELS = {
+    "draft": Channel("", schema=str),
+    "n": Channel(0, reducer="sum"),
+    "key": Channel("", visibility="private"),
+}
+
+
+def info(
+    channels: dict[str, Channel] | None = None,
+    ways: dict[str, dict[str, str]] | None = None,
+    *,
+    name: str = "graph",
+    writes: list[str] | None = None,
+    inputs: tuple[InputField, ...] = (),
+) -> GraphInfo:
+    """A graph; `ways` gives for each node its ways on."""
+    graph = StateGraph(CHANNELS if channels is None else channels, name=name)
+    ways = ways or {"write": {"": "check"}, "check": {"again": "write", "done": END}}
+    for node, targets in ways.items():
+        graph.add_node(node, lambda state: {}, writes=writes if node == "write" else None)
+        if "" in targets:
+            graph.add_edge(node, targets[""])
+        else:
+            graph.add_conditional_edge(node, lambda state: "done", targets)
+    graph.add_edge(START, next(iter(ways)))
+    return graph.compile(inputs=inputs).graph.info
+
+
+def words(differences: list[Difference]) -> list[str]:
+    return [difference.words for difference in differences]
+
+
+def request(**changes: Any) -> Request:
+    return msgspec.structs.replace(
+        Request(id="r", kind="choose", node="check", when="after", step=2, title="Good?", subject="draft"),
+        **changes,
+    )
+
+
+def test_the_same_graph_fits() -> None:
+    cursor = Cursor("t", position="route:check", pending=(request(),))
+    assert fits(info(), info(), cursor, {"draft": "x", "n": 1, "key": "k"}) == []
+
+
+def test_channels() -> None:
+    new = info(
+        {
+            "draft": Channel("", schema={"type": "string", "maxLength": 3}),
+            "n": Channel(0, reducer="max"),
+            "key": Channel(""),
+            "more": Channel(),
+        }
+    )
+    assert words(fits(info(), new, values={"draft": "abc", "n": 1, "key": "secret"})) == [
+        "channel 'more' is new and starts at its default",
+        "channel 'draft' has another schema",
+        "channel 'n': its reducer was sum, now it is max",
+        "channel 'key' was private, now public",
+    ]
+    assert words(fits(new, info({"draft": Channel("", schema={"type": "string", "maxLength": 3})}))) == [
+        "channel 'n' is gone; its value stays in the log",
+        "channel 'key' is gone; its value stays in the log",
+        "channel 'more' is gone; its value stays in the log",
+    ]
+
+
+def test_values_that_do_not_fit_any_more_and_private_ones_stay_private() -> None:
+    schema = {"enum": ["", "a"]}
+    new = info({"draft": Channel("", schema=schema), "key": Channel("", schema=schema, visibility="private")})
+    found = [
+        text
+        for text in words(fits(info(), new, values={"draft": "b", "key": "secret"}))
+        if "value of" in text
+    ]
+    assert len(found) == 2
+    assert found[0].startswith("the value of channel 'draft' doesn't fit its schema: channel 'draft'")
+    assert found[1] == "the value of channel 'key' doesn't fit its schema"
+
+
+def test_nodes_and_ways() -> None:
+    new = info(ways={"write": {"": "polish"}, "polish": {"": END}}, writes=["draft"])
+    assert words(fits(info(), new)) == [
+        "node 'check' is gone",
+        "node 'polish' is new",
+        "node 'write' writes draft, before *",
+        "after 'write' it goes to 'polish'",
+    ]
+    turned = info(ways={"write": {"": "check"}, "check": {"no": "write", "done": END}})
+    assert words(fits(info(), turned)) == ["after 'check' it goes to 'write' on 'no', to 'END' on 'done'"]
+    assert words(fits(info(), info(ways={"check": {"a": "write", "b": END}, "write": {"": "check"}})))[0] == (
+        "after 'START' it goes to 'check'"
+    )
+
+
+def test_name_and_inputs() -> None:
+    new = info(name="other", inputs=(InputField("n", "n", "How many?"),))
+    assert words(fits(info(), new)) == [
+        "the graph was called 'graph', now it is 'other'",
+        "what it asks for at the start is different",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("position", "said"),
+    [
+        ("node:write", None),
+        ("end", None),
+        ("node:check", "the thread goes on at node 'check', which is gone"),
+        ("route:check", "the thread has to choose its way on after 'check', and no way leads on from there"),
+    ],
+)
+def test_where_the_thread_stands(position: str, said: str | None) -> None:
+    new = info(ways={"write": {"": END}})
+    first = fits(info(), new, Cursor("t", position=position))[0]
+    assert first.blocks == (said is not None)
+    if said:
+        assert first.words == said
+
+
+def test_questions_that_wait() -> None:
+    new = info({"n": Channel(0, reducer="sum"), "key": CHANNELS["key"]}, {"write": {"": END}})
+    cursor = Cursor("t", position="node:write", pending=(request(),))
+    assert words([found for found in fits(info(), new, cursor) if found.blocks]) == [
+        "'Good?' waits for an answer at node 'check', which is gone",
+        "'Good?' is about channel 'draft', which is gone",
+    ]
+
+
+def test_by_the_record_of_a_thread_alone() -> None:
+    def record(graph: GraphInfo) -> ThreadInfo:
+        return ThreadInfo("t", graph.name, graph.digest, {}, None, -1, 0, 0)
+
+    assert (
+        fits(record(info()), info(), Cursor("t", position="node:write"), {"draft": "", "n": 0, "key": ""})
+        == []
+    )
+    new = info({"draft": Channel("", schema=str), "more": Channel()}, {"check": {"": END}}, name="other")
+    found = fits(record(info()), new, Cursor("t", position="node:write"), {"draft": "", "n": 0, "key": ""})
+    assert words(found) == [
+        "the thread goes on at node 'write', which is gone",
+        "the graph was called 'graph', now it is 'other'",
+        "the graph is not the one that the thread was started with",
+        "channel 'n' is gone; its value stays in the log",
+        "channel 'key' is gone; its value stays in the log",
+        "channel 'more' is new and starts at its default",
+    ]
+
+
+def test_the_digest_in_a_threads_record_is_that_of_its_graph() -> None:
+    graph = StateGraph(CHANNELS).add_node("a", lambda state: {}).add_edge(START, "a").add_edge("a", END)
+    runner = graph.compile(checkpointer=MemoryCheckpointer())
+    runner.invoke(thread_id="t")
+    assert runner.store is not None
+    thread, cursor = runner.store.info("t"), runner.store.cursor("t")
+    assert thread is not None
+    assert fits(thread, runner.graph.info, cursor, runner.get_state("t")) == []
