@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from hitl_tui.errors import UsageError
-
-_TABLE = re.compile(r"^\s*\[\[?\s*([^\]]+?)\s*\]")
-_KEY = re.compile(r"""^\s*("[^"]*"|'[^']*'|[\w-]+)\s*[=.]""")
+from hitl_tui.loading.positions import line_index, line_of
 
 
 class TomlFile(msgspec.Struct, frozen=True):
@@ -23,15 +20,9 @@ class TomlFile(msgspec.Struct, frozen=True):
 
     def where(self, key: str, table: str = "") -> str:
         """`file:line` of a key of a table ("" for the top), `file` where it can't be told."""
-        current = ""
-        for number, line in enumerate(self.text.splitlines(), start=1):
-            if header := _TABLE.match(line):
-                current = header[1]
-                if not key and current == table:
-                    return f"{self.path}:{number}"
-            elif current == table and (found := _KEY.match(line)) and found[1].strip("\"'") == key:
-                return f"{self.path}:{number}"
-        return str(self.path)
+        path = tuple(name for name in (table, key) if name)
+        line = line_of(line_index(self.text), path)
+        return f"{self.path}:{line}" if line else str(self.path)
 
 
 def read_toml(path: Path) -> TomlFile:

@@ -273,6 +273,7 @@ CASES = [
     ('channel = "n"', 'function = "n"', 35, "[[routes]] function: 'n' doesn't name a function"),
     ('channel = "n"', 'function = "no.py:n"', 35, "[[routes]] function: there is no file"),
     ('channel = "n"', 'function = "json:nope"', 35, "[[routes]] function: there is no 'nope' in json"),
+    ('channel = "n"', 'function = "json:__name__.x"', 35, "[[routes]] function: there is no 'x' in json"),
     (
         'channel = "n"',
         'function = "json:__name__"',

@@ -34,7 +34,8 @@ def find_function(spec: str, directory: Path) -> Callable[..., Any]:
         raise UsageError(f"{spec!r} doesn't name a function", _FORMS)
     for part in name.split("."):
         if not hasattr(found, part):
-            known = [key for key, value in vars(found).items() if callable(value) and not key.startswith("_")]
+            members = getattr(found, "__dict__", {})
+            known = [key for key, value in members.items() if callable(value) and not key.startswith("_")]
             raise UsageError(f"there is no {part!r} in {head}", did_you_mean(part, known))
         found = getattr(found, part)
     if not callable(found):
