@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -21,13 +20,14 @@ from hitl_tui.engine.events import (
     Event,
     NodeFailed,
     NodeStarted,
+    ProgressChanged,
     RunEnded,
     RunStarted,
     ThreadForked,
 )
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.preview import preview_answer, preview_edit
-from hitl_tui.engine.records import Checkpoint, ErrorInfo
+from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import HitlError, ThreadBusy
@@ -75,6 +75,7 @@ class LocalDriver:
         """Everything a screen needs to begin."""
 
         def look(session: Session) -> Snapshot:
+            self._catch_up()
             running = self._run is not None and bool(self._run.node_in_flight)
             # While a node runs, its own events are told again, so that a screen sees it at work.
             last_event = self._replay_from if running else self._buffer.last
@@ -270,12 +271,13 @@ class LocalDriver:
             session = self._open_session()
             session.recover()
             session.sink = self._tell
+            session.on_moved = self._resync
             self._session = session
             self._watcher = Watcher(
                 session,
                 self._store,
                 tell=self._tell,
-                resync=self._buffer.skip,
+                resync=self._resync,
                 busy=lambda: self._task is not None and not self._task.done(),
             )
             self._watcher.look()
@@ -285,8 +287,14 @@ class LocalDriver:
 
     def _catch_up(self) -> None:
         """Tell what another process has committed, before this one adds to it."""
-        if self._watcher and self._session and self._session.exists:
+        if self._watcher and self._session and self._session.exists and self._run is None:
             self._watcher.look()
+
+    def _resync(self) -> None:
+        """Let every watcher take a new snapshot."""
+        self._buffer.skip()
+        if self._session:
+            self._tell(ProgressChanged(self._session.progress))
 
     async def _on_engine(self, work: Callable[[Session], T]) -> T:
         async def job() -> T:
@@ -297,10 +305,7 @@ class LocalDriver:
     async def _write(self, work: Callable[[Session], T]) -> T:
         def write(session: Session) -> T:
             self._catch_up()
-            version = session.cursor.version
             with session.writing():
-                if session.cursor.version != version:
-                    self._buffer.skip()
                 result = work(session)
             self._watch_deadlines()
             return result
@@ -325,31 +330,15 @@ class LocalDriver:
                 # Reads and pauses get their turn between nodes that never wait for anything.
                 await asyncio.sleep(0)
         except HitlError as error:
-            self._broke(error, session, run)
+            self._settle(error)
         except Exception as error:
             log.exception("the run of thread %s broke", self.thread_id)
-            self._broke(
-                HitlError(f"{type(error).__name__}: {error}", "the log file has the details"), session, run
-            )
+            self._settle(HitlError(f"{type(error).__name__}: {error}", "the log file has the details"))
         finally:
             heart.cancel()
             self._run = None
             self._settle(None)
             self._watch_deadlines()
-
-    def _broke(self, error: HitlError, session: Session, run: Run) -> None:
-        """A run that could not even say why it stopped, as when the store went away."""
-        if self._started and not self._started.done():
-            self._settle(error)
-            return
-        details = "".join(traceback.format_exception(error))
-        node = run.node_in_flight or session.cursor.next_node or ""
-        self._tell(
-            NodeFailed(
-                ErrorInfo(node, session.cursor.attempt, error.title, error.message, error.hint, details)
-            )
-        )
-        self._tell(RunEnded(session.progress))
 
     def _settle(self, error: HitlError | None) -> None:
         if self._started and not self._started.done():
@@ -374,6 +363,8 @@ class LocalDriver:
             log.warning("%s\n%s", event.error.message, event.error.details)
         elif isinstance(event, (RunStarted, RunEnded)):
             self._settle(None)
+        elif isinstance(event, ProgressChanged):
+            self._watch_deadlines()
 
     def _watch_deadlines(self) -> None:
         """Let requests expire while the thread is open, though nobody looks at it."""

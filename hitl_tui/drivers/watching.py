@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from hitl_tui.engine.events import Event, HolderChanged, LedgerWritten, ProgressChanged, StepCommitted
@@ -10,6 +11,9 @@ from hitl_tui.engine.rebuild import applied_updates
 from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
+from hitl_tui.errors import HitlError
+
+log = logging.getLogger(__name__)
 
 EVERY = 0.2
 """Seconds between looks at the store: a watcher sees a step well within half a second."""
@@ -46,7 +50,10 @@ class Watcher:
         while True:
             await asyncio.sleep(EVERY)
             if not self._busy():
-                self.look()
+                try:
+                    self.look()
+                except HitlError as error:  # the store may come back
+                    log.warning("thread %s can't be looked at: %s", self._session.thread_id, error)
 
     def look(self) -> None:
         """Tell what has changed since the last look; a run whose process has died is taken over."""

@@ -19,7 +19,7 @@ Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
 class SyncCaller:
-    """Runs user code for an event loop, each kind in daemon threads of its own that are kept for the next call.
+    """Runs user code for an event loop, in daemon threads that are kept for the next call.
 
     Async functions get a loop of their own as well: one that blocks instead of awaiting holds up
     nothing but itself.

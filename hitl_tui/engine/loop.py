@@ -6,6 +6,7 @@ There is one core for sync and async nodes, runs and single steps.
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import AsyncGenerator, Sequence
 from typing import Literal
 
@@ -85,6 +86,7 @@ class Run:
         """
         session = self.session
         self._task = asyncio.current_task()
+        broken: Exception | None = None
         with session.writing():
             try:
                 if not expire(session) and self._begin():
@@ -93,9 +95,14 @@ class Run:
                     while (node := self._next(first)) and await self._run_node(node):
                         first = False
                         yield node
+            except Exception as error:
+                broken = error
+                raise
             finally:
                 try:
-                    if session.cursor.status == "running":
+                    if broken:
+                        self._broke(broken)
+                    elif session.cursor.status == "running":
                         self._stop("waiting", "paused")
                 finally:
                     session.emit(RunEnded(session.progress))
@@ -325,6 +332,24 @@ class Run:
         if not failed:
             cursor = replace(cursor, status="waiting", reason="paused")
         session.commit_cursor(replace(cursor, attempt=cursor.attempt + 1))
+
+    def _broke(self, error: Exception) -> None:
+        """Say why a run ended that can't write it down, as when the store went away.
+
+        What is told here comes into the log with the next commit that goes through.
+        """
+        session = self.session
+        if not isinstance(error, HitlError):
+            error = HitlError(f"{type(error).__name__}: {error}", "the log file has the details")
+        cursor = session.cursor
+        details = "".join(traceback.format_exception(error.__cause__ or error))
+        node = self.node_in_flight or cursor.next_node or ""
+        info = ErrorInfo(node, cursor.attempt, error.title, error.message, error.hint, details)
+        if cursor.status == "running":
+            session.cursor = replace(
+                cursor, status="failed", reason="node_error", attempt=cursor.attempt + 1, error=info
+            )
+        session.emit(NodeFailedEvent(info))
 
     def _fail(self, error: HitlError, node: str) -> str:
         session = self.session

@@ -35,7 +35,7 @@ from hitl_tui.engine.records import (
 from hitl_tui.engine.state import LiveState, WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.termination import RunTotals
-from hitl_tui.errors import HitlError, ThreadBusy, UnknownThread
+from hitl_tui.errors import HitlError, StoreUnusable, ThreadBusy, UnknownThread
 
 replace = msgspec.structs.replace
 Clock = Callable[[], int]
@@ -74,7 +74,10 @@ class Session:
         self.sink = sink
         self.clock = clock
         self.notice = ""
+        self.on_moved: Callable[[], None] | None = None
+        """Called where taking the thread for writing has loaded what another writer committed."""
         self._lease: Lease | None = None
+        self._not_released = ""
 
     @classmethod
     def new(
@@ -213,6 +216,9 @@ class Session:
         if self.store is None:
             yield
             return
+        if self._not_released:
+            self.store.release(self.thread_id, self._not_released)
+            self._not_released = ""
         now = self.clock()
         lease = self.store.new_lease(now)
         if not self.exists and self.store.info(self.thread_id) is None:
@@ -220,13 +226,22 @@ class Session:
         dead = self.store.acquire(self.thread_id, lease, now)
         self._lease = lease
         try:
-            self.reload()
+            if self.reload() and self.on_moved:
+                self.on_moved()
             if dead is not None:
                 self._note_takeover(dead)
             yield
         finally:
             self._lease = None
-            self.store.release(self.thread_id, lease.token)
+            self._release(lease.token)
+
+    def _release(self, token: str) -> None:
+        """Give the thread back; where the store can't be written now, before it is taken again."""
+        if self.store:
+            try:
+                self.store.release(self.thread_id, token)
+            except StoreUnusable:
+                self._not_released = token
 
     def recover(self) -> None:
         """Take over a thread that runs by its record though its process has died; a living one keeps it."""
@@ -384,7 +399,9 @@ class Session:
         self, cursor: Cursor, changes: Sequence[Change], state: LiveState
     ) -> tuple[bytes | None, int, int]:
         log_bytes = cursor.log_bytes + journal.log_size(changes)
-        if self.store is None or not journal.snapshot_due(log_bytes, cursor.snapshot_bytes):
+        # Defaults are in no record, so the first step keeps the whole state: the store alone must give it.
+        due = self.cursor.head < 0 or journal.snapshot_due(log_bytes, cursor.snapshot_bytes)
+        if self.store is None or not due:
             return None, log_bytes, cursor.snapshot_bytes
         data, size = journal.encode_snapshot(state.values)
         return data, 0, size

@@ -1,0 +1,185 @@
+"""Giving up what is in flight: model calls that stream, nodes that resist, and code that ends its thread."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+
+from hitl_tui import Agent, RetryPolicy
+from hitl_tui.agents.backend import Use
+from hitl_tui.engine.events import NodeStarted, RunEnded, TextStreamed
+from tests.drivers.conftest import Bench
+from tests.support.flows import check_log, line, say
+from tests.support.watching import Blocker, Watcher
+
+
+class Endless:
+    """A model that says a word and then thinks for ever, until it is told to answer."""
+
+    def __init__(self) -> None:
+        self.answers = False
+        self.calls = 0
+
+    async def stream(self, messages: Any, options: Any) -> AsyncGenerator[str | Use, None]:
+        self.calls += 1
+        yield "well, "
+        if not self.answers:
+            await asyncio.Event().wait()
+        yield "done"
+        yield Use("p", "m", 1, 1, 0.5)
+
+    def estimate(self, messages: Any, text: str) -> Use:
+        return Use("p", "m", 1, 1, 0.25)
+
+
+def chatting(style: str) -> Any:
+    def sync(state: Any, config: Any) -> dict[str, Any]:
+        return {"log": config.agents["a"].chat("hello")}
+
+    async def on_a_loop(state: Any, config: Any) -> dict[str, Any]:
+        return {"log": await config.agents["a"].achat("hello")}
+
+    return sync if style == "sync" else on_a_loop
+
+
+async def streaming(bench: Bench, style: str) -> tuple[Watcher, Endless]:
+    model = Endless()
+    runner = line(bench.store, chatting(style), say("after"), agents={"a": Agent("a", model)})
+    watcher = await bench.watch(runner)
+    await watcher.driver.start({})
+    await watcher.driver.run()
+    await watcher.until(lambda view: view.stream.text == "well, ")
+    return watcher, model
+
+
+@pytest.mark.parametrize("style", ["sync", "async"])
+async def test_a_model_call_that_streams_is_given_up(bench: Bench, style: str) -> None:
+    watcher, model = await streaming(bench, style)
+    await watcher.driver.cancel_attempt()
+    view = await watcher.until(lambda view: view.progress.status == "waiting")
+    assert (view.progress.head, view.progress.reason, view.stream.live) == (0, "paused", False)
+    await watcher.check()
+    model.answers = True
+    view = await watcher.run()
+    assert view.values["log"] == ["well, done", "after"]
+    assert [(event.attempt, event.step) for event in watcher.told(NodeStarted)] == [(1, 1), (2, 1), (1, 2)]
+    await watcher.check()
+
+
+async def test_what_the_call_used_is_counted_though_nothing_is_committed(bench: Bench) -> None:
+    watcher, model = await streaming(bench, "sync")
+    await watcher.driver.cancel_attempt()
+    view = await watcher.until(lambda view: view.progress.status == "waiting")
+    assert view.progress.cost in (0.0, 0.25)
+    model.answers = True
+    await watcher.run()
+    assert model.calls == 2
+
+
+async def test_closing_while_a_model_streams(bench: Bench) -> None:
+    watcher, _ = await streaming(bench, "sync")
+    assert "'a' was running" in await watcher.driver.close()
+
+
+async def test_giving_up_when_nothing_runs_does_nothing(bench: Bench) -> None:
+    watcher = await bench.watch(line(bench.store, say("one")))
+    await watcher.driver.start({})
+    await watcher.driver.cancel_attempt()
+    await watcher.driver.pause()
+    assert (await watcher.run()).progress.status == "completed"
+
+
+async def test_a_node_that_swallows_its_cancellation_commits_nothing(bench: Bench) -> None:
+    entered, calls = asyncio.Event(), []
+    loop = asyncio.get_running_loop()
+
+    async def stubborn(state: Any) -> dict[str, Any]:
+        calls.append(1)
+        if len(calls) > 1:
+            return {"log": "at last"}
+        loop.call_soon_threadsafe(entered.set)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            pass
+        return {"log": "stubborn"}
+
+    watcher = await bench.watch(line(bench.store, stubborn))
+    await watcher.driver.start({})
+    await watcher.driver.run()
+    await entered.wait()
+    await watcher.driver.cancel_attempt()
+    view = await watcher.until(lambda view: view.progress.status != "running")
+    assert (view.progress.status, view.values["log"]) == ("waiting", [])
+    assert (await watcher.run()).values["log"] == ["at last"]
+
+
+async def test_giving_up_ends_retries_as_well(bench: Bench) -> None:
+    blocker, calls = Blocker(), []
+
+    def flaky(state: Any) -> None:
+        calls.append(1)
+        blocker._enter()
+        raise ValueError("flaky")
+
+    policy = RetryPolicy(max_attempts=9, wait=1000)
+    watcher = await bench.watch(line(bench.store, flaky, retry=policy))
+    await watcher.driver.start({})
+    await watcher.driver.run()
+    await watcher.until(lambda view: view.retry is not None)
+    await watcher.driver.cancel_attempt()
+    view = await watcher.until(lambda view: view.progress.status != "running")
+    assert (view.progress.status, view.progress.reason, len(calls)) == ("waiting", "paused", 1)
+
+
+@pytest.mark.parametrize("style", ["sync", "async"])
+@pytest.mark.parametrize("ending", [SystemExit, StopIteration])
+async def test_a_node_that_would_end_its_thread_fails_like_any_other(
+    bench: Bench, style: str, ending: Any
+) -> None:
+    def sync(state: Any) -> None:
+        if ending is SystemExit:
+            sys.exit(3)
+        next(iter(()))
+
+    async def on_a_loop(state: Any) -> None:
+        sync(state)
+
+    watcher = await bench.watch(line(bench.store, sync if style == "sync" else on_a_loop))
+    await watcher.driver.start({})
+    view = await watcher.run()
+    assert (view.progress.status, view.progress.reason) == ("failed", "node_error")
+    assert view.error is not None
+    assert ending.__name__ in view.error.message or "StopIteration" in view.error.message
+    assert len(watcher.told(RunEnded)) == 1
+    await watcher.check()
+
+
+async def test_what_an_abandoned_node_still_says_reaches_nobody(bench: Bench) -> None:
+    blocker, late = Blocker(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def node(state: Any, config: Any) -> dict[str, Any]:
+        if config.attempt == 1:
+            blocker.sleep()
+            config.emit("too late")
+            loop.call_soon_threadsafe(late.set)
+        return {"log": f"attempt {config.attempt}"}
+
+    runner = line(bench.store, node)
+    watcher = await bench.watch(runner)
+    await watcher.driver.start({})
+    await watcher.driver.run()
+    await blocker.entered()
+    await watcher.driver.cancel_attempt()
+    await watcher.until(lambda view: view.progress.status == "waiting")
+    blocker.release()
+    await late.wait()
+    view = await watcher.run()
+    assert view.values["log"] == ["attempt 2"]
+    assert watcher.told(TextStreamed) == []
+    check_log(runner, "t")

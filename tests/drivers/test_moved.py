@@ -1,0 +1,151 @@
+"""A thread that somebody else moved: nobody looks at old facts, and nobody overwrites new ones."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hitl_tui import AnswerRefused, Gate, GateChoice, StaleWriter, ThreadBusy
+from hitl_tui.engine.events import RunEnded
+from tests.drivers.conftest import Bench
+from tests.support.flows import check_log, line, review_loop, say
+from tests.support.watching import Blocker, Watcher
+
+GATE = Gate(
+    "check",
+    title="verdict",
+    choices=[GateChoice("accept", "ok"), GateChoice("approve", "ok", values={"verdict": "approved"})],
+)
+
+
+async def waiting(bench: Bench) -> Watcher:
+    watcher = await bench.watch(review_loop(bench.store, interrupt_after=[GATE]))
+    await watcher.driver.start({})
+    await watcher.run()
+    return watcher
+
+
+async def test_an_edit_on_an_old_head_is_refused_and_the_watcher_sees_why(bench: Bench) -> None:
+    watcher = await waiting(bench)
+    other = review_loop(bench.store, interrupt_after=[GATE])
+    other.update_state("t", {"draft": "theirs"}, expected_step=2, actor="bob")
+    with pytest.raises(StaleWriter):
+        await watcher.driver.update_state({"draft": "mine"}, expected_step=2, actor="ann")
+    view = await watcher.look()
+    assert (view.progress.head, view.values["draft"]) == (3, "theirs")
+    await watcher.check()
+    assert await watcher.driver.update_state({"draft": "mine"}, expected_step=3, actor="ann") == 4
+    await watcher.check()
+    check_log(other, "t")
+
+
+async def test_an_answer_about_what_is_gone_is_refused(bench: Bench) -> None:
+    watcher = await waiting(bench)
+    request = watcher.view.progress.pending[0]
+    other = review_loop(bench.store, interrupt_after=[GATE])
+    other.answer("t", request.id, "approve", step=2, actor="bob")
+    other.invoke(thread_id="t")
+    with pytest.raises(AnswerRefused, match="answered already"):
+        await watcher.driver.answer(request.id, "accept", step=2, actor="ann")
+    view = await watcher.look()
+    assert view.progress.status == "completed"
+    await watcher.check()
+
+
+async def test_running_goes_on_from_where_the_other_left_it(bench: Bench) -> None:
+    watcher = await bench.watch(line(bench.store, say("one"), say("two"), say("three")))
+    await watcher.driver.start({})
+    line(bench.store, say("one"), say("two"), say("three")).step(thread_id="t")
+    await watcher.driver.run()
+    view = await watcher.until(lambda view: view.progress.status == "completed")
+    assert view.values["log"] == ["one", "two", "three"]
+    await watcher.check()
+
+
+async def test_a_fresh_snapshot_is_of_the_thread_as_it_is(bench: Bench) -> None:
+    watcher = await waiting(bench)
+    review_loop(bench.store, interrupt_after=[GATE]).update_state("t", {"draft": "theirs"}, actor="bob")
+    snapshot = await watcher.driver.snapshot()
+    assert snapshot.progress.head == snapshot.checkpoints[-1].step == 3
+    assert snapshot.values["draft"] == "theirs"
+    assert [update.after for update in snapshot.updates] == ["theirs"]
+    view = await watcher.look()
+    assert (view.progress.head, view.values["draft"]) == (3, "theirs")
+    await watcher.check()
+
+
+async def test_two_drivers_of_one_thread_take_turns(bench: Bench) -> None:
+    first = await waiting(bench)
+    second = await bench.watch(review_loop(bench.store, interrupt_after=[GATE]))
+    request = second.view.progress.pending[0]
+    assert await second.driver.answer(request.id, "accept", step=2, actor="bob") == 3
+    await first.driver.run()
+    await first.until(lambda view: view.progress.head == 5)
+    await second.driver.snapshot()
+    await second.look()
+    for watcher in (first, second):
+        await watcher.check()
+
+
+async def test_a_thread_another_driver_runs_can_be_looked_at_but_not_changed(bench: Bench) -> None:
+    blocker = Blocker()
+
+    def busy(state: object) -> dict[str, str]:
+        blocker.sleep()
+        return {"log": "busy"}
+
+    runner = line(bench.store, say("one"), busy)
+    first = await bench.watch(runner)
+    await first.driver.start({})
+    await first.driver.run()
+    await blocker.entered()
+    second = await bench.watch(runner)
+    assert (second.view.progress.status, second.view.progress.head) == ("running", 1)
+    with pytest.raises(ThreadBusy):
+        await second.driver.update_state({"draft": "x"}, expected_step=1)
+    with pytest.raises(ThreadBusy):
+        await second.driver.run()
+    assert second.told(RunEnded) == []
+    blocker.release()
+    await first.until(lambda view: view.progress.status == "completed")
+    snapshot = await second.driver.snapshot()
+    assert snapshot.progress.status == "completed"
+    check_log(runner, "t")
+
+
+async def test_a_deadline_fires_while_the_thread_is_open(bench: Bench) -> None:
+    gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05)
+    watcher = await bench.watch(review_loop(bench.store, interrupt_after=[gate]))
+    await watcher.driver.start({})
+    await watcher.run()
+    view = await watcher.until(lambda view: view.progress.status == "failed")
+    assert (view.progress.reason, view.progress.pending) == ("deadline", ())
+    assert view.ledger[-1].kind == "timeout"
+    await watcher.check()
+
+
+async def test_a_deadline_fires_for_a_thread_that_is_only_looked_at(bench: Bench) -> None:
+    gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05, on_timeout="approve")
+    runner = review_loop(bench.store, interrupt_after=[gate])
+    runner.invoke({}, thread_id="t")
+    watcher = await bench.watch(runner)
+    view = await watcher.until(lambda view: not view.progress.pending)
+    assert (view.values["verdict"], view.progress.reason) == ("approved", "paused")
+    await watcher.check()
+
+
+async def test_a_deadline_that_somebody_else_met_does_nothing(bench: Bench) -> None:
+    gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05)
+    runner = review_loop(bench.store, interrupt_after=[gate])
+    runner.invoke({}, thread_id="t")
+    watcher = await bench.watch(runner)
+    request = watcher.view.progress.pending[0]
+    try:
+        runner.answer("t", request.id, "approve", step=2, actor="bob")
+    except (AnswerRefused, ThreadBusy):  # a slow machine: the deadline has passed already
+        return
+    async with asyncio.timeout(20):
+        view = await watcher.until(lambda view: not view.progress.pending)
+    assert (view.values["verdict"], view.progress.status) == ("approved", "waiting")
+    await watcher.check()
