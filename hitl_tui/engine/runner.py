@@ -21,6 +21,7 @@ from hitl_tui.engine.results import RunResult, StepResult
 from hitl_tui.engine.session import Session, fresh_agents, replace
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.verify import VerifyReport, verify
 from hitl_tui.errors import UnknownThread, UsageError
 
 T = TypeVar("T")
@@ -275,6 +276,14 @@ class GraphRunner:
         session = self.open(thread_id)
         with session.writing():
             decisions.extend_limits(session, limits, actor=actor, note=note)
+
+    def verify(self, thread_id: str, strict: bool = False) -> VerifyReport:
+        """Check the thread's log against itself and change nothing (SPEC 12).
+
+        Args:
+            strict: reduce every update again with this graph's reducers.
+        """
+        return verify(self._store(), thread_id, self.graph.channels, strict=strict)
 
     def run_info(self, thread_id: str) -> RunInfo:
         """The run's own record (seed 003)."""

@@ -215,6 +215,18 @@ class Checkpointer(ABC):
             active=sum(part.duration for part in spent),
         )
 
+    def past(self, thread_id: str, cursor: Cursor) -> tuple[Past, ...]:
+        """Under which names the rows up to a cursor of the thread were written, oldest first."""
+        segments = [
+            segment.up_to(cursor.head, cursor.last_seq, cursor.ledger_n)
+            for segment in reversed(self._lineage(thread_id))
+        ]
+        return tuple(
+            Past(segment.name, segment.last_step, segment.last_seq, segment.last_entry)
+            for segment in segments
+            if not segment.empty
+        )
+
     def _lineage(self, thread_id: str) -> tuple[Segment, ...]:
         """The segments of a thread, its own first; empty when there is no such thread."""
         known = self._lineages.get(thread_id)

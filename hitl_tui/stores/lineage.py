@@ -98,6 +98,12 @@ class Segment(NamedTuple):
             last_entry=min(self.last_entry, entry),
         )
 
+    @property
+    def empty(self) -> bool:
+        """Whether it has no row of any kind."""
+        steps, seqs = self.last_step - self.after_step, self.last_seq - self.after_seq
+        return max(steps, seqs, self.last_entry - self.after_entry) <= 0
+
     def named(self, rows: Iterable[Row]) -> Iterable[Row]:
         """Rows of it with the name they were written under."""
         return rows if self.name == self.thread_id else map(self._named, rows)
