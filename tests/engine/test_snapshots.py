@@ -1,0 +1,105 @@
+"""SPEC 10: snapshots are a cache of bounded size that bounds what a rebuild reads."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from hitl_tui import Channel
+from hitl_tui.engine.canonical import canonical
+from hitl_tui.engine.records import Limits
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.stores import Checkpointer
+from tests.engine.building import loop
+from tests.engine.test_log import state_hash_of
+
+RECORD = 200  # bytes that a record takes besides its update, at least
+SMALLEST = 16_384  # bytes of log that are never worth a snapshot
+STEPS = 150
+
+Update = Callable[[int], Any]
+GROWTH: dict[str, tuple[Channel, Update]] = {
+    "append of short texts": (Channel([], reducer="append"), lambda n: "x" * 100),
+    "append of long texts": (Channel([], reducer="append"), lambda n: "x" * 5_000),
+    "append of texts that grow": (Channel([], reducer="append"), lambda n: "x" * 40 * n),
+    "overwrite by long texts": (Channel(""), lambda n: f"{n}" * 9_000),
+    "last_n of long texts": (Channel([], reducer="last_n(3)"), lambda n: "x" * 4_000),
+    "merge of new keys": (Channel({}, reducer="merge"), lambda n: {f"k{n}": "x" * 300}),
+    "sum": (Channel(0, reducer="sum"), lambda n: 1),
+    "a long default": (Channel(["x" * 90_000], reducer="append"), lambda n: "x" * 100),
+}
+
+
+def run(store: Checkpointer, channel: Channel, update: Update) -> GraphRunner:
+    """A thread "t" of STEPS steps, each with one update of "c"."""
+    node = lambda state, config: {"c": update(config.iteration), "n": 1}  # noqa: E731
+    channels = {"c": channel, "n": Channel(0, reducer="sum")}
+    limits = Limits(max_iterations=None)
+    runner = loop(channels, node, lambda state: state["n"] < STEPS, checkpointer=store, limits=limits)
+    runner.invoke(thread_id="t")
+    return runner
+
+
+def snapshots(store: Checkpointer) -> list[tuple[int, int]]:
+    """Step and size of every snapshot, before compression."""
+    found: dict[int, int] = {}
+    for step in range(STEPS + 1):
+        one = store.snapshot("t", step)
+        if one:
+            found[one[0]] = len(zlib.decompress(one[1]))
+    return sorted(found.items())
+
+
+def written(store: Checkpointer, first: int, last: int) -> int:
+    """Bytes of the log from one step to another, both included."""
+    return sum(len(canonical(record.update)) + RECORD for record in store.records("t", first, last))
+
+
+@pytest.mark.parametrize(("channel", "update"), GROWTH.values(), ids=GROWTH)
+def test_all_snapshots_together_are_a_constant_factor_of_the_log(
+    channel: Channel, update: Update, store: Checkpointer
+) -> None:
+    run(store, channel, update)
+    total = sum(size for _, size in snapshots(store))
+    default = len(canonical(channel.default))
+    assert total <= 2 * (written(store, 0, STEPS) + default)
+
+
+@pytest.mark.parametrize(("channel", "update"), GROWTH.values(), ids=GROWTH)
+def test_a_rebuild_reads_about_one_state(channel: Channel, update: Update, store: Checkpointer) -> None:
+    run(store, channel, update)
+    points = [*snapshots(store), (STEPS, 0)]
+    assert points[0][0] == 0
+    for (step, size), (following, _) in pairwise(points):
+        assert written(store, step + 1, following - 1) <= max(SMALLEST, size)
+
+
+@pytest.mark.parametrize(("channel", "update"), GROWTH.values(), ids=GROWTH)
+def test_a_state_from_a_snapshot_is_the_state_from_the_log_alone(
+    channel: Channel, update: Update, store: Checkpointer
+) -> None:
+    runner = run(store, channel, update)
+    for step, _ in snapshots(store)[-2:]:
+        for near in (max(step - 1, 0), step, min(step + 1, STEPS)):
+            checkpoint = store.checkpoint("t", near)
+            assert checkpoint is not None
+            state = runner.get_state("t", near)
+            assert store.load_step("t", near) == state
+            assert checkpoint.state_hash == state_hash_of(state)
+
+
+def test_a_short_log_has_that_of_its_first_step_alone(store: Checkpointer) -> None:
+    run(store, Channel("default"), lambda n: None if n < 200 else n)
+    assert written(store, 0, 30) < SMALLEST
+    found = store.snapshot("t", 30)
+    assert found is not None
+    assert found[0] == 0
+
+
+def test_a_long_log_has_some(store: Checkpointer) -> None:
+    run(store, *GROWTH["append of long texts"])
+    assert len(snapshots(store)) >= 5
