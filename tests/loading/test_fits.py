@@ -166,3 +166,19 @@ def test_the_digest_in_a_threads_record_is_that_of_its_graph() -> None:
     thread, cursor = runner.store.info("t"), runner.store.cursor("t")
     assert thread is not None
     assert fits(thread, runner.graph.info, cursor, runner.get_state("t")) == []
+
+
+def test_a_thread_goes_on_when_channels_were_added_and_taken_away() -> None:
+    def counting(channels: dict[str, Channel]) -> StateGraph:
+        graph = StateGraph({"n": Channel(0, reducer="sum"), **channels})
+        graph.add_node("a", lambda state: {"n": 1}).add_node("b", lambda state: {"n": 1})
+        return graph.add_edge(START, "a").add_edge("a", "b").add_edge("b", END)
+
+    store = MemoryCheckpointer()
+    counting({"old": Channel(1)}).compile(checkpointer=store, interrupt_after=["a"]).invoke(thread_id="t")
+    grown = counting({"old": Channel(1), "new": Channel(2)}).compile(checkpointer=store)
+    assert dict(grown.open("t").state.values) == {"n": 1, "old": 1, "new": 2}
+    assert dict(grown.invoke(thread_id="t").state) == {"n": 2, "old": 1, "new": 2}
+    assert grown.open("t").cursor.status == "completed"
+    shrunk = counting({}).compile(checkpointer=store)
+    assert dict(shrunk.open("t").state.values) == {"n": 2}

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import Agent, GraphRunner, MemoryCheckpointer, NodeFailed, ScriptedModel, UsageError
-from hitl_tui.loading.graphs import load_graph, resolve_spec
-from hitl_tui.loading.sources import open_graph, reopen_graph
+from hitl_tui import Agent, GraphRunner, NodeFailed, ScriptedModel
 from tests.loading.conftest import LoadFile
 
 AGENT = '[agents.a]\nmodel = "demo/advisor"\n'
@@ -322,105 +320,3 @@ def test_channels(load_file: LoadFile) -> None:
     bound = load_file(one_node(channels, GATE)).graph.channels
     assert bound["low"].default is None
     assert bound["day"].default == "2026-11-21"
-
-
-WORKFLOW = """
-    [graph]
-    workflow = "advisor"
-    name = "mine too"
-    output = "advisor_verdict"
-    [options]
-    max_revisions = 1
-    [agents.worker]
-    model = "demo/advisor"
-    [agents.advisor]
-    model = "demo/advisor"
-"""
-
-
-def test_a_ready_made_workflow(load_file: LoadFile) -> None:
-    runner = load_file(WORKFLOW)
-    assert (runner.graph.name, runner.graph.output) == ("mine too", "advisor_verdict")
-    assert runner.graph.limits.max_iterations == 4
-    assert not runner.graph.after
-    assert set(runner.graph.agents) == {"worker", "advisor"}
-
-
-MODELS = """
-    [agents.plain]
-    [agents.named]
-    model = "openai/x"
-    api_base = "http://file"
-    temperature = 0.5
-    max_tokens = 9
-    timeout = 3
-    num_retries = 0
-    [agents.named.options]
-    top_p = 0.1
-    [agents.scripted]
-    replies = ["yes"]
-"""
-
-
-def models(runner: GraphRunner) -> dict[str, tuple[str, Any]]:
-    return {
-        name: (str(agent.model), agent._given.get("api_base")) for name, agent in runner.graph.agents.items()
-    }
-
-
-def test_options_of_agents(load_file: LoadFile) -> None:
-    runner = load_file(one_node("n = {}", GATE, MODELS), model="ollama/own")
-    assert runner.graph.agents["named"]._given == {
-        "api_base": "http://file",
-        "temperature": 0.5,
-        "max_tokens": 9,
-        "timeout": 3,
-        "num_retries": 0,
-        "top_p": 0.1,
-    }
-
-
-def test_models_from_outside(load_file: LoadFile) -> None:
-    text = one_node("n = {}", GATE, MODELS)
-    own = {"plain": ("ollama/own", "http://own")}
-    script = {"scripted": ("script/scripted", None)}
-    default = {"model": "ollama/own", "api_base": "http://own"}
-    assert models(load_file(text, **default)) == own | script | {"named": ("openai/x", "http://file")}
-    assert models(load_file(text, {"model": "m/n"}, **default)) == dict.fromkeys(
-        ("plain", "named", "scripted"), ("m/n", None)
-    )
-    forced = models(load_file(text, {"api_base": "http://flag"}, **default))
-    assert forced == {"plain": ("ollama/own", "http://flag"), "named": ("openai/x", "http://flag")} | script
-
-
-def test_a_thread_is_reopened_with_the_same_models(
-    load_file: LoadFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    load_file(one_node("n = {}", GATE, MODELS), model="x/y")
-    store = MemoryCheckpointer()
-    runner = open_graph("mine.toml", store, {}, {"model": "ollama/own"})
-    assert runner.source == {
-        "graph": resolve_spec("mine.toml"),
-        "options": {"default_model": "ollama/own"},
-    }
-    monkeypatch.chdir("/")
-    again = reopen_graph("t", json.loads(json.dumps(runner.source)), store)
-    assert models(again) == models(runner)
-    assert again.graph.digest == runner.graph.digest
-    assert again.store is store
-
-
-def test_an_option_that_files_do_not_take(load_file: LoadFile) -> None:
-    with pytest.raises(UsageError, match=r"mine.toml takes no --human") as caught:
-        load_file(WORKFLOW, {"human": True})
-    assert caught.value.hint == "it takes model, api_base"
-
-
-def test_a_misspelt_file_gets_a_hint(load_file: LoadFile) -> None:
-    load_file(WORKFLOW)
-    with pytest.raises(UsageError) as caught:
-        load_graph("mime.toml")
-    assert caught.value.hint == "did you mean 'mine.toml'?"
-    with pytest.raises(UsageError) as caught:
-        load_graph("mine")
-    assert caught.value.hint == "did you mean mine.toml?"
