@@ -1,0 +1,122 @@
+"""A file system that is really full: nothing half-written, and it goes on once there is room."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import Channel, GraphRunner, StateGraph, append
+from hitl_tui.engine.records import END, START
+from hitl_tui.errors import StoreUnusable
+from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
+from hitl_tui.stores.transfer import export_thread, import_thread
+
+STEPS = 30
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MB, which root alone can mount."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(path)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("a file system can't be mounted here")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def files(disk: Path) -> Checkpointer:
+    return FileCheckpointer(disk / "runs")
+
+
+def sqlite(disk: Path) -> Checkpointer:
+    return SQLiteCheckpointer(disk / "runs.db")
+
+
+def runner_on(store: Checkpointer | None) -> GraphRunner:
+    return (
+        StateGraph({"notes": Channel([], reducer=append()), "n": Channel(0)})
+        .add_node("write", lambda state, _config: {"notes": "x" * 3000, "n": state["n"] + 1})
+        .add_edge(START, "write")
+        .add_conditional_edge(
+            "write", lambda state: "end" if state["n"] >= STEPS else "on", {"end": END, "on": "write"}
+        )
+        .compile(checkpointer=store)
+    )
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Take all space but about `leave` bytes."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"\0" * 4096)
+        except OSError:
+            file.truncate(max(0, file.tell() - leave))
+    return ballast
+
+
+@pytest.mark.parametrize("make", [files, sqlite], ids=["files", "sqlite"])
+@pytest.mark.parametrize("leave", [0, 8_192, 20_000, 90_000])
+def test_a_run_on_a_full_disk_goes_on_when_there_is_room(
+    disk: Path, make: Callable[[Path], Checkpointer], leave: int
+) -> None:
+    runner = runner_on(make(disk))
+    runner.step({"notes": "go"}, thread_id="t")
+    ballast = fill(disk, leave)
+    with pytest.raises(StoreUnusable, match="no space is left"):
+        runner.invoke(thread_id="t", max_iterations=99)
+
+    reading = runner_on(make(disk)) if leave > 8_192 else runner
+    cursor = runner.store.cursor("t") if runner.store else None
+    assert cursor is not None
+    assert reading.verify("t", strict=True).mismatches == ()
+    assert reading.get_state("t")["n"] == cursor.head
+    assert len(reading.history("t", limit=99)) == cursor.head + 1
+
+    ballast.unlink()
+    again = runner_on(make(disk))
+    result = again.invoke(thread_id="t", max_iterations=99)
+    assert result.status == "completed"
+    assert [record.update for record in again.store.records("t", 0, 99) if record.channel == "n"] == list(
+        range(1, STEPS + 1)
+    )
+    assert again.verify("t", strict=True).mismatches == ()
+
+
+@pytest.mark.parametrize("make", [files, sqlite], ids=["files", "sqlite"])
+def test_a_full_disk_takes_no_new_thread_and_no_half_of_one(
+    disk: Path, make: Callable[[Path], Checkpointer]
+) -> None:
+    store = make(disk)
+    store.save("t", 0, {"a": 1})
+    there = {"a" * 20 + str(step): "x" * 6000 for step in range(30)}
+    store.save("big", 0, there)
+    lines = list(export_thread(store, "big", private=True))
+    ballast = fill(disk, 40_000)
+    with pytest.raises(StoreUnusable, match="no space is left"):
+        import_thread(store, lines, "again")
+    assert store.list_threads() == ["big", "t"]
+    assert store.load_latest("big") == (0, there)
+    ballast.unlink()
+    import_thread(store, lines, "again")
+    assert store.load_latest("again") == (0, there)
+    assert not [path for path in disk.rglob("*") if path.name.startswith(".new")]
+
+
+@pytest.mark.parametrize("make", [files, sqlite], ids=["files", "sqlite"])
+def test_a_full_disk_can_not_be_made_a_store(disk: Path, make: Callable[[Path], Checkpointer]) -> None:
+    ballast = fill(disk, 0)
+    with pytest.raises(StoreUnusable, match="no space is left"):
+        make(disk)
+    ballast.unlink()
+    make(disk).save("t", 0, {"a": 1})
