@@ -80,6 +80,8 @@ class EditScreen(RoleScreen):
         self._large: str | None = self.draft.text if len(self.draft.text) > _LARGE else None
         self._timer: Timer | None = None
         self._problem = ""
+        # Why it was not applied; stays until the text changes, whatever a check says meanwhile.
+        self._refused = ""
         self._preview: Preview | None = None
 
     def compose(self) -> ComposeResult:
@@ -138,6 +140,7 @@ class EditScreen(RoleScreen):
 
     @on(TextArea.Changed)
     def _typed(self) -> None:
+        self._refused = ""
         self._check_soon()
 
     def _check_soon(self) -> None:
@@ -178,8 +181,8 @@ class EditScreen(RoleScreen):
         facts = self.query_one("#facts", LineView)
         width = max(facts.scrollable_content_region.width, 24)
         lines: list[Line] = []
-        if self._problem:
-            lines += [(untrusted(row, "error"),) for row in wrap_line(self._problem, width)]
+        for text in (self._refused, self._problem):
+            lines += [(untrusted(row, "error"),) for row in wrap_line(text, width)] if text else []
         if self._large is not None:
             lines.append((Span("too large to edit here: F4 opens it in your editor", "accent"),))
         preview = self._preview
@@ -235,7 +238,7 @@ class EditScreen(RoleScreen):
         except StaleWriter as error:
             await self._moved(error)
         except HitlError as error:
-            self._problem = f"not applied: {error}"
+            self._refused = f"not applied: {error}"
             self._show_facts()
         else:
             self.dismiss(self.session.thread_id)
@@ -248,14 +251,9 @@ class EditScreen(RoleScreen):
         same = theirs == self.before
         self.base_step, self.before = view.progress.head, theirs
         what = "this channel is as it was" if same else "the difference shown is to the newest value"
-        self._problem = (
-            f"not applied: {error.message}; {what}. ^s applies yours on top of step {self.base_step}."
-        )
-        self._show_facts()
-        problem = self._problem
+        on_top = f"^s applies yours on top of step {self.base_step}."
+        self._refused = f"not applied: {error.message}; {what}. {on_top}"
         await self._preview_text()
-        self._problem = problem
-        self._show_facts()
 
     def action_editor(self) -> None:
         """Edit in the user's own editor; the text comes back into this one."""
