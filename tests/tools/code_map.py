@@ -22,6 +22,7 @@ PACKAGES = (
     "agents",
     "workflows",
     "loading",
+    "loading/graphfile",
     "drivers",
     "view",
     "ui",
