@@ -17,6 +17,11 @@ from tests.loading.test_graph_file_errors import GOOD
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def test_no_nodes_at_all(load_file: LoadFile) -> None:
+    with pytest.raises(GraphInvalid, match=r"^mine.toml: it has no nodes, add "):
+        load_file("")
+
+
 def test_their_code_that_fails_shows_its_lines(load_file: LoadFile) -> None:
     Path("broken.py").write_text("def f(state):\n    return {}\n\n1 / 0\n")
     text = GOOD.replace('agent = "writer"\nprompt = "About {draft}"', 'function = "broken.py:f"')

@@ -396,8 +396,3 @@ def test_a_mistake_in_a_channel_is_not_told_again_where_it_is_used(load_file: Lo
     with pytest.raises(GraphInvalid) as caught:
         load_file(GOOD.replace('{ default = "", schema', "{ default = 1, schema"))
     assert caught.value.message.count("\n") == 0
-
-
-def test_no_nodes_at_all(load_file: LoadFile) -> None:
-    with pytest.raises(GraphInvalid, match=r"^mine.toml: it has no nodes, add "):
-        load_file("")
