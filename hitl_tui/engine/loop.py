@@ -82,14 +82,15 @@ class Run:
     async def steps(self) -> AsyncGenerator[str, None]:
         """Run until something stops it; yields the node's name after each commit.
 
-        Leaving early pauses the thread. There is exactly one `RunEnded`, whatever happens.
+        Leaving early pauses the thread. What has begun ends with exactly one `RunEnded`.
         """
         session = self.session
         self._task = asyncio.current_task()
-        broken: Exception | None = None
+        begun, broken = False, None
         with session.writing():
             try:
                 if not expire(session) and self._begin():
+                    begun = True
                     session.emit(RunStarted(session.thread_id, session.progress))
                     first = True
                     while (node := self._next(first)) and await self._run_node(node):
@@ -99,13 +100,18 @@ class Run:
                 broken = error
                 raise
             finally:
-                try:
-                    if broken:
-                        self._broke(broken)
-                    elif session.cursor.status == "running":
-                        self._stop("waiting", "paused")
-                finally:
-                    session.emit(RunEnded(session.progress))
+                if begun or broken is None:
+                    self._end(broken)
+
+    def _end(self, broken: Exception | None) -> None:
+        session = self.session
+        try:
+            if broken:
+                self._broke(broken)
+            elif session.cursor.status == "running":
+                self._stop("waiting", "paused")
+        finally:
+            session.emit(RunEnded(session.progress))
 
     def _begin(self) -> bool:
         """Set the cursor running; False where there is nothing to run."""
@@ -222,15 +228,14 @@ class Run:
             self._drop_reason = ""
             return False
         except NodeFailed as error:
-            self._left(uses, started, failed=True)
-            self._fail(error, name)
+            self._fail(error, name, self._after_attempt(uses, started))
             return False
         finally:
             self._activity = None
         try:
             self._commit(name, result, changes, uses, started)
         except HitlError as error:
-            self._fail(error, name)
+            self._fail(error, name, self._after_attempt(uses, started))
             return False
         return True
 
@@ -325,13 +330,15 @@ class Run:
             return replace(cursor, position="end", status="completed", reason="end")
         return replace(cursor, position=f"node:{target}")
 
-    def _left(self, uses: Sequence[ModelUse], started: int, *, failed: bool = False) -> None:
-        """Count what an attempt cost that committed nothing, and leave the thread before its node."""
-        session = self.session
-        cursor = spent(session.cursor, uses, session.clock() - started)
-        if not failed:
-            cursor = replace(cursor, status="waiting", reason="paused")
-        session.commit_cursor(replace(cursor, attempt=cursor.attempt + 1))
+    def _left(self, uses: Sequence[ModelUse], started: int) -> None:
+        """Leave the thread before a node that was given up."""
+        cursor = self._after_attempt(uses, started)
+        self.session.commit_cursor(replace(cursor, status="waiting", reason="paused"))
+
+    def _after_attempt(self, uses: Sequence[ModelUse], started: int) -> Cursor:
+        """The cursor after an attempt that committed nothing: what it cost counts."""
+        cursor = spent(self.session.cursor, uses, self.session.clock() - started)
+        return replace(cursor, attempt=cursor.attempt + 1)
 
     def _broke(self, error: Exception) -> None:
         """Say why a run ended that can't write it down, as when the store went away.
@@ -351,13 +358,13 @@ class Run:
             )
         session.emit(NodeFailedEvent(info))
 
-    def _fail(self, error: HitlError, node: str) -> str:
+    def _fail(self, error: HitlError, node: str, cursor: Cursor | None = None) -> str:
         session = self.session
         self.error = error
         attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
         details = error.details if isinstance(error, NodeFailed) else ""
         info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details)
-        cursor = replace(session.cursor, status="failed", reason="node_error", error=info)
+        cursor = replace(cursor or session.cursor, status="failed", reason="node_error", error=info)
         entry = journal.ledger_entry(
             cursor, "failed", at=session.clock(), note=error.message, data={"node": node}
         )

@@ -23,6 +23,7 @@ async def waiting(bench: Bench) -> Watcher:
     watcher = await bench.watch(review_loop(bench.store, interrupt_after=[GATE]))
     await watcher.driver.start({})
     await watcher.run()
+    await watcher.check()
     return watcher
 
 

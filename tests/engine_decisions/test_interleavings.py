@@ -186,8 +186,8 @@ def test_any_order(tmp_path: Path) -> None:
     machine = type("Machine", (People,), {"folder": tmp_path, "names": iter(range(10_000))})
     case = machine.TestCase  # type: ignore[attr-defined]
     case.settings = settings(
-        max_examples=40,
-        stateful_step_count=25,
+        max_examples=25,
+        stateful_step_count=20,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         derandomize=True,
