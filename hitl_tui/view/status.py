@@ -160,7 +160,7 @@ def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, 
     if request.breakpoint:
         return f"stopped {request.when} {node} — {_go_on(keys)}"
     what = sanitise_line(request.title, 60) or f"{_ASKS[request.kind]} of {node}"
-    parts = [f"{what} — your turn, press {keys['decide']} to decide"]
+    parts = [f"{what} — your turn, press {keys['decide']}"]
     if request.reviewers:
         names = ", ".join(_one(name) for name in request.reviewers)
         parts = [f"{what} — waits for {names}"]

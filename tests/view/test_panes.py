@@ -167,7 +167,7 @@ def test_nothing_on_a_pane_steers_the_terminal(tape: tapes.Tape) -> None:
             tapes.advisor_tape(),
             {},
             "WAITING",
-            "verdict of advisor — your turn, press d to decide",
+            "verdict of advisor — your turn, press d",
             id="a verdict waits",
         ),
         pytest.param(

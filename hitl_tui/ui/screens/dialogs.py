@@ -185,7 +185,7 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
     ]
     text = [
         f"A new thread begins at step {step} of {thread_id}. This thread stays as it is.",
-        "Enter forks and goes there; tab reaches the other answers.",
+        "Enter goes through the fields, then forks and goes there; tab reaches the answers.",
     ]
 
     async def fork(answer: Answer) -> None:

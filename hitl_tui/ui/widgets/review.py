@@ -53,6 +53,7 @@ class ReviewPane(Vertical):
         self._wanted: ChoiceView | None = None
         self._problem = ""
         self._ways: dict[str, str] = {}
+        self._wrapped_for = 0
 
     def compose(self) -> ComposeResult:
         """Words, reason, choices, and a line about what happens next."""
@@ -161,8 +162,8 @@ class ReviewPane(Vertical):
         text = self.query_one("#card-text", LineView)
         if card is None:
             return
-        width = max(self.scrollable_content_region.width - 1, 20)
-        text.show(card_lines(card, width))
+        self._wrapped_for = text.scrollable_content_region.width
+        text.show(card_lines(card, max(self._wrapped_for, 20)))
         small = self.size.height < _SMALL
         self.set_class(small, "-small")
         fixed = (
@@ -172,6 +173,12 @@ class ReviewPane(Vertical):
         text.styles.height = min(len(text.lines), free)
         label = self.query_one("#card-label", LineView)
         label.show([(Span(self._label(), "dim"),)])
+        self.call_after_refresh(self._lay_out_again)
+
+    def _lay_out_again(self) -> None:
+        """Laying out may itself have changed the room there is."""
+        if self.query_one("#card-text", LineView).scrollable_content_region.width != self._wrapped_for:
+            self._lay_out()
 
     def _label(self) -> str:
         request = self._request
