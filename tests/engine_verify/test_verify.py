@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -245,10 +244,9 @@ class TestSQLite:
     def test_a_hash_of_a_record(self, path: Path, at: int, found: tuple[str, str], channel: str) -> None:
         number = seq(channel, 30)
         sql = "UPDATE record SET hashes = flip(hashes, ?) WHERE id & 4294967295 = ? AND length(hashes) > ?"
-        try:
-            report = self.tampered(path, sql, at, number, at)
-        except AssertionError:
-            pytest.skip("this record's update hash is its next hash")
+        if (channel, at) == ("word", 96):
+            pytest.skip("a value that is replaced has the hash of its update, which is stored once")
+        report = self.tampered(path, sql, at, number, at)
         (kind, field) = found
         expected = [(kind, number, 30, channel, field)]
         if channel == "word" and at == 32 and len(report.mismatches) == 2:
@@ -403,10 +401,18 @@ class TestFiles:
         assert "00000002.json is damaged: it is missing" in report.mismatches[0].actual
 
 
-def test_it_is_quick_and_holds_no_whole_log(tmp_path: Path) -> None:
+def test_it_holds_no_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spans: list[int] = []
     with closing(SQLiteCheckpointer(tmp_path / "runs.db")) as store:
-        runner = run(store)
-        began = time.perf_counter()
-        report = runner.verify("t")
-        rate = report.records / (time.perf_counter() - began)
-    assert rate > 2_000
+        for step in range(600):
+            store.save("t", step, {"n": step})
+        reading = store.records
+
+        def records(thread_id: str, first: int, last: int) -> Any:
+            spans.append(last - first + 1)
+            return reading(thread_id, first, last)
+
+        monkeypatch.setattr(store, "records", records)
+        assert verify(store, "t").records == 600
+    assert max(spans) <= 256
+    assert len(spans) == 3

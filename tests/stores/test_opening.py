@@ -50,6 +50,7 @@ def test_a_path_is_a_sqlite_file(
         "sqlite:",
         "sqlite://",
         "sqlite:///",
+        "files:",
         "sqlite://runs.db",
         "postgres://h/db",
         "odd:x",

@@ -6,8 +6,7 @@ import os
 import signal
 import sqlite3
 import stat
-import subprocess
-import sys
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -19,47 +18,7 @@ import pytest
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, ValueRejected
 from hitl_tui.stores import SQLiteCheckpointer, sqlite_file, sqlite_schema
 from tests.stores.log_writer import NOW, Writer, entry
-
-ROOT = Path(__file__).parents[2]
-
-STORE = """
-import sys
-from hitl_tui.errors import HitlError
-from hitl_tui.stores import SQLiteCheckpointer
-from tests.stores.log_writer import NOW, Writer
-
-def say(text):
-    print(text, flush=True)
-
-"""
-
-
-@contextmanager
-def process(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """Another Python; what it says line by line is what tests wait for."""
-    started = subprocess.Popen(
-        [sys.executable, "-c", STORE + code, *map(str, arguments)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        yield started
-    finally:
-        started.kill()
-        started.communicate()
-
-
-def heard(started: subprocess.Popen[str]) -> str:
-    assert started.stdout is not None
-    return started.stdout.readline().strip()
-
-
-def tell(started: subprocess.Popen[str], line: str = "go") -> None:
-    assert started.stdin is not None
-    started.stdin.write(f"{line}\n")
-    started.stdin.flush()
+from tests.stores.processes import heard, process, tell
 
 
 def run_sql(path: Path, *statements: str) -> None:
@@ -431,6 +390,20 @@ class TestMigration:
             assert store.cursor("t") == commit.cursor
         assert self.version(path) == len(known) + 1
         assert "colour" in self.columns(path)
+
+    def test_a_store_of_the_first_version_keeps_its_snapshots(self, path: Path) -> None:
+        with closing(SQLiteCheckpointer(path)) as store:
+            Writer(store).step({"messages": 1}, snapshot=b"s")
+        state = zlib.compress(b'{"messages":[1]}')
+        run_sql(path, "ALTER TABLE thread DROP COLUMN past", "PRAGMA user_version = 1")
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("UPDATE snapshot SET body = ?", (state,))
+        with closing(SQLiteCheckpointer(path)) as store:
+            assert store.snapshot("t", 0) == (0, state)
+            assert store.load_step("t", 0) == {"messages": [1]}
+            store.release("t", (store.lease("t") or store.new_lease(0)).token)
+            Writer(store, create=False).step(snapshot=zlib.compress(b'{"messages":[1,2]}'))
+            assert store.load_step("t", 1) == {"messages": [1, 2]}
 
     def test_a_migration_that_fails_changes_nothing(
         self, path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,80 @@
+"""Snapshots that hold only what is new."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hitl_tui.stores import snapshots
+
+scalar = st.one_of(st.none(), st.integers(), st.text(alphabet='a,"]\\[ä', max_size=4))
+value = st.one_of(scalar, st.lists(st.one_of(scalar, st.lists(scalar, max_size=2)), max_size=4))
+change = st.tuples(st.sampled_from("abc"), st.sampled_from(["append", "set", "drop", "same"]), value)
+
+
+def packed(state: dict[str, Any]) -> bytes:
+    return zlib.compress(msgspec.json.encode(state))
+
+
+def parts_of(states: list[dict[str, Any]]) -> list[bytes]:
+    parts: list[bytes] = []
+    for state in states:
+        parts.append(snapshots.part_of(packed(state), parts[-1] if parts else None))
+    return parts
+
+
+def read(parts: list[bytes]) -> Any:
+    return msgspec.json.decode(zlib.decompress(snapshots.whole(reversed(parts))))
+
+
+@given(changes=st.lists(change, max_size=12))
+@settings(max_examples=150, deadline=None)
+def test_every_state_comes_back(changes: list[tuple[str, str, Any]]) -> None:
+    states: list[dict[str, Any]] = [{}]
+    for name, kind, new in changes:
+        state = dict(states[-1])
+        if kind == "append" and isinstance(state.get(name), list):
+            state[name] = [*state[name], new]
+        elif kind == "drop":
+            state.pop(name, None)
+        elif kind == "set":
+            state[name] = new
+        states.append(state)
+    parts = parts_of(states)
+    for place, state in enumerate(states):
+        found = read(parts[: place + 1])
+        assert found == state
+        assert list(found) == list(state)
+
+
+def test_a_list_that_grows_is_stored_once() -> None:
+    text = random.Random(1)
+    entries = [f"{text.getrandbits(800):x}" for _ in range(1000)]
+    parts = parts_of([{"entries": entries[:count], "n": count} for count in range(100, 1001, 100)])
+    assert sum(map(len, parts)) < 1.1 * len(msgspec.json.encode(entries))
+
+
+def test_what_shrinks_by_half_is_packed() -> None:
+    (part,) = parts_of([{"text": "word " * 5000}])
+    assert len(part) < 1000
+
+
+def test_what_is_no_snapshot_of_ours_is_kept_as_it_is() -> None:
+    part = snapshots.part_of(b"\x00state", None)
+    assert snapshots.whole([part]) == b"\x00state"
+    assert read([part, snapshots.part_of(packed({"a": [1]}), part)]) == {"a": [1]}
+
+
+def test_a_missing_or_damaged_part_is_an_error() -> None:
+    first, second = parts_of([{"a": [1, 2]}, {"a": [1, 2, 3]}])
+    with pytest.raises(ValueError, match="missing"):
+        snapshots.whole([second])
+    for damaged in (first[:-1], first[:20] + b"x" + first[21:], first[:3]):
+        with pytest.raises(ValueError, match="not as it was written"):
+            snapshots.whole([second, damaged])
