@@ -12,7 +12,7 @@ import pytest
 
 import hitl_tui
 
-HEAVY = {"textual", "rich", "litellm", "netext"}
+HEAVY = {"textual", "rich", "litellm"}
 
 
 def loaded_after(code: str) -> set[str]:
@@ -41,7 +41,7 @@ def test_only_ui_loads_the_screen_and_nobody_loads_models(package: str) -> None:
 
 def test_ui_loads_neither_models_nor_the_graph_layout() -> None:
     names = modules_of("hitl_tui.ui")
-    assert not {"litellm", "netext"} & loaded_after(f"import {', '.join(names)}")
+    assert not {"litellm"} & loaded_after(f"import {', '.join(names)}")
 
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", "demo --help", "run --help", "threads --help"])

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 HEAVY = (
-    "hitl_tui.view", "hitl_tui.drivers", "hitl_tui.engine", "hitl_tui.stores", "netext", "litellm", "sqlite3",
+    "hitl_tui.view", "hitl_tui.drivers", "hitl_tui.engine", "hitl_tui.stores", "litellm", "sqlite3",
     "msgspec", "textual.widgets._text_area", "textual.widgets._data_table", "textual.widgets._markdown",
 )  # fmt: skip
 
