@@ -70,7 +70,7 @@ def opened(kind: str) -> Iterator[Checkpointer]:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     first=updates(),
     nodes=st.lists(updates(), min_size=1, max_size=6),

@@ -80,10 +80,8 @@ class TestText:
         assert repr(text) in caught.value.message
         assert all(name in caught.value.hint for name in [*NAMES, "last_n(N)", "by_type", "module:function"])
 
-    @pytest.mark.parametrize("given", [3, None.__class__, object()], ids=["int", "a class", "object"])
+    @pytest.mark.parametrize("given", [3, ["append"], object()], ids=["int", "list", "object"])
     def test_what_can_never_be_a_reducer_is_refused(self, given: Any) -> None:
-        if callable(given):
-            pytest.skip("a class is callable")
         with pytest.raises(GraphInvalid, match="a reducer can't be"):
             Channel(reducer=given)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hitl_tui import Channel, HitlError, ReducerError, ValueRejected
 from hitl_tui.engine.canonical import canonical, equal
 from hitl_tui.engine.values import normalise
-from tests.engine.building import bound, one_node, returning
+from tests.engine.building import bound, one_node, returning, some
 from tests.engine.test_values import json_values
 
 BIG = 2**1024  # an int that no float can hold
@@ -185,6 +185,7 @@ def test_nan_and_infinity_are_no_numbers(reducer: str, update: float) -> None:
         apply(reducer, 1, update)
 
 
+@some
 @given(st.lists(st.floats(-1e9, 1e9) | st.integers(-(10**9), 10**9), max_size=20))
 def test_sum_is_a_left_fold(numbers: list[float]) -> None:
     total: Any = 0
@@ -195,6 +196,7 @@ def test_sum_is_a_left_fold(numbers: list[float]) -> None:
     assert repr(value) == repr(total)
 
 
+@some
 @given(st.lists(json_values, max_size=6), st.lists(json_values, max_size=6))
 def test_set_union_holds_no_two_equal_values(first: list[Any], second: list[Any]) -> None:
     found = apply("set_union", apply("set_union", [], first), second)
@@ -203,6 +205,7 @@ def test_set_union_holds_no_two_equal_values(first: list[Any], second: list[Any]
     assert all(any(equal(value, normalise(one, "c")) for one in first + second) for value in found)
 
 
+@some
 @given(st.lists(json_values, max_size=9), st.integers(1, 5))
 def test_last_n_is_append_cut_to_the_newest_n(updates: list[Any], n: int) -> None:
     appended: Any = []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from hitl_tui import Channel
+from hitl_tui import Channel, MemoryCheckpointer, SQLiteCheckpointer
 from hitl_tui.engine.canonical import canonical
 from hitl_tui.engine.records import Limits
 from hitl_tui.engine.runner import GraphRunner
@@ -59,36 +59,44 @@ def written(store: Checkpointer, first: int, last: int) -> int:
     return sum(len(canonical(record.update)) + RECORD for record in store.records("t", first, last))
 
 
-@pytest.mark.parametrize(("channel", "update"), GROWTH.values(), ids=GROWTH)
-def test_all_snapshots_together_are_a_constant_factor_of_the_log(
-    channel: Channel, update: Update, store: Checkpointer
-) -> None:
-    run(store, channel, update)
-    total = sum(size for _, size in snapshots(store))
-    default = len(canonical(channel.default))
-    assert total <= 2 * (written(store, 0, STEPS) + default)
+class Thread(NamedTuple):
+    channel: Channel
+    store: Checkpointer
+    runner: GraphRunner
 
 
-@pytest.mark.parametrize(("channel", "update"), GROWTH.values(), ids=GROWTH)
-def test_a_rebuild_reads_about_one_state(channel: Channel, update: Update, store: Checkpointer) -> None:
-    run(store, channel, update)
-    points = [*snapshots(store), (STEPS, 0)]
+@pytest.fixture(
+    scope="module", params=[(kind, name) for kind in ("memory", "sqlite") for name in GROWTH], ids="-".join
+)
+def thread(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Thread]:
+    kind, name = request.param
+    path = tmp_path_factory.mktemp("store") / "runs.db"
+    store = MemoryCheckpointer() if kind == "memory" else SQLiteCheckpointer(path)
+    channel, update = GROWTH[name]
+    yield Thread(channel, store, run(store, channel, update))
+    store.close()
+
+
+def test_all_snapshots_together_are_a_constant_factor_of_the_log(thread: Thread) -> None:
+    total = sum(size for _, size in snapshots(thread.store))
+    default = len(canonical(thread.channel.default))
+    assert total <= 2 * (written(thread.store, 0, STEPS) + default)
+
+
+def test_a_rebuild_reads_about_one_state(thread: Thread) -> None:
+    points = [*snapshots(thread.store), (STEPS, 0)]
     assert points[0][0] == 0
     for (step, size), (following, _) in pairwise(points):
-        assert written(store, step + 1, following - 1) <= max(SMALLEST, size)
+        assert written(thread.store, step + 1, following - 1) <= max(SMALLEST, size)
 
 
-@pytest.mark.parametrize(("channel", "update"), GROWTH.values(), ids=GROWTH)
-def test_a_state_from_a_snapshot_is_the_state_from_the_log_alone(
-    channel: Channel, update: Update, store: Checkpointer
-) -> None:
-    runner = run(store, channel, update)
-    for step, _ in snapshots(store)[-2:]:
+def test_a_state_from_a_snapshot_is_the_state_from_the_log_alone(thread: Thread) -> None:
+    for step, _ in snapshots(thread.store)[-2:]:
         for near in (max(step - 1, 0), step, min(step + 1, STEPS)):
-            checkpoint = store.checkpoint("t", near)
+            checkpoint = thread.store.checkpoint("t", near)
             assert checkpoint is not None
-            state = runner.get_state("t", near)
-            assert store.load_step("t", near) == state
+            state = thread.runner.get_state("t", near)
+            assert thread.store.load_step("t", near) == state
             assert checkpoint.state_hash == state_hash_of(state)
 
 

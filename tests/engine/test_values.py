@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hitl_tui import Channel, NodeFailed, ValueRejected
 from hitl_tui.engine.canonical import canonical
 from hitl_tui.engine.values import MAX_DEPTH, normalise
-from tests.engine.building import one_node, returning
+from tests.engine.building import one_node, returning, some
 
 UTC = datetime.UTC
 
@@ -238,6 +238,7 @@ json_values = st.recursive(
 )
 
 
+@some
 @given(json_values)
 def test_json_goes_in_as_it_is(value: Any) -> None:
     kept = normalise(value, "c")
