@@ -1,4 +1,4 @@
-"""What every driver keeps to: facts are numbered, and a snapshot with the events after it is the next snapshot."""
+"""What every driver keeps to: numbered facts; a snapshot and the events after it make the next one."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -102,10 +103,8 @@ async def test_a_node_that_swallows_its_cancellation_commits_nothing(bench: Benc
         if len(calls) > 1:
             return {"log": "at last"}
         loop.call_soon_threadsafe(entered.set)
-        try:
+        with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            pass
         return {"log": "stubborn"}
 
     watcher = await bench.watch(line(bench.store, stubborn))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hitl_tui.drivers.protocol import Driver, Stamped
@@ -52,13 +52,17 @@ class Watcher:
 
     async def run(self, **options: Any) -> RunView:
         """Run until the run has ended."""
-        ends = len(self.told(RunEnded))
-        await self.driver.run(**options)
-        return await self.until(lambda _: len(self.told(RunEnded)) > ends)
+        return await self._ended(lambda: self.driver.run(**options))
 
     async def step(self) -> RunView:
+        """Run one node."""
+        return await self._ended(self.driver.step)
+
+    async def _ended(self, command: Callable[[], Awaitable[None]]) -> RunView:
+        await self.driver.snapshot()  # an earlier run has told its end by then
+        await self.look()
         ends = len(self.told(RunEnded))
-        await self.driver.step()
+        await command()
         return await self.until(lambda _: len(self.told(RunEnded)) > ends)
 
     async def check(self) -> RunView:
