@@ -73,6 +73,8 @@ class WorkflowState(Mapping[str, Any]):
         reads = self._reads
         if reads is None or channel in reads or name in reads:
             return True
+        if name != channel and any(name.startswith(f"{entry}.") for entry in reads):
+            return True
         return "*" in reads and self._channels[channel].visibility == "public"
 
 

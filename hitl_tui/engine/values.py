@@ -132,15 +132,20 @@ def _freeze(value: Any, channel: str, path: str, depth: int) -> tuple[Any, int]:
         return value, 1 + _check_int(value, channel, path) // 3
     if kind is float:
         return _check_float(value, channel, path), 24
+    if isinstance(value, (list, tuple)):
+        _check_depth(depth, channel, path)
+        return _freeze_list(value, channel, path, depth)
+    if isinstance(value, dict):
+        _check_depth(depth, channel, path)
+        return _freeze_dict(value, channel, path, depth)
+    return _freeze(_convert(value, channel, path), channel, path, depth)
+
+
+def _check_depth(depth: int, channel: str, path: str) -> None:
     if depth >= MAX_DEPTH:
         raise ValueRejected(
             f"channel {channel!r}{_at(path)}: nested deeper than {MAX_DEPTH} levels", "flatten the value"
         )
-    if isinstance(value, (list, tuple)):
-        return _freeze_list(value, channel, path, depth)
-    if isinstance(value, dict):
-        return _freeze_dict(value, channel, path, depth)
-    return _freeze(_convert(value, channel, path), channel, path, depth)
 
 
 def _freeze_list(value: Any, channel: str, path: str, depth: int) -> tuple[FrozenList, int]:
@@ -203,8 +208,12 @@ def _check_text(text: str, channel: str, path: str) -> None:
 def _convert(value: Any, channel: str, path: str) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
-    if isinstance(value, (str, bool, int, float)):  # subclasses such as numpy's float64
-        return next(base(value) for base in (str, bool, int, float) if isinstance(value, base))
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):  # as numpy's float64
+        return float.__float__(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if hasattr(value, "model_dump") and not isinstance(value, type):
