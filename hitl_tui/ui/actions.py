@@ -88,6 +88,8 @@ def _can_run(now: Situation) -> str:
 
 
 def _can_pause(now: Situation) -> str:
+    if not now.can.can_run:
+        return now.can.why_not or "this thread can only be looked at"
     return _open(now) or ("" if now.running else "p pauses a run, and nothing runs")
 
 

@@ -6,11 +6,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
+from msgspec.structs import replace
+
+from hitl_tui.drivers.protocol import Capabilities, Driver, Hub, Relative, Stamped
 from hitl_tui.engine.events import NodeStarted, RunEnded, RunStarted, StepCommitted, ThreadForked
 from hitl_tui.engine.records import Checkpoint, Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.view.run_view import RunView, add_older, fold, is_gap, open_view
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.step_view import StepView, head_step, past_step
 from hitl_tui.view.timeline import Place
 
@@ -81,7 +84,18 @@ class Session:
             past=self.is_past,
             has_steps=bool(self.view.checkpoints),
             limited=self.view.progress.reason == "limit",
-            can=self.view.capabilities,
+            can=self._can,
+        )
+
+    @property
+    def _can(self) -> Capabilities:
+        """What the driver can do now: a thread that another process runs can be looked at and forked."""
+        can, holder = self.view.capabilities, self.view.held_by
+        if not holder:
+            return can
+        why_not = f"{sanitise_line(holder, 60)} runs this thread; look at it, or f forks it"
+        return replace(
+            can, can_run=False, can_edit=False, can_answer=False, can_cancel=False, why_not=why_not
         )
 
     async def drain(self) -> bool:
