@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import time
 from pathlib import Path
 
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable
@@ -46,7 +47,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         _migrate(db, path)
         # Last, so that a file is marked as ours in its first bytes before a log lies beside it.
-        db.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(db)
     except sqlite3.Error as error:
         db.close()
         raise translate(error, path) from error
@@ -127,6 +128,19 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    # SQLite does not wait here by itself for another process that opens the file at the same moment.
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                raise
+            time.sleep(0.005)
 
 
 def _known_version(db: sqlite3.Connection, path: Path) -> int:
