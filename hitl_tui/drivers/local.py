@@ -315,7 +315,9 @@ class LocalDriver:
     async def _launch(self, *, once: bool, stop_before: frozenset[str]) -> None:
         """Start a run; returns once it has begun, or found nothing to do."""
         if self._task and not self._task.done():
-            raise ThreadBusy(f"thread {self.thread_id!r} is running", "pause it first")
+            if self._run is not None and not self._run.ended:
+                raise ThreadBusy(f"thread {self.thread_id!r} is running", "pause it first")
+            await asyncio.wait([self._task])
         session = self._opened()
         self._catch_up()
         self._run = Run(session, once=once, on_limit="pause", stop_before=stop_before, threads=self._callers)

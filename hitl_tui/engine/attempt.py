@@ -24,7 +24,7 @@ class NodeConfig:
 
     Attributes:
         agents: as given to `compile`.
-        thread_id, iteration, attempt: where the run stands; iteration and attempt count from 1.
+        thread_id, invocation, iteration, attempt: where the run stands; all counts begin at 1.
         idempotency_key: the same for every attempt at this step, for calls to the outside.
     """
 
@@ -33,6 +33,7 @@ class NodeConfig:
     ) -> None:
         self.agents = agents
         self.thread_id = cursor.thread_id
+        self.invocation = cursor.invocation
         self.iteration = cursor.iteration + 1
         self.attempt = activity.attempt
         self.idempotency_key = _idempotency_key(cursor, activity.node)

@@ -13,7 +13,7 @@ import msgspec
 from hitl_tui.engine import journal
 from hitl_tui.engine.asking import gate_of
 from hitl_tui.engine.canonical import state_hash
-from hitl_tui.engine.changes import reduce_updates, set_values
+from hitl_tui.engine.changes import Change, reduce_updates, set_values
 from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.interrupts import check_answer, find_request, vote
 from hitl_tui.engine.records import END, START, Cursor, LedgerEntry, Limits, Request
@@ -51,18 +51,21 @@ def start(
             pending=(),
             error=None,
         )
-    given = dict(inputs or {})
-    for name in RUN_INPUTS:
-        if name in given:
-            cursor = replace(cursor, **{name: normalise(given.pop(name), name)})
-    updates = [pair for name, value in given.items() for pair in _input_updates(session, name, value)]
-    changes = reduce_updates(session.state, session.graph.channels, updates)
+    run_inputs, changes = _read_input(session, inputs)
+    cursor = replace(cursor, **run_inputs)
     step = session.cursor.head + 1
     for request in cursor.pending:
         ledger.append(_entry(session, ledger, "rebound", step=step, request=request, actor=actor))
     cursor = replace(cursor, pending=session.rebound(cursor.pending, step))
     session.commit_step(cursor, changes, source="input", actor=actor, ledger=ledger)
     return step
+
+
+def _read_input(session: Session, inputs: Mapping[str, Any] | None) -> tuple[dict[str, Any], list[Change]]:
+    given = dict(inputs or {})
+    run_inputs = {name: normalise(given.pop(name), name) for name in RUN_INPUTS if name in given}
+    updates = [pair for name, value in given.items() for pair in _input_updates(session, name, value)]
+    return run_inputs, reduce_updates(session.state, session.graph.channels, updates)
 
 
 def _input_updates(session: Session, name: str, value: Any) -> list[tuple[str, Any]]:

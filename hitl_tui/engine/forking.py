@@ -88,6 +88,7 @@ def _fork_cursor(
         status="completed" if done else "waiting",
         reason=checkpoint.reason if done else "paused",
         position=position,
+        passed=_passed(session, checkpoint),
         invocation=checkpoint.invocation,
         iteration=checkpoint.iteration,
         visits=totals.visits,
@@ -103,6 +104,12 @@ def _fork_cursor(
         created_at=now,
         updated_at=now,
     )
+
+
+def _passed(session: Session, checkpoint: Checkpoint) -> bool:
+    """True at the step that an answer to a gate before a node made: it is not asked again."""
+    kind, _, node = checkpoint.position.partition(":")
+    return checkpoint.decision is not None and kind == "node" and node in session.graph.before
 
 
 def _record_hash_at(store: Store, thread_id: str, checkpoint: Checkpoint) -> bytes:

@@ -51,6 +51,7 @@ class Run:
     ) -> None:
         self.session = session
         self.error: HitlError | None = None
+        self.ended = False
         self._once = once
         self._on_limit = on_limit
         self._stop_before = stop_before
@@ -87,31 +88,33 @@ class Run:
         session = self.session
         self._task = asyncio.current_task()
         begun, broken = False, None
-        with session.writing():
-            try:
-                if not expire(session) and self._begin():
-                    begun = True
-                    session.emit(RunStarted(session.thread_id, session.progress))
-                    first = True
-                    while (node := self._next(first)) and await self._run_node(node):
-                        first = False
-                        yield node
-            except Exception as error:
-                broken = error
-                raise
-            finally:
-                if begun or broken is None:
-                    self._end(broken)
-
-    def _end(self, broken: Exception | None) -> None:
-        session = self.session
         try:
-            if broken:
-                self._broke(broken)
-            elif session.cursor.status == "running":
-                self._stop("waiting", "paused")
+            with session.writing():
+                try:
+                    if not expire(session) and self._begin():
+                        begun = True
+                        session.emit(RunStarted(session.thread_id, session.progress))
+                        first = True
+                        while (node := self._next(first)) and await self._run_node(node):
+                            first = False
+                            yield node
+                except Exception as error:
+                    broken = error
+                    raise
+                finally:
+                    self.ended = begun or broken is None
+                    if self.ended:
+                        self._put_down(broken)
         finally:
-            session.emit(RunEnded(session.progress))
+            # Only now can the next run or edit have the thread.
+            if self.ended:
+                session.emit(RunEnded(session.progress))
+
+    def _put_down(self, broken: Exception | None) -> None:
+        if broken:
+            self._broke(broken)
+        elif self.session.cursor.status == "running":
+            self._stop("waiting", "paused")
 
     def _begin(self) -> bool:
         """Set the cursor running; False where there is nothing to run."""

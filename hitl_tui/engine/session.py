@@ -15,11 +15,11 @@ from hitl_tui.engine.changes import Change, after
 from hitl_tui.engine.events import (
     Event,
     LedgerWritten,
-    Progress,
     ProgressChanged,
     StepCommitted,
 )
 from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.outlook import Outlook
 from hitl_tui.engine.rebuild import live_state
 from hitl_tui.engine.records import (
     Checkpoint,
@@ -32,10 +32,9 @@ from hitl_tui.engine.records import (
     Source,
     ThreadInfo,
 )
-from hitl_tui.engine.state import LiveState, WorkflowState
+from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
-from hitl_tui.engine.termination import RunTotals
-from hitl_tui.errors import HitlError, StoreUnusable, ThreadBusy, UnknownThread
+from hitl_tui.errors import StoreUnusable, ThreadBusy, UnknownThread
 
 replace = msgspec.structs.replace
 Clock = Callable[[], int]
@@ -47,7 +46,7 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-class Session:
+class Session(Outlook):
     """A thread of a graph, in a store or (without one) in memory only.
 
     Facts go to `sink` once they are committed.  Nothing is changed here unless its commit went through.
@@ -144,66 +143,6 @@ class Session:
         """The thread's id."""
         return self.info.thread_id
 
-    @property
-    def progress(self) -> Progress:
-        """Where the thread stands, for status lines."""
-        cursor = self.cursor
-        return Progress(
-            status=cursor.status,
-            reason=cursor.reason,
-            head=cursor.head,
-            position=cursor.position,
-            next_node=self._peek_next(),
-            invocation=cursor.invocation,
-            iteration=cursor.iteration,
-            visits=cursor.visits,
-            tokens_in=cursor.tokens_in,
-            tokens_out=cursor.tokens_out,
-            cost=cursor.cost,
-            cost_known=cursor.cost_known,
-            active=cursor.active,
-            limits=cursor.limits,
-            pending=cursor.pending,
-            error=cursor.error,
-        )
-
-    def view(self, state: LiveState | None = None) -> WorkflowState:
-        """The whole state as routes, gates and conditions read it."""
-        extras = {"goal": self.cursor.goal, "constraints": self.cursor.constraints}
-        return WorkflowState((state or self.state).values, self.graph.channels, None, extras)
-
-    def route(self) -> str:
-        """The node after the one at a "route:" position, by the state as it is; "" for a dead end."""
-        return self.graph.route(self.cursor.position.partition(":")[2], self.view())
-
-    def terminated(self, state: LiveState | None = None) -> str:
-        """What the termination condition says of a state once a node has run, "" while it does not hold.
-
-        Raises:
-            HitlError: the condition, a user's function, raised.
-        """
-        condition = self.graph.termination
-        if condition is None or self.cursor.iteration == 0:
-            return ""
-        totals = RunTotals(turns=self.cursor.iteration, cost=self.cursor.cost)
-        try:
-            return condition.reason if condition.reached(self.view(state), totals) else ""
-        except HitlError:
-            raise
-        except Exception as error:
-            raise HitlError(
-                f"the termination condition {condition.reason!r} raised {type(error).__name__}: {error}"
-            ) from error
-
-    def _peek_next(self) -> str | None:
-        """The next node as it would be decided now, for display."""
-        if not self.cursor.position.startswith("route:"):
-            return self.cursor.next_node
-        try:
-            return self.route() or None
-        except HitlError:
-            return None
-
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the thread for writing; what others wrote meanwhile is loaded first.
@@ -219,21 +158,25 @@ class Session:
         if self._not_released:
             self.store.release(self.thread_id, self._not_released)
             self._not_released = ""
-        now = self.clock()
-        lease = self.store.new_lease(now)
-        if not self.exists and self.store.info(self.thread_id) is None:
-            self.store.create_thread(self.info, self.cursor)
-        dead = self.store.acquire(self.thread_id, lease, now)
-        self._lease = lease
         try:
-            if self.reload() and self.on_moved:
-                self.on_moved()
-            if dead is not None:
-                self._note_takeover(dead)
+            # A thread that does not exist yet is made by its first commit, so a refused input makes none.
+            if self.exists or self.store.info(self.thread_id) is not None:
+                self._acquire(self.store)
             yield
         finally:
-            self._lease = None
-            self._release(lease.token)
+            lease, self._lease = self._lease, None
+            if lease:
+                self._release(lease.token)
+
+    def _acquire(self, store: Store) -> None:
+        now = self.clock()
+        lease = store.new_lease(now)
+        dead = store.acquire(self.thread_id, lease, now)
+        self._lease = lease
+        if self.reload() and self.on_moved:
+            self.on_moved()
+        if dead is not None:
+            self._note_takeover(dead)
 
     def _release(self, token: str) -> None:
         """Give the thread back; where the store can't be written now, before it is taken again."""
@@ -378,13 +321,16 @@ class Session:
             ledger_n=last.n if last else cursor.ledger_n,
             ledger_hash=last.hash if last else cursor.ledger_hash,
         )
-        if self.store and self._lease:
+        if self.store:
+            if self._lease is None and not self.exists:
+                self.store.create_thread(self.info, self.cursor)
+                self._acquire(self.store)
             self.store.commit(
                 self.thread_id,
                 Commit(
                     cursor=cursor,
                     expected_version=self.cursor.version,
-                    lease_token=self._lease.token,
+                    lease_token=self._lease.token if self._lease else "",
                     records=tuple(records),
                     checkpoint=checkpoint,
                     snapshot=snapshot,

@@ -126,11 +126,15 @@ async def _advise(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
 
 
 def _task(state: WorkflowState, config: NodeConfig) -> str:
-    """The task of this invocation: every node since has added one message behind it."""
+    """The task of this invocation: the first message, or on a new one what stood last when it began.
+
+    Every node adds one message, so the latter is found by counting back.
+    """
     messages = state.get("messages", [])
     if not messages:
         return ""
-    return text_of(messages[max(0, len(messages) - config.iteration)])
+    first = 0 if config.invocation == 1 else max(0, len(messages) - config.iteration)
+    return text_of(messages[first])
 
 
 def _route(state: WorkflowState) -> str:

@@ -277,9 +277,6 @@ class TestWithAHuman:
         assert worker.prompts[2] == "another task"
         assert self.decide(runner, "accept").status == "completed"
 
-    @pytest.mark.xfail(
-        reason="the task is found by counting messages from the end; see _task in the workflow"
-    )
     def test_a_word_in_between_is_kept_and_does_not_become_the_task(self) -> None:
         runner, worker, advisor = self.at_verdict(["revise: Longer", "approved"])
         runner.invoke({"messages": "by the way"}, thread_id="t")
