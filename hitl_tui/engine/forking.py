@@ -12,6 +12,7 @@ from hitl_tui.engine.preview import past_position
 from hitl_tui.engine.rebuild import live_state
 from hitl_tui.engine.records import Checkpoint, Cursor, ThreadInfo
 from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import UnknownThread, UsageError
 
@@ -26,9 +27,10 @@ def fork(
     actor: str | None = None,
     note: str | None = None,
 ) -> Session:
-    """A new thread from a committed step; the parent is untouched.
+    """A new thread from a committed step; the parent is untouched, and its state not needed.
 
     Args:
+        session: the parent; its cursor is enough.
         changes: channel values to set as the fork's first step; the route follows from them.
 
     Raises:
@@ -40,9 +42,10 @@ def fork(
         raise UnknownThread(f"thread {session.thread_id!r} has no step {step}", "choose a committed step")
     if store.info(new_thread_id) is not None:
         raise UsageError(f"there is a thread {new_thread_id!r} already", "choose another name for the fork")
-    state = live_state(store, session.thread_id, step, session.graph.channels)
-    if changes:
-        set_values(state, session.graph.channels, changes)  # refused before anything is written
+    state, written = LiveState({}, {}), []
+    if changes:  # a bad one is refused before anything is written
+        state = live_state(store, session.thread_id, step, session.graph.channels)
+        written = set_values(state, session.graph.channels, changes)
     now = session.clock()
     info = ThreadInfo(
         thread_id=new_thread_id,
@@ -61,7 +64,6 @@ def fork(
         data = {"parent": session.thread_id, "step": step}
         entry = journal.ledger_entry(cursor, "fork", at=now, actor=actor, note=note, data=data)
         if changes:
-            written = set_values(state, session.graph.channels, changes)
             child.commit_step(cursor, written, source="fork", actor=actor, note=note, ledger=[entry])
         else:
             child.commit_cursor(cursor, [entry])
@@ -77,7 +79,6 @@ def _fork_cursor(
     decided = [entry for entry in store.ledger(session.thread_id) if entry.at <= checkpoint.at]
     position = past_position(session, checkpoint, edited=edited)
     done = checkpoint.status == "completed" and not edited
-    found = store.snapshot(session.thread_id, step)
     return Cursor(
         thread_id=thread_id,
         head=step,
@@ -100,7 +101,7 @@ def _fork_cursor(
         limits=session.cursor.limits,
         goal=session.cursor.goal,
         constraints=session.cursor.constraints,
-        snapshot_bytes=len(found[1]) if found else 0,
+        snapshot_bytes=session.cursor.snapshot_bytes,
         created_at=now,
         updated_at=now,
     )
@@ -127,6 +128,8 @@ def _ask_again(child: Session, checkpoint: Checkpoint) -> None:
     kind, _, node = child.cursor.position.partition(":")
     waited = checkpoint.status == "waiting" and checkpoint.reason in ("approval", "interrupt")
     if waited and kind == "route" and node in child.graph.after:
+        if not child.state.values:
+            child.load_state()
         request = make_request(child, node, "after")
         cursor = replace(child.cursor, position=f"route:{node}")
         child.commit_cursor(waiting(cursor, request), [request_entry(child.cursor, request, child.clock())])

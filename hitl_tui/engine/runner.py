@@ -257,10 +257,9 @@ class GraphRunner:
         note: str | None = None,
     ) -> str:
         """Make a new thread from a committed step; returns its id."""
-        session = self.open(thread_id)
-        child = forking.fork(
-            session, self._store(), step, new_thread_id, changes=changes, actor=actor, note=note
-        )
+        store = self._store()
+        parent = Session.open(self.graph, store, thread_id, agents={}, with_state=False)
+        child = forking.fork(parent, store, step, new_thread_id, changes=changes, actor=actor, note=note)
         return child.thread_id
 
     def cancel(self, thread_id: str, *, actor: str | None = None, note: str | None = None) -> None:

@@ -124,13 +124,19 @@ class Session(Outlook):
         agents: Mapping[str, Any] | None = None,
         sink: Sink | None = None,
         clock: Clock = now_us,
+        with_state: bool = True,
     ) -> Session:
-        """A thread of a store; raises `UnknownThread` or `LogCorrupt`."""
+        """A thread of a store; without its state where only its place is needed.
+
+        Raises:
+            UnknownThread, LogCorrupt.
+        """
         info, cursor = store.info(thread_id), store.cursor(thread_id)
         if info is None or cursor is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
         session = cls(graph, store, info, cursor, LiveState({}, {}), agents=agents, sink=sink, clock=clock)
-        session._load(cursor)
+        if with_state:
+            session.load_state()
         return session
 
     @property
@@ -202,7 +208,8 @@ class Session(Outlook):
         cursor = self.store.cursor(self.thread_id) if self.store else None
         if cursor is None or cursor.version == self.cursor.version:
             return False
-        self._load(cursor)
+        self.cursor = cursor
+        self.load_state()
         return True
 
     def emit(self, event: Event) -> None:
@@ -297,7 +304,8 @@ class Session(Outlook):
     def commit_cursor(self, cursor: Cursor, ledger: Sequence[LedgerEntry] = ()) -> None:
         """Write a change of the cursor, and entries of the ledger, without a step."""
         self._write(cursor, ledger=ledger, now=self.clock())
-        self.emit(ProgressChanged(self.progress))
+        if self.sink:
+            self.sink(ProgressChanged(self.progress))
 
     def rebound(self, pending: Sequence[Request], step: int) -> tuple[Request, ...]:
         """Pending requests bound to a new step: answers and votes made against the old one are stale."""
@@ -349,19 +357,19 @@ class Session(Outlook):
         due = self.cursor.head < 0 or journal.snapshot_due(log_bytes, cursor.snapshot_bytes)
         if self.store is None or not due:
             return None, log_bytes, cursor.snapshot_bytes
-        data, size = journal.encode_snapshot(state.values)
-        return data, 0, size
+        data = journal.encode_snapshot(state.values)
+        return data, 0, len(data)
 
     def _parent_thread(self) -> str:
         shares = self.info.parent is not None and self.cursor.head == self.info.fork_step
         return self.info.parent if shares and self.info.parent else self.thread_id
 
-    def _load(self, cursor: Cursor) -> None:
-        self.cursor = cursor
-        if cursor.head < 0 or self.store is None:
+    def load_state(self) -> None:
+        """Rebuild the state at the cursor from the log; raises `LogCorrupt`."""
+        if self.cursor.head < 0 or self.store is None:
             self.state = LiveState.initial(self.graph.channels)
         else:
-            self.state = live_state(self.store, self.thread_id, cursor.head, self.graph.channels)
+            self.state = live_state(self.store, self.thread_id, self.cursor.head, self.graph.channels)
 
     def _note_takeover(self, dead: Lease) -> None:
         who = f"{dead.user}@{dead.host}, process {dead.pid}"

@@ -36,10 +36,10 @@ _MAX_INT_BITS = 14_280
 
 def freeze(value: Any) -> Any:
     """A JSON value that is known to be in the domain, as channels keep it."""
-    if type(value) in (str, FrozenList, FrozenDict):
+    if type(value) in _DONE:
         return value
     if isinstance(value, list):
-        return FrozenList(map(freeze, value))
+        return FrozenList(value if _DONE.issuperset(map(type, value)) else map(freeze, value))
     if isinstance(value, dict):
         return FrozenDict({key: freeze(item) for key, item in value.items()})
     return value
@@ -93,6 +93,9 @@ def thaw(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: thaw(item) for key, item in value.items()}
     return value
+
+
+_DONE = frozenset({str, int, float, bool, type(None), FrozenList, FrozenDict})
 
 
 def normalise(value: Any, channel: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:

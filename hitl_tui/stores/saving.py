@@ -114,8 +114,8 @@ def _commit(
     log_bytes = cursor.log_bytes + journal.log_size(changes)
     snapshot, snapshot_bytes = None, cursor.snapshot_bytes
     if journal.snapshot_due(log_bytes, snapshot_bytes):
-        snapshot, snapshot_bytes = journal.encode_snapshot(state.values)
-        log_bytes = 0
+        snapshot = journal.encode_snapshot(state.values)
+        snapshot_bytes, log_bytes = len(snapshot), 0
     point = Checkpoint(
         thread_id=cursor.thread_id,
         step=step,

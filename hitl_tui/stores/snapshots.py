@@ -36,8 +36,8 @@ _decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 def part_of(snapshot: bytes, before: bytes | None) -> bytes:
     """What to store of a snapshot, given what was stored of the thread's snapshot before it."""
     try:
-        values = _decode_values(zlib.decompress(snapshot))
-    except (zlib.error, msgspec.MsgspecError):
+        values = _decode_values(snapshot)
+    except msgspec.MsgspecError:
         return _OPAQUE + snapshot
     known = {} if before is None or (earlier := _part(before)) is None else earlier.lists
     new: dict[str, msgspec.Raw] = {}
@@ -69,11 +69,17 @@ def whole(parts: Iterable[bytes]) -> bytes:
     newest = next(rest)
     part = _part(newest)
     if part is None:
-        return newest.removeprefix(_OPAQUE)
+        return _opaque(newest)
     values = dict(part.values)
     for name, text in _joined(part, rest):
         values[name] = msgspec.Raw(text)
-    return zlib.compress(_encode(values), 0)
+    return _encode(values)
+
+
+def _opaque(stored: bytes) -> bytes:
+    """A snapshot that was stored as it was; the first version of our files packed them all."""
+    data = stored.removeprefix(_OPAQUE)
+    return zlib.decompress(data) if data[:1] == b"x" else data
 
 
 def _joined(part: _Part, rest: Iterator[bytes]) -> Iterator[tuple[str, bytes]]:

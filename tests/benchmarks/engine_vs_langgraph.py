@@ -93,7 +93,9 @@ def seconds(run: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def side_by_side(name: str, ours: Callable[[], Any], theirs: Callable[[], Any], steps: int, rounds: int) -> None:
+def side_by_side(
+    name: str, ours: Callable[[], Any], theirs: Callable[[], Any], *, steps: int, rounds: int
+) -> None:
     pairs = [(seconds(ours), seconds(theirs)) for _ in range(rounds)]
     mine, other = (min(column) for column in zip(*pairs, strict=True))
     ratio = sorted(b / a for a, b in pairs)[rounds // 2]
@@ -117,10 +119,13 @@ def main() -> None:
             ("SQLite", SQLiteCheckpointer(place / "ours.db"), their_sqlite(place / "theirs.db")),
         ]
         for name, ours, theirs in stores:
-            side_by_side(f"counter, {name}", our_counter(ours), their_counter(theirs), STEPS, ROUNDS)
+            side_by_side(
+                f"counter, {name}", our_counter(ours), their_counter(theirs), steps=STEPS, rounds=ROUNDS
+            )
         mine, other = place / "append.db", place / "their-append.db"
         store = SQLiteCheckpointer(mine)
-        side_by_side("append, SQLite", our_append(store, texts), their_append(their_sqlite(other), texts), len(texts), 1)
+        adding = their_append(their_sqlite(other), texts)
+        side_by_side("append, SQLite", our_append(store, texts), adding, steps=len(texts), rounds=1)
         store.close()
         sizes = [path.stat().st_size / 1e6 for path in (mine, other)]
         print(f"files after {len(texts):,} entries: {sizes[0]:.1f} MB and {sizes[1]:.1f} MB")
