@@ -25,7 +25,6 @@ class NodeConfig:
     Attributes:
         agents: as given to `compile`.
         thread_id, invocation, iteration, attempt: where the run stands; all counts begin at 1.
-        idempotency_key: the same for every attempt at this step, for calls to the outside.
     """
 
     def __init__(
@@ -36,11 +35,17 @@ class NodeConfig:
         self.invocation = cursor.invocation
         self.iteration = cursor.iteration + 1
         self.attempt = activity.attempt
-        self.idempotency_key = _idempotency_key(cursor, activity.node)
         self._cursor = cursor
         self._activity = activity
         self._clock = clock
         self._asked = 0
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at this step, for calls to the outside."""
+        cursor = self._cursor
+        text = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head + 1}\0{self._activity.node}"
+        return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
 
     @property
     def cancelled(self) -> bool:
@@ -68,11 +73,6 @@ class NodeConfig:
         raise InterruptRaised(
             inside_request(self._cursor, self._activity.node, order, request, self._clock())
         )
-
-
-def _idempotency_key(cursor: Cursor, node: str) -> str:
-    text = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head + 1}\0{node}"
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
 
 
 async def run_attempt(

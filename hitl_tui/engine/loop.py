@@ -322,7 +322,7 @@ class Run:
         graph = self.session.graph
         if name in graph.routes:
             try:
-                target = graph.route(name, self.session.view(state))
+                target = self.session.route_from(name, state)
             except HitlError:
                 return cursor  # told when the route is taken, with the step safely committed
             if target != END:

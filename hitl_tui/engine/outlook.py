@@ -16,6 +16,7 @@ class Outlook:
     graph: CompiledGraph
     cursor: Cursor
     state: LiveState
+    _routed: tuple[str, LiveState, str] | None = None
 
     @property
     def progress(self) -> Progress:
@@ -47,7 +48,16 @@ class Outlook:
 
     def route(self) -> str:
         """The node after the one at a "route:" position, by the state as it is; "" for a dead end."""
-        return self.graph.route(self.cursor.position.partition(":")[2], self.view())
+        return self.route_from(self.cursor.position.partition(":")[2], self.state)
+
+    def route_from(self, node: str, state: LiveState) -> str:
+        """The node after `node` by a state; a routing function is asked once for each state."""
+        known = self._routed
+        if known and known[0] == node and known[1] is state:
+            return known[2]
+        target = self.graph.route(node, self.view(state))
+        self._routed = (node, state, target)
+        return target
 
     def terminated(self, state: LiveState | None = None) -> str:
         """What the termination condition says of a state once a node has run, "" while it does not hold.

@@ -47,6 +47,15 @@ def test_the_route_sees_the_state_after_its_node() -> None:
     assert runner.invoke()["path"] == ["ask", "yes"]
 
 
+@pytest.mark.parametrize("watched", [False, True], ids=["unwatched", "watched"])
+def test_a_route_is_asked_once_a_step(watched: bool, store: Checkpointer) -> None:
+    keys = iter(["yes"])
+    runner = routed(lambda state: next(keys), TARGETS, checkpointer=store)
+    events: list[object] = []
+    result = runner.invoke(thread_id="t", on_event=events.append if watched else None)
+    assert result["path"] == ["ask", "yes"]
+
+
 def test_a_list_of_names_stands_for_keys_that_are_names() -> None:
     assert routed(lambda state: "no", ["yes", "no", END]).invoke()["path"] == ["ask", "no"]
     assert routed(lambda state: END, ["yes", "no", END]).invoke()["path"] == ["ask"]
