@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import getpass
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import platformdirs
@@ -17,9 +17,15 @@ import platformdirs
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
 
+if TYPE_CHECKING:
+    from hitl_tui.loading.toml import TomlFile
+
 ENV_PREFIX = "HITL_TUI_"
 FILE_VARIABLE = "HITL_TUI_CONFIG"
 """Names another configuration file."""
+_ASCII: Final = "ascii"
+_KEYS: Final = "keys"
+_TRUTHS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -31,7 +37,10 @@ class Settings(msgspec.Struct, frozen=True):
         theme: name of the theme, "" for the app's own choice.
         model: litellm name for graphs that take a model, None for their own default.
         api_base: address of the model's server, None for the provider's.
-        origins: where each value came from: "flag", an environment variable, `file:line` or "default".
+        ascii: whether the screen keeps to ASCII, None for what the locale says.
+        keys: wishes for keys by action, as they were written; `hitl_tui.ui.keymap` judges them.
+        key_places: where each of these wishes stands, as `file:line`.
+        origins: where each setting came from: "flag", an environment variable, `file:line` or "default".
     """
 
     store: str
@@ -39,6 +48,9 @@ class Settings(msgspec.Struct, frozen=True):
     theme: str
     model: str | None
     api_base: str | None
+    ascii: bool | None
+    keys: Mapping[str, Any]
+    key_places: Mapping[str, str]
     origins: Mapping[str, str]
 
 
@@ -48,6 +60,11 @@ def config_path() -> Path:
     return (
         Path(named) if named else platformdirs.user_config_path("hitl-tui", appauthor=False) / "config.toml"
     )
+
+
+def user_themes() -> Path:
+    """The directory of the user's own themes: beside the configuration file."""
+    return config_path().parent / "themes"
 
 
 def default_store() -> str:
@@ -67,25 +84,51 @@ def load_settings(flags: Mapping[str, str | None] | None = None) -> Settings:
     if problems:
         raise UsageError("\n".join(problems), "the settings are listed in the README, Configuration")
     values: dict[str, Any] = {name: default() for name, (default, _) in _SETTINGS.items()}
-    origins = dict.fromkeys(_SETTINGS, "default")
+    values |= {"ascii": None, "keys": {}}
+    origins = dict.fromkeys(values, "default")
+    key_places: dict[str, str] = {}
     for layer in given:
         values |= layer.values
         origins |= layer.origins
-    return Settings(**values, origins=origins)
+        key_places |= layer.key_places
+    return Settings(**values, key_places=key_places, origins=origins)
 
 
 class _Layer(msgspec.Struct):
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
     origins: dict[str, str] = {}
+    key_places: dict[str, str] = {}
     problems: list[str] = []
 
     def add(self, name: str, value: object, origin: str) -> None:
-        problem = _SETTINGS[name][1](value)
+        if name == _ASCII:
+            self._take(name, value, origin, "" if isinstance(value, bool) else "must be true or false")
+        else:
+            self._take(name, value, origin, _SETTINGS[name][1](value))
+
+    def add_keys(self, value: object, file: TomlFile) -> None:
+        """The table of keys: `run.step = "n"` and `"run.step" = "n"` are the same action."""
+        if not isinstance(value, dict):
+            self._take(_KEYS, value, file.where(_KEYS), 'must be a table, as in [keys] and "run.step" = "n"')
+            return
+        wishes = {".".join(path): (wish, file.place(_KEYS, *path)) for path, wish in _leaves(value)}
+        self._take(_KEYS, {name: wish for name, (wish, _) in wishes.items()}, file.where(_KEYS), "")
+        self.key_places = {name: place for name, (_, place) in wishes.items()}
+
+    def _take(self, name: str, value: object, origin: str, problem: str) -> None:
         if problem:
             self.problems.append(f"{origin}: {name}: {problem}")
         else:
-            self.values[name] = str(value)
+            self.values[name] = value
             self.origins[name] = origin
+
+
+def _leaves(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*above, key))
+        else:
+            yield (*above, key), value
 
 
 def _from_file() -> _Layer:
@@ -99,20 +142,26 @@ def _from_file() -> _Layer:
 
     file = read_toml(path)
     for key, value in file.values.items():
-        if key in _SETTINGS:
+        if key == _KEYS:
+            layer.add_keys(value, file)
+        elif key in _SETTINGS or key == _ASCII:
             layer.add(key, value, file.where(key))
         else:
-            place = file.where("", key) if isinstance(value, dict | list) else file.where(key)
-            layer.problems.append(f"{place}: unknown key {key!r}: {did_you_mean(key, _SETTINGS)}")
+            known = (*_SETTINGS, _ASCII, _KEYS)
+            layer.problems.append(f"{file.where(key)}: unknown key {key!r}: {did_you_mean(key, known)}")
     return layer
 
 
 def _from_environment() -> _Layer:
     layer = _Layer()
-    known = {ENV_PREFIX + name.upper(): name for name in _SETTINGS}
+    known = {ENV_PREFIX + name.upper(): name for name in (*_SETTINGS, _ASCII)}
     for variable, value in sorted(os.environ.items()):
         if variable in known and value:
-            layer.add(known[variable], value, variable)
+            name = known[variable]
+            layer.add(name, _TRUTHS.get(value.lower(), value) if name == _ASCII else value, variable)
+        elif variable.startswith(ENV_PREFIX) and variable not in (*known, FILE_VARIABLE):
+            hint = did_you_mean(variable, (*known, FILE_VARIABLE))
+            layer.problems.append(f"{variable}: there is no such variable; {hint}")
     return layer
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver, Hub
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.stores import Checkpointer
-    from hitl_tui.ui.app import AppResult
+    from hitl_tui.ui.app import AppResult, Look
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def show(settings: Settings, open_store: OpenStore, choose: Choose, *, list_thre
             raise HitlError(f"{type(error).__name__}: {error}", write_crash(error)) from error
 
     result = run_app(
-        open_driver, actor=settings.reviewer, theme=settings.theme or None, list_threads=list_threads
+        open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads
     )
     if result.error is not None:
         raise result.error
@@ -119,10 +119,18 @@ async def _open(settings: Settings, open_store: OpenStore, choose: Choose) -> tu
     return hub, driver
 
 
+def _look(settings: Settings) -> Look:
+    from hitl_tui.config import user_themes
+    from hitl_tui.ui.app import Look
+
+    return Look(settings.theme, user_themes(), settings.keys, settings.key_places, settings.ascii)
+
+
 def _check_theme(settings: Settings) -> None:
+    from hitl_tui.config import user_themes
     from hitl_tui.ui.theming import theme_names
 
-    known = theme_names()
+    known = theme_names(user_themes())
     if settings.theme and settings.theme not in known:
         where = settings.origins["theme"]
         raise UsageError(

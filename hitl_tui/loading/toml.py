@@ -20,7 +20,10 @@ class TomlFile(msgspec.Struct, frozen=True):
 
     def where(self, key: str, table: str = "") -> str:
         """`file:line` of a key of a table ("" for the top), `file` where it can't be told."""
-        path = tuple(name for name in (table, key) if name)
+        return self.place(*(name for name in (table, key) if name))
+
+    def place(self, *path: str) -> str:
+        """`file:line` of a path of keys, or of the nearest table around it."""
         line = line_of(line_index(self.text), path)
         return f"{self.path}:{line}" if line else str(self.path)
 

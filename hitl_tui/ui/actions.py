@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from hitl_tui.drivers.protocol import Capabilities
 from hitl_tui.engine.records import Status
+from hitl_tui.ui.keys import parse_key, written
 
-Group = Literal["Run", "Look", "Change", "Travel", "App"]
+Group = Literal["Run", "Look", "Change", "Travel", "Card", "App"]
 _ALL: Final = Capabilities()
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What decides whether an action can be taken now."""
+    """What decides whether an action can be taken now.
+
+    Args:
+        card: what the review card does: "" while it is closed, "sending" while a decision can be taken back.
+        ways: what to press for an action, where it isn't the default key.
+    """
 
     open: bool = False
     status: Status = "pending"
@@ -26,6 +32,12 @@ class Situation:
     has_steps: bool = False
     limited: bool = False
     can: Capabilities = _ALL
+    card: Literal["", "open", "sending"] = ""
+    ways: Mapping[str, str] = field(default_factory=dict)
+
+    def way(self, action_id: str) -> str:
+        """What to press for an action."""
+        return self.ways.get(action_id) or BY_ID[action_id].key
 
 
 WhyNot = Callable[[Situation], str]
@@ -42,7 +54,7 @@ class Action:
         help: a sentence for the help screen and the palette.
         why_not: says why it can't be taken now; "" where it can.
         footer: its place in the footer, 0 for none; lower ones stay longest when it gets narrow.
-        shown: the key as people write it, where it isn't `keys`.
+        twin: the action whose key the footer shows beside its own.
     """
 
     id: str
@@ -52,12 +64,17 @@ class Action:
     group: Group
     why_not: WhyNot = lambda situation: ""
     footer: int = 0
-    shown: str = ""
+    twin: str = ""
+
+    @property
+    def default_keys(self) -> tuple[str, ...]:
+        """Its default keys as Textual calls them."""
+        return tuple(parse_key(key) for key in self.keys.split(","))
 
     @property
     def key(self) -> str:
-        """The key to show."""
-        return self.shown or self.keys.partition(",")[0]
+        """The first default key, as a screen shows it."""
+        return written(self.default_keys[0])
 
     @property
     def method(self) -> str:
@@ -75,22 +92,22 @@ def _can_run(now: Situation) -> str:
     if not now.can.can_run:
         return now.can.why_not or "this thread can only be looked at"
     if now.past:
-        return "this is not the newest step: esc goes back to it, f forks here"
+        return f"this is not the newest step: esc goes back to it, {now.way('change.fork')} forks here"
     if now.running:
-        return "it runs already; p pauses it"
+        return f"it runs already; {now.way('run.pause')} pauses it"
     if now.deciding and not now.breakpoint:
-        return "it waits for your decision: d decides"
+        return f"it waits for your decision: {now.way('change.decide')} decides"
     if now.limited:
-        return "a limit stopped the run: m raises it"
+        return f"a limit stopped the run: {now.way('change.extend')} raises it"
     if now.status in ("completed", "cancelled"):
-        return f"the run is {now.status}; f forks from any of its steps"
+        return f"the run is {now.status}; {now.way('change.fork')} forks from any of its steps"
     return ""
 
 
 def _can_pause(now: Situation) -> str:
     if not now.can.can_run:
         return now.can.why_not or "this thread can only be looked at"
-    return _open(now) or ("" if now.running else "p pauses a run, and nothing runs")
+    return _open(now) or ("" if now.running else f"{now.way('run.pause')} pauses a run, and nothing runs")
 
 
 def _can_edit(now: Situation) -> str:
@@ -101,7 +118,7 @@ def _can_edit(now: Situation) -> str:
     if not (now.can.can_edit_past if now.past else now.can.can_edit):
         return now.can.why_not or "this thread can't be edited here"
     if now.running and not now.past:
-        return "it runs; p pauses it, then e edits"
+        return f"it runs; {now.way('run.pause')} pauses it, then {now.way('change.edit')} edits"
     return ""
 
 
@@ -111,7 +128,7 @@ def _can_decide(now: Situation) -> str:
     if not now.deciding:
         return "nothing waits for a decision"
     if now.breakpoint:
-        return "it only stopped here: s steps, c continues"
+        return f"it only stopped here: {now.way('run.step')} steps, {now.way('run.continue')} continues"
     if not now.can.can_answer:
         return now.can.why_not or "decisions can't be made here"
     return "this is not the newest step: esc goes back to it" if now.past else ""
@@ -143,6 +160,14 @@ def _past(now: Situation) -> str:
     return "" if now.past else "this is the newest step"
 
 
+def _card(now: Situation) -> str:
+    return "" if now.card else "no decision is being made"
+
+
+def _unsent(now: Situation) -> str:
+    return "" if now.card == "sending" else "no decision is on its way"
+
+
 ACTIONS: Final[tuple[Action, ...]] = (
     Action("run.step", "s", "Step", "Run one node; on a failed node, try it again", "Run", _can_run, 1),
     Action("run.continue", "c", "Continue", "Run until something waits, fails or ends", "Run", _can_run, 2),
@@ -161,17 +186,19 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.blame", "4", "Blame", "Show who wrote each line of the value", "Look", _open),
     Action("look.view", "v", "Views", "Go round text, diff, JSON and blame", "Look", _open),
     Action("look.tab", "w", "Panes", "On a narrow screen: the next pane", "Look"),
-    Action("travel.back", "left_square_bracket,h", "Earlier", "Show the step before", "Travel", _open, 9,
-           "[ ]"),
-    Action("travel.on", "right_square_bracket,l", "Later", "Show the step after", "Travel", _open, 0, "]"),
-    Action("travel.first", "0,home", "Oldest", "Show the oldest loaded step", "Travel", _open, 0, "0"),
+    Action("travel.back", "[,h", "Earlier", "Show the step before", "Travel", _open, 9, "travel.on"),
+    Action("travel.on", "],l", "Later", "Show the step after", "Travel", _open),
+    Action("travel.first", "0,home", "Oldest", "Show the oldest loaded step", "Travel", _open),
     Action("travel.head", "g,end", "Newest", "Back to the newest step", "Travel", _past),
     Action("travel.up", "K", "Line above", "To the thread above in the timeline", "Travel", _open),
     Action("travel.down", "J", "Line below", "To the thread below in the timeline", "Travel", _open),
+    Action("card.reason", "/", "Reason", "Type a reason, or the answer", "Card", _card),
+    Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
+    Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=8),
-    Action("app.help", "question_mark,f1", "Help", "All keys and what they do", "App", footer=10, shown="?"),
+    Action("app.help", "?,f1", "Help", "All keys and what they do", "App", footer=10),
     Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=11),
-    Action("app.palette", "ctrl+p", "Palette", "Find any action by name", "App", shown="^p"),
+    Action("app.palette", "ctrl+p", "Palette", "Find any action by name", "App"),
 )  # fmt: skip
 
 BY_ID: Final = {action.id: action for action in ACTIONS}

@@ -9,22 +9,25 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from pathlib import PurePath
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.ui.screens.opening import OpeningScreen
-from hitl_tui.ui.theming import DEFAULT_THEME, builtin_theme, theme_names
+from hitl_tui.ui.theme_watch import LOOK_EVERY, ThemeWatch
+from hitl_tui.ui.theming import DEFAULT_THEME, LoadedTheme, ThemeInvalid, Themes, builtin_theme
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual.app import SystemCommand
+    from textual.filter import LineFilter
     from textual.screen import Screen
 
     from hitl_tui.drivers.protocol import Driver, Hub
@@ -53,6 +56,25 @@ class AppResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """What a user chose of looks and keys.
+
+    Args:
+        theme: name of a theme, "" for the default one.
+        themes: the directory of the user's own themes, None for none.
+        keys: wishes for keys, by action.
+        key_places: where each of them stands, for messages.
+        ascii: whether to keep to ASCII, None for what the locale says.
+    """
+
+    theme: str = ""
+    themes: Path | None = None
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    key_places: Mapping[str, str] = field(default_factory=dict)
+    ascii: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """What a session begins with; see `run_app`."""
 
@@ -75,22 +97,73 @@ class HitlApp(App[AppResult]):
         Binding("ctrl+q", "ask_to_quit", "Quit", show=False, priority=True),
         # Not with priority: in a text field ctrl+c copies.
         Binding("ctrl+c", "ask_to_quit", "Quit", show=False),
+        Binding("ctrl+p", "command_palette", "Palette", show=False, priority=True, id="app.palette"),
     ]
 
-    def __init__(self, start: Start, *, theme: str | None = None) -> None:
+    def __init__(self, start: Start, look: Look | None = None) -> None:
         super().__init__()
         self.start = start
+        self.look = look or Look()
         self.actor = start.actor
         self.hub: Hub | None = None
-        chosen = theme or DEFAULT_THEME
-        found = builtin_theme(chosen)
-        if found is not None:
-            self.register_theme(found)
-            self.theme = chosen
-        elif chosen in self.available_themes:
-            self.theme = chosen
         self.run_screen: RunScreen | None = None
-        self._opening = OpeningScreen()
+        self._untold: list[HitlError] = []
+        self._plain_chars: LineFilter | None = None
+        self._watch = ThemeWatch(Themes(self.look.themes))
+        self._set_characters()
+        self._begin_theme()
+        self._opening = OpeningScreen(quits="app.quit" not in self.look.keys)
+
+    def _set_characters(self) -> None:
+        """Keep to ASCII where that is wished, or where the locale shows nothing else."""
+        wished = self.look.ascii
+        if wished is False:
+            return
+        from hitl_tui.ui.locale_encoding import shown_encoding
+
+        encoding = shown_encoding(os.environ)
+        if wished or encoding != "utf-8":
+            from hitl_tui.ui.plain_terminal import PlainChars
+
+            self._plain_chars = PlainChars(encoding)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What all rows go through on their way to the terminal."""
+        filters = super().get_line_filters()
+        return [*filters, self._plain_chars] if self._plain_chars else filters
+
+    def _begin_theme(self) -> None:
+        """The chosen theme, or the default one and a message where that can't be used."""
+        try:
+            self._apply(self._watch.choose(self.look.theme or DEFAULT_THEME))
+        except ThemeInvalid as error:
+            self._untold.append(ThemeInvalid(error.message, f"the theme {DEFAULT_THEME!r} is used instead"))
+            self._apply(self._watch.fallback())
+
+    def _apply(self, loaded: LoadedTheme) -> None:
+        name = loaded.theme.name
+        self.register_theme(loaded.theme)
+        if self.theme == name:
+            self.mutate_reactive(HitlApp.theme)
+        else:
+            self.theme = name
+
+    def _look_at_theme(self) -> None:
+        """Apply a theme that was saved; a broken one leaves the last good one in use."""
+        try:
+            loaded = self._watch.saved()
+        except ThemeInvalid as error:
+            self._complain(ThemeInvalid(error.message, "the colours stay as they were"))
+            return
+        if loaded is not None:
+            self._apply(loaded)
+
+    def _complain(self, error: HitlError) -> None:
+        """Say what went wrong once there is a screen to say it on."""
+        if self.run_screen is None:
+            self._untold.append(error)
+        else:
+            self.run_screen.complain(error)
 
     def get_default_screen(self) -> Screen[Any]:
         """What is painted first; the run screen comes on top of it and stays."""
@@ -107,13 +180,7 @@ class HitlApp(App[AppResult]):
 
     def _begin(self) -> None:
         self.run_worker(self._open(), group="open", exit_on_error=False)
-        self.set_timer(0.2, self._register_other_themes)
-
-    def _register_other_themes(self) -> None:
-        for name in theme_names():
-            found = builtin_theme(name)
-            if found is not None and name not in self.available_themes:
-                self.register_theme(found)
+        self.set_interval(LOOK_EVERY, self._look_at_theme)
 
     async def _open(self) -> None:
         """Load the run screen and open the driver; a failure ends the app with the reason."""
@@ -126,9 +193,17 @@ class HitlApp(App[AppResult]):
             await loading
             self.exit(AppResult(error=error))
             return
-        self.run_screen = screen = run.RunScreen()
+        from hitl_tui.ui.keymap import load_keymap
+
+        keymap = load_keymap(self.look.keys, lambda name: self.look.key_places.get(name, name))
+        self.set_keymap({name: ",".join(keymap.bindings[name]) for name in keymap.configured})
+        self.run_screen = screen = run.RunScreen(keymap=keymap)
         await self.push_screen(screen)
         await screen.begin(session)
+        if keymap.problems:
+            self._untold.append(UsageError("\n".join(keymap.problems), "all other keys apply"))
+        for untold in self._untold:
+            screen.complain(untold)
         if self.start.list_threads:
             screen.do_app_threads()
         await session.drain()
@@ -145,8 +220,10 @@ class HitlApp(App[AppResult]):
         if run is not None and screen is run:
             for action in ACTIONS:
                 if action.id != "app.palette":
-                    yield SystemCommand(f"{action.label}  ({action.key})", action.help, run.doing(action.id))
-        for name in theme_names():
+                    key = run.keymap.shown(action.id)
+                    label = f"{action.label}  ({key})" if key else action.label
+                    yield SystemCommand(label, action.help, run.doing(action.id))
+        for name in self._watch.themes.names():
             yield SystemCommand(
                 f"Theme: {name}", "Change the colours", lambda name=name: self.use_theme(name)
             )
@@ -154,8 +231,10 @@ class HitlApp(App[AppResult]):
 
     def use_theme(self, name: str) -> None:
         """Change the colours."""
-        self._register_other_themes()
-        self.theme = name
+        try:
+            self._apply(self._watch.choose(name))
+        except ThemeInvalid as error:
+            self._complain(ThemeInvalid(error.message, "the colours stay as they were"))
 
     def action_ask_to_quit(self) -> None:
         """Quit from anywhere, asking where something would be lost."""
@@ -193,7 +272,7 @@ def run_app(
     actor: str,
     inputs: Mapping[str, Any] | None = None,
     ask_inputs: bool = True,
-    theme: str | None = None,
+    look: Look | None = None,
     mouse: bool = True,
     list_threads: bool = False,
 ) -> AppResult:
@@ -207,14 +286,14 @@ def run_app(
         inputs: channel values to start with if the thread has no step yet.
         ask_inputs: with no `inputs` and a new thread, ask on screen for what the graph wants; else
             start with its defaults.
-        theme: name of a theme, None for the default.
+        look: theme, keys and characters, None for the defaults.
         mouse: whether to listen to the mouse.
         list_threads: begin with the list of threads, in front of the one that was opened.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
     """
-    app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads), theme=theme)
+    app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads), look)
     result = app.run(mouse=mouse)
     if app._exception is not None:
         raise app._exception

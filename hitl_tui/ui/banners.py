@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 from hitl_tui.ui.session import Session
@@ -11,23 +12,29 @@ from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Span, untrusted
 
 
-def banner_of(session: Session, *, narrow: bool) -> tuple[Line, str]:
+def banner_of(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tuple[Line, str]:
     """The line and its kind, ("", "") for nothing.
 
     Args:
+        ways: what to press, by action.
         narrow: the header has no room to say what waits, so the banner does.
     """
     if session.shown is not None:
-        return _past(session), "past"
+        return _past(session, ways), "past"
     view, request = session.view, session.request
     if view.error is not None and view.progress.status == "failed":
         what = (Span("✗ ", "error"), untrusted(f"{view.error.node} failed", "error"))
-        return (*what, *_keys(("s", "try again"), ("e", "edit state"), ("f", "fork"))), "error"
+        keys = _keys(
+            (ways["run.step"], "try again"),
+            (ways["change.edit"], "edit state"),
+            (ways["change.fork"], "fork"),
+        )
+        return (*what, *keys), "error"
     if narrow and request is not None and not request.breakpoint:
         more = len(view.progress.pending) - 1
         others = (Span(f"  and {more} more after it", "dim"),) if more else ()
         title = untrusted(request.title or f"{request.node} waits for you", "accent", limit=70)
-        return (Span("‖ ", "accent"), title, *_keys(("d", "decide")), *others), "waiting"
+        return (Span("‖ ", "accent"), title, *_keys((ways["change.decide"], "decide")), *others), "waiting"
     if view.dropped:
         return (untrusted(view.dropped, "warning"),), "note"
     if view.retry is not None:
@@ -40,21 +47,29 @@ def banner_of(session: Session, *, narrow: bool) -> tuple[Line, str]:
     return (), ""
 
 
-def _past(session: Session) -> Line:
+def _past(session: Session, ways: Mapping[str, str]) -> Line:
     assert session.shown is not None
     thread_id, step = session.shown
     if thread_id != session.thread_id:
         where = (Span("◂ ", "human"), Span(f"step {step} of ", "plain"), untrusted(thread_id, "name"))
         return (
             *where,
-            *_keys(("enter", "open that thread"), ("f", "fork here"), ("esc", "back to the newest step")),
+            *_keys(
+                ("enter", "open that thread"),
+                (ways["change.fork"], "fork here"),
+                ("esc", "back to the newest step"),
+            ),
         )
     newest = session.view.progress.head
     return (
         Span("◂ ", "human"),
         Span(f"Step {step}", "name"),
         Span(f" of {newest} — not the newest"),
-        *_keys(("f", "fork here"), ("e", "edit, which forks"), ("esc", "back to the newest")),
+        *_keys(
+            (ways["change.fork"], "fork here"),
+            (ways["change.edit"], "edit, which forks"),
+            ("esc", "back to the newest"),
+        ),
     )
 
 
@@ -73,7 +88,7 @@ def log_file() -> str:
     return "the log file"
 
 
-def failure_lines(session: Session, width: int) -> tuple[Line, ...]:
+def failure_lines(session: Session, ways: Mapping[str, str], width: int) -> tuple[Line, ...]:
     """A failed node at its step: what went wrong, and the ways on."""
     error = session.view.error
     if error is None:
@@ -87,9 +102,9 @@ def failure_lines(session: Session, width: int) -> tuple[Line, ...]:
             ]
     lines += [
         (Span(f"attempt {error.attempt}; nothing of it was committed", "dim"),),
-        _keys(("s", "try again"))[1:],
-        _keys(("e", "edit the state first"))[1:],
-        _keys(("f", "fork from an earlier step"))[1:],
+        _keys((ways["run.step"], "try again"))[1:],
+        _keys((ways["change.edit"], "edit the state first"))[1:],
+        _keys((ways["change.fork"], "fork from an earlier step"))[1:],
         (untrusted(f"details are in {log_file()}", "dim"),),
         (),
     ]

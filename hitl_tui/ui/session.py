@@ -93,7 +93,7 @@ class Session:
         can, holder = self.view.capabilities, self.view.held_by
         if not holder:
             return can
-        why_not = f"{sanitise_line(holder, 60)} runs this thread; look at it, or f forks it"
+        why_not = f"{sanitise_line(holder, 60)} runs this thread; you can look at it, or fork it"
         return replace(
             can, can_run=False, can_edit=False, can_answer=False, can_cancel=False, why_not=why_not
         )

@@ -1,12 +1,15 @@
 """Themes as files: where they are, what is in them, and what Textual needs of them.
 
-A theme names every colour of `COLORS` and `ROLES`; the roles become CSS variables of the same name
-(`$muted`, `$human`, …).  A file that breaks the rules is refused as a whole, with every problem in it.
+A theme gives every colour of `COLORS` and `ROLES`, or is based on another one and gives those that
+differ; the roles become CSS variables of the same name (`$muted`, `$human`, …).  Its name is that of
+its file.  A file that breaks the rules is refused as a whole, with every problem in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +19,7 @@ from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from hitl_tui.errors import UsageError
+from hitl_tui.suggest import did_you_mean
 
 COLORS: Final = (
     "background",
@@ -44,12 +48,121 @@ ROLES: Final = (
     "route",
 )
 DEFAULT_THEME: Final = "dark"
+_TABLES: Final = {"colors": COLORS, "roles": ROLES}
+_KINDS: Final[Mapping[str, type]] = {"title": str, "dark": bool, "base": str, "colors": dict, "roles": dict}
+_WORDS: Final = {str: "text", bool: "true or false", dict: "a table"}
+_NAME: Final = re.compile(r"\w[\w.-]{0,59}")
+_LARGEST: Final = 64 * 1024
+Place = Callable[..., str]
 
 
 class ThemeInvalid(UsageError):
-    """A theme file with something wrong in it; the message lists all of it."""
+    """A theme file with something wrong in it; the message lists all of it, a line for each problem."""
 
     title = "The theme can't be used"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTheme:
+    """A theme that can be used, and the files it was made of: its own, then those it is based on."""
+
+    theme: Theme
+    title: str
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a file and those it is based on give."""
+
+    title: str
+    dark: bool
+    colors: Mapping[str, str]
+    roles: Mapping[str, str]
+    files: tuple[Path, ...]
+
+
+class Themes:
+    """The themes there are: ours, and those in a directory of the user, which go first."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self.directory = directory
+
+    def names(self) -> tuple[str, ...]:
+        """Names of themes, the default one first."""
+        paths = [path for place in self._places() for path in place.glob("*.toml")]
+        names = {path.stem for path in paths if _NAME.fullmatch(path.stem)}
+        return tuple(sorted(names, key=lambda name: (name != DEFAULT_THEME, name)))
+
+    def path(self, name: str, *, without: tuple[Path, ...] = ()) -> Path | None:
+        """The file of a theme, None where there is none."""
+        if not _NAME.fullmatch(name):
+            return None
+        paths = (place / f"{name}.toml" for place in self._places())
+        return next((path for path in paths if path not in without and path.is_file()), None)
+
+    def load(self, name: str) -> LoadedTheme:
+        """A theme by its name.
+
+        Raises:
+            ThemeInvalid: there is no such theme, or its file, or one it is based on, can't be used.
+        """
+        path = self.path(name)
+        if path is None:
+            raise ThemeInvalid(f"there is no theme {name!r}", did_you_mean(name, self.names()))
+        return self.load_file(path)
+
+    def load_file(self, path: Path) -> LoadedTheme:
+        """The theme of a file.
+
+        Raises:
+            ThemeInvalid: it, or one it is based on, can't be used.
+        """
+        given = self._read(path, ())
+        variables = {**given.roles, **_textual_variables(given.colors, given.roles)}
+        colors: dict[str, Any] = dict(given.colors)
+        theme = Theme(name=path.stem, dark=given.dark, text_alpha=1.0, variables=variables, **colors)
+        return LoadedTheme(theme, given.title, given.files)
+
+    def _places(self) -> tuple[Path, ...]:
+        return (self.directory, bundled_themes()) if self.directory else (bundled_themes(),)
+
+    def _read(self, path: Path, above: tuple[Path, ...]) -> _Given:
+        """A file over what it is based on; `above` are the files that are based on it."""
+        text, data = _parse(path)
+
+        def place(*keys: str) -> str:
+            from hitl_tui.loading.positions import line_index, line_of
+
+            line = line_of(line_index(text), keys)
+            return f"{path}:{line}" if line else str(path)
+
+        problems = _top_problems(data, place)
+        base: _Given | None = None
+        if isinstance(wanted := data.get("base"), str):
+            found = self.path(wanted, without=(*above, path))
+            if found is None:
+                problems.append(f"{place('base')}: base: {self._no_base(wanted, path, above)}")
+            else:
+                base = self._read(found, (*above, path))
+        known_base = base is not None or "base" in data
+        for name in _TABLES:
+            problems += _colour_problems(name, data.get(name), place, complete=not known_base)
+        if problems:
+            raise ThemeInvalid("\n".join(problems))
+        return _Given(
+            title=data.get("title", path.stem),
+            dark=data.get("dark", base.dark if base else True),
+            colors={**(base.colors if base else {}), **data.get("colors", {})},
+            roles={**(base.roles if base else {}), **data.get("roles", {})},
+            files=(path, *(base.files if base else ())),
+        )
+
+    def _no_base(self, wanted: str, path: Path, above: tuple[Path, ...]) -> str:
+        if self.path(wanted) is not None:
+            return f"{wanted!r} is based on this theme itself"
+        hint = did_you_mean(wanted, set(self.names()) - {path.stem, *(one.stem for one in above)})
+        return f"there is no theme {wanted!r}" + (f"; {hint}" if hint else "")
 
 
 def bundled_themes() -> Path:
@@ -59,69 +172,80 @@ def bundled_themes() -> Path:
     return installed if installed.is_dir() else package.parent / "themes"
 
 
-def load_theme(path: Path) -> Theme:
-    """Read one theme file.
-
-    Raises:
-        ThemeInvalid: not TOML, a missing, unknown or unreadable colour.
-    """
-    try:
-        data = tomli.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError) as error:
-        raise ThemeInvalid(f"{path}: {error}") from error
-    problems = [
-        *_problems("", {key: value for key, value in data.items() if key not in ("colors", "roles")}),
-        *_colour_problems("colors", data.get("colors"), COLORS),
-        *_colour_problems("roles", data.get("roles"), ROLES),
-    ]
-    if problems:
-        raise ThemeInvalid(f"{path}: " + "; ".join(problems))
-    colors: Mapping[str, str] = data["colors"]
-    given: dict[str, Any] = dict(colors)
-    return Theme(
-        name=str(data.get("name", path.stem)),
-        dark=bool(data.get("dark", True)),
-        text_alpha=1.0,
-        variables={**data["roles"], **_textual_variables(colors, data["roles"])},
-        **given,
-    )
-
-
 @cache
 def builtin_theme(name: str) -> Theme | None:
     """The bundled theme of that name, None where there is none."""
-    path = bundled_themes() / f"{name}.toml"
-    return load_theme(path) if path.is_file() else None
+    ours = Themes()
+    return ours.load(name).theme if ours.path(name) else None
 
 
-def theme_names() -> tuple[str, ...]:
-    """The names of the bundled themes, the default first."""
-    names = sorted(path.stem for path in bundled_themes().glob("*.toml"))
-    return tuple(sorted(names, key=lambda name: name != DEFAULT_THEME))
+def theme_names(directory: Path | None = None) -> tuple[str, ...]:
+    """The names of the bundled themes and of those in a user's directory, the default first."""
+    return Themes(directory).names()
 
 
-def _problems(where: str, table: Mapping[str, Any]) -> list[str]:
-    kinds = {"name": str, "title": str, "dark": bool}
-    return [
-        f"{where}{key}: " + (f"must be a {kinds[key].__name__}" if key in kinds else "unknown key")
-        for key, value in table.items()
-        if not isinstance(value, kinds.get(key, ()))
-    ]
+def _parse(path: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ThemeInvalid(f"{path}: is larger than {_LARGEST // 1024} kB, so it is no theme")
+        text = path.read_text("utf-8")
+        return text, tomli.loads(text)
+    except OSError as error:
+        raise ThemeInvalid(f"{path}: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ThemeInvalid(f"{path}: isn't UTF-8 text (byte {error.start})") from None
+    except tomli.TOMLDecodeError as error:
+        raise ThemeInvalid(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise ThemeInvalid(f"{path}: {error}") from None
 
 
-def _colour_problems(table: str, given: Any, known: tuple[str, ...]) -> list[str]:
-    if not isinstance(given, dict):
-        return [f"[{table}] is missing"]
-    problems = [f"{table}.{name}: missing" for name in known if name not in given]
-    problems += [f"{table}.{name}: unknown" for name in given if name not in known]
-    for name in known:
-        if name not in given:
-            continue
-        try:
-            Color.parse(str(given[name]))
-        except ColorParseError:
-            problems.append(f"{table}.{name}: {str(given[name])!r} is no colour")
+def _top_problems(data: Mapping[str, Any], place: Place) -> list[str]:
+    problems = []
+    for key, value in data.items():
+        if key not in _KINDS:
+            problems.append(f"{place(key)}: unknown key {key!r}; {did_you_mean(key, _KINDS)}")
+        elif not isinstance(value, _KINDS[key]):
+            problems.append(f"{place(key)}: {key}: must be {_WORDS[_KINDS[key]]}")
     return problems
+
+
+def _colour_problems(table: str, given: Any, place: Place, *, complete: bool) -> list[str]:
+    """What is wrong with a table; with `complete` every colour must be there."""
+    known = _TABLES[table]
+    if given is None and complete:
+        return [f'{place()}: the table [{table}] is missing; add it, or a line base = "{DEFAULT_THEME}"']
+    if not isinstance(given, dict):
+        return []
+    problems = []
+    for name, value in given.items():
+        where = f"{place(table, name)}: [{table}] {name}"
+        if name not in known:
+            hint = _elsewhere(name, table) or did_you_mean(name, known)
+            problems.append(f"{where}: unknown key" + (f"; {hint}" if hint else ""))
+        elif not _is_colour(value):
+            problems.append(f"{where}: {value!r} is no colour; write it as #rrggbb")
+    if complete and (missing := [name for name in known if name not in given]):
+        listed = ", ".join(missing)
+        problems.append(
+            f'{place(table)}: [{table}] misses {listed}; add them, or a line base = "{DEFAULT_THEME}"'
+        )
+    return problems
+
+
+def _elsewhere(name: str, table: str) -> str:
+    return next(
+        (f"it belongs in [{other}]" for other in _TABLES if other != table and name in _TABLES[other]), ""
+    )
+
+
+def _is_colour(value: Any) -> bool:
+    """Plain colours only: what is seen through, or left to the terminal, has no certain contrast."""
+    try:
+        color = Color.parse(value) if isinstance(value, str) else None
+    except ColorParseError:
+        return False
+    return color is not None and color.a == 1 and color.ansi is None and color.auto is False
 
 
 def _textual_variables(colors: Mapping[str, str], roles: Mapping[str, str]) -> dict[str, str]:

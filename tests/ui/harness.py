@@ -12,7 +12,7 @@ from typing import Any
 from textual.pilot import Pilot
 
 from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
-from hitl_tui.ui.app import HitlApp, Start
+from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.screens.run import RunScreen
 from tests.support import tape as tapes
 
@@ -83,6 +83,7 @@ async def desk(
     size: tuple[int, int] = (120, 40),
     at_end: bool = True,
     theme: str | None = None,
+    look: Look | None = None,
     ready: str = "closure-explainer",
     ask_inputs: bool = False,
     **options: Any,
@@ -101,7 +102,7 @@ async def desk(
     async def open_driver() -> tuple[ReplayHub, ReplayDriver]:
         return hub, driver
 
-    app = HitlApp(Start(open_driver, "anna", None, ask_inputs), theme=theme)
+    app = HitlApp(Start(open_driver, "anna", None, ask_inputs), look or Look(theme or ""))
     clock = Clock()
     async with app.run_test(size=size, notifications=True) as pilot:
         it = Desk(app, pilot, driver, clock)

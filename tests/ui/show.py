@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from typing import TYPE_CHECKING
 
-from hitl_tui.ui.app import run_app
+from hitl_tui.ui.app import Look, run_app
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver, Hub
@@ -30,4 +30,4 @@ async def _open() -> tuple[Hub, Driver]:
 
 
 if __name__ == "__main__":
-    print(run_app(_open, actor="anna", theme=sys.argv[2] if len(sys.argv) > 2 else None))
+    print(run_app(_open, actor="anna", look=Look(sys.argv[2] if len(sys.argv) > 2 else "")))

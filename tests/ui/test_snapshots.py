@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
-from hitl_tui.ui.app import HitlApp, Start
+from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.widgets.review import GRACE
 from tests.support import tape as tapes
 from tests.ui.harness import NOW, Clock, Desk
@@ -23,7 +23,7 @@ def tape_app(theme: str) -> tuple[HitlApp, ReplayDriver]:
     async def open_driver() -> tuple[ReplayHub, ReplayDriver]:
         return ReplayHub([driver]), driver
 
-    return HitlApp(Start(open_driver, "anna"), theme=theme), driver
+    return HitlApp(Start(open_driver, "anna"), Look(theme)), driver
 
 
 @pytest.mark.parametrize(

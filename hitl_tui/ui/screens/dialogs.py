@@ -196,7 +196,9 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
         if answer.id == "go":
             await screen.open_thread(name)
         else:
-            screen.tell(f"{name} begins at step {step}; t lists the threads", "Forked")
+            screen.tell(
+                f"{name} begins at step {step}; {screen.ways['app.threads']} lists the threads", "Forked"
+            )
 
     def answered(answer: Answer | None) -> None:
         if answer is None:

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from hitl_tui.ui.actions import ACTIONS, Group, Situation
+from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
 from hitl_tui.view.spans import Line, Span
 
@@ -33,9 +34,10 @@ class HelpScreen(RoleScreen):
         Binding("k", "scroll(-1)", show=False),
     ]
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Situation, keymap: Keymap) -> None:
         super().__init__()
         self._situation = situation
+        self._keymap = keymap
 
     def compose(self) -> ComposeResult:
         """The page."""
@@ -56,10 +58,9 @@ class HelpScreen(RoleScreen):
                 if action.group == group:
                     why = action.why_not(self._situation)
                     note = (Span(f"   now: {why}", "dim"),) if why else ()
-                    keys = action.shown or action.keys.replace(",", " ")
                     lines.append(
                         (
-                            ours(f"  {keys:<9}", "key"),
+                            ours(f"  {self._keymap.all_shown(action.id):<9}", "key"),
                             Span(f"{action.label:<11}"),
                             Span(action.help, "dim"),
                             *note,

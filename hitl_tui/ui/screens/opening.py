@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.events import Key
@@ -43,17 +40,21 @@ class _Bar(Widget):
 class OpeningScreen(Screen[None]):
     """Same ids and style sheet as the run screen, so that nothing moves when that comes."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.ask_to_quit", "Quit", show=False)]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     VERTICAL_BREAKPOINTS = HEIGHTS
 
-    def __init__(self) -> None:
+    def __init__(self, *, quits: bool = True) -> None:
+        """With `quits`, q leaves at once, as it does later; a user may have given it to something else."""
         super().__init__()
         self.early_keys: list[str] = []
+        self._quits = quits
 
-    def on_key(self, event: Key) -> None:
+    async def on_key(self, event: Key) -> None:
         """Keep keys for the run screen: nobody should have to wait for it before pressing one."""
-        self.early_keys.append(event.key)
+        if self._quits and event.key == "q":
+            await self.run_action("app.ask_to_quit")
+        else:
+            self.early_keys.append(event.key)
 
     def compose(self) -> ComposeResult:
         """The frames."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from textual import on
 from textual.binding import Binding, BindingType
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.records import Request
-from hitl_tui.ui.actions import ACTIONS, BY_ID
+from hitl_tui.ui.actions import ACTIONS, BY_ID, Situation
 from hitl_tui.ui.screens.looking import Looking
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -31,12 +32,12 @@ class RunScreen(Looking):
         *(
             Binding(action.keys, f"do('{action.id}')", action.label, id=action.id, show=False)
             for action in ACTIONS
-            if action.id != "app.palette"
+            if action.id != "app.palette" and action.group != "Card"
         ),
-        Binding("escape", "back", "Back", show=False, id="travel.escape"),
-        Binding("enter", "enter", "Open", show=False, id="travel.open"),
-        Binding("left", "go('left')", "Earlier", show=False, id="travel.left"),
-        Binding("right", "go('right')", "Later", show=False, id="travel.right"),
+        Binding("escape", "back", "Back", show=False),
+        Binding("enter", "enter", "Open", show=False),
+        Binding("left", "go('left')", "Earlier", show=False),
+        Binding("right", "go('right')", "Later", show=False),
     ]
 
     _continuing = False
@@ -72,6 +73,17 @@ class RunScreen(Looking):
                 self.command(session.driver.start(values, actor=self.hitl.actor))
 
         self.app.push_screen(InputsScreen(session.view.graph), started)
+
+    @property
+    def situation(self) -> Situation:
+        """What decides which actions there are now."""
+        card = self.card if self.card_open else None
+        state: Literal["", "open", "sending"] = "" if card is None else "sending" if card.unsent else "open"
+        return dataclasses.replace(super().situation, card=state)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys of actions that were given none do nothing."""
+        return action != "do" or bool(self.keymap.bindings[str(parameters[0])])
 
     def doing(self, action_id: str) -> Callable[[], None]:
         """What the palette calls for an action."""
@@ -254,6 +266,22 @@ class RunScreen(Looking):
         self.add_class("-deciding")
         card.show_request(session, request, self.hitl.actor)
 
+    def do_card_reason(self) -> None:
+        """Type a reason."""
+        if self.card:
+            self.card.action_type_reason()
+
+    def do_card_edit(self) -> None:
+        """Edit what is decided about."""
+        session = self.session
+        if session and session.request and session.request.subject:
+            self.edit_channel(session.request.subject)
+
+    def do_card_undo(self) -> None:
+        """Take the decision back."""
+        if self.card:
+            self.card.take_back()
+
     async def after_answer(self, session: Session) -> None:
         """Go on where the user was going on when the question came up."""
         if self._continuing and session is self.session:
@@ -307,7 +335,7 @@ class RunScreen(Looking):
         """Show all keys."""
         from hitl_tui.ui.screens.help import HelpScreen
 
-        self.app.push_screen(HelpScreen(self.situation))
+        self.app.push_screen(HelpScreen(self.situation, self.keymap))
 
     def do_app_quit(self) -> None:
         """Leave, asking first where something is in the air."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 from rich.cells import cell_len
@@ -15,6 +16,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.banners import banner_of, failure_lines
+from hitl_tui.ui.keymap import Keymap, load_keymap
 from hitl_tui.ui.modes import Mode
 from hitl_tui.ui.screens.opening import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.session import Session
@@ -50,8 +52,10 @@ class RunBase(RoleScreen):
 
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
-    def __init__(self, now: Callable[[], int] | None = None) -> None:
+    def __init__(self, now: Callable[[], int] | None = None, keymap: Keymap | None = None) -> None:
         super().__init__(id="run")
+        self.keymap = keymap or load_keymap({})
+        self.ways = self.keymap.ways
         self.session: Session | None = None
         self.now = now or (lambda: time.time_ns() // 1_000)
         self._frame = 0
@@ -65,7 +69,7 @@ class RunBase(RoleScreen):
         """The panes, empty until a session is there."""
         yield HeaderBar()
         yield BannerBar()
-        yield TabsBar()
+        yield TabsBar(self.keymap.shown("look.tab"))
         with Horizontal(id="body"):
             yield GraphPane()
             with Vertical(id="middle"):
@@ -74,8 +78,8 @@ class RunBase(RoleScreen):
             with Vertical(id="right"):
                 yield LineView("lens", "What changed")
                 yield StreamPane()
-        yield TimelinePane()
-        yield FooterBar()
+        yield TimelinePane(self.keymap)
+        yield FooterBar(self.keymap)
 
     def on_mount(self) -> None:
         """Nothing is drained until there is a session."""
@@ -85,7 +89,8 @@ class RunBase(RoleScreen):
     @property
     def situation(self) -> Situation:
         """What decides which actions there are now."""
-        return self.session.situation if self.session else Situation()
+        now = self.session.situation if self.session else Situation()
+        return dataclasses.replace(now, ways=self.ways)
 
     def attach(self, session: Session) -> None:
         """Show a session from now on."""
@@ -147,7 +152,7 @@ class RunBase(RoleScreen):
             timeline.set_class(session.is_past, "-past")
             timeline.show_view(session.view, session.family, session.shown)
             self.query_one(GraphPane).show_session(session)
-            self.query_one(FooterBar).show(session.situation)
+            self.query_one(FooterBar).show(self.situation)
             self._show_value()
 
     def _show_channels(self, session: Session) -> None:
@@ -159,16 +164,17 @@ class RunBase(RoleScreen):
             pane.select(_first_channel(session))
 
     def _show_header(self, session: Session) -> None:
-        line = status(session.view, self.now(), pausing=session.pausing, keys={"extend": "m"})
+        line = status(session.view, self.now(), pausing=session.pausing, keys=_status_keys(self.ways))
         self.query_one(HeaderBar).show(session.view.graph.name, session.thread_id, line)
 
     def _show_banner(self, session: Session) -> None:
-        self.query_one(BannerBar).show(*banner_of(session, narrow=self.size.width < 100))
+        self.query_one(BannerBar).show(*banner_of(session, self.ways, narrow=self.size.width < 100))
 
     def _show_lens(self, session: Session) -> None:
         pane = self.query_one("#lens", LineView)
         step = session.step_view
-        failed = failure_lines(session, pane.scrollable_content_region.width) if not session.is_past else ()
+        width = pane.scrollable_content_region.width
+        failed = failure_lines(session, self.ways, width) if not session.is_past else ()
         lines: tuple[Line, ...] = (*failed, *step.lens) or ((Span("nothing yet", "dim"),),)
         if lines != tuple(pane.lines):
             pane.show(lines, home=True)
@@ -264,6 +270,11 @@ class RunBase(RoleScreen):
             self.tell(
                 f"{type(error).__name__}: {error}. The log file has the details.", "Unexpected", "error"
             )
+
+
+def _status_keys(ways: Mapping[str, str]) -> dict[str, str]:
+    """What to press, by the words of the status line."""
+    return {action_id.partition(".")[2]: way for action_id, way in ways.items()}
 
 
 def _first_channel(session: Session) -> str:

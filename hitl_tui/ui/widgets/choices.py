@@ -10,6 +10,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from hitl_tui.ui.keys import written
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.spans import Line, Span
 
@@ -18,13 +19,16 @@ _NAMES = {"enter": "Enter", "escape": "Esc"}
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One choice: what is pressed for it (`also` works too), what it is called, what is said beside it."""
+    """One choice: what is pressed for it (`also` works too), what it is called, what is said beside it.
+
+    A key is a character, or the name that Textual has for it; "" for none.
+    """
 
     id: str
     key: str
     label: str
     note: str = ""
-    also: str = ""
+    also: tuple[str, ...] = ()
 
 
 class Choices(LineView):
@@ -58,7 +62,7 @@ class Choices(LineView):
 
     def _row(self, option: Option) -> Line:
         note = (Span(f"  {option.note}", "dim"),) if option.note else ()
-        key = _NAMES.get(option.key, option.key)
+        key = _NAMES.get(option.key) or (written(option.key) if option.key else "")
         return (ours(f" {key:^5}  ", "key" if self.armed else "key-off"), Span(option.label, "value"), *note)
 
     def arm(self, armed: bool) -> None:
@@ -79,13 +83,18 @@ class Choices(LineView):
 
     def on_key(self, event: events.Key) -> None:
         """Take a choice by its letter."""
-        option = next((option for option in self.options if event.key in (option.key, option.also)), None)
+        option = next((option for option in self.options if self._means(event, option)), None)
         if option is None or event.key == "enter":
             return
         event.stop()
         event.prevent_default()
         if self.armed:
             self.post_message(self.Chosen(option))
+
+    @staticmethod
+    def _means(event: events.Key, option: Option) -> bool:
+        keys = (option.key, *option.also)
+        return event.key in keys or (event.character is not None and event.character in keys)
 
     def on_click(self, event: events.Click) -> None:
         """Take the clicked choice."""

@@ -8,6 +8,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from hitl_tui.ui.actions import ACTIONS, Action, Situation
+from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.widgets.lines import LineBar, ours
 from hitl_tui.view.spans import Line, Span
 
@@ -24,13 +25,17 @@ class FooterBar(LineBar):
             super().__init__()
             self.action = action
 
-    def __init__(self) -> None:
+    def __init__(self, keymap: Keymap) -> None:
         super().__init__(id="footer")
+        self._keymap = keymap
         self._situation = Situation()
         self._message: Line = ()
         self._timer: Timer | None = None
         self._places: list[tuple[int, int, Action]] = []
-        self._actions = sorted((a for a in ACTIONS if a.footer), key=lambda action: action.footer)
+        self._actions = sorted(
+            (action for action in ACTIONS if action.footer and keymap.bindings[action.id]),
+            key=lambda action: action.footer,
+        )
 
     def show(self, situation: Situation) -> None:
         """Show what can be done in a situation; paints only if it differs."""
@@ -59,10 +64,10 @@ class FooterBar(LineBar):
         """A message, or as many keys as fit, the palette's at the right end."""
         if self._message:
             return (Span(" "), *self._message)
-        palette = " ^p palette "
-        room = width - len(palette) - 1
+        palette = self._keymap.shown("app.palette")
+        room = width - len(f" {palette} palette ") - 1
         shown = list(self._actions)
-        while shown and sum(_width(action) for action in shown) > room:
+        while shown and sum(self._width(action) for action in shown) > room:
             shown.pop(_least(shown))
         spans: list[Span] = []
         self._places = []
@@ -70,12 +75,12 @@ class FooterBar(LineBar):
         for action in shown:
             usable = not action.why_not(self._situation)
             waits = action.id == "change.decide" and usable
-            spans.append(ours(f" {action.key}", "key" if usable else "key-off"))
+            spans.append(ours(f" {self._key(action)}", "key" if usable else "key-off"))
             spans.append(ours(f" {action.label} ", "accent" if waits else "plain" if usable else "key-off"))
-            self._places.append((x, x + _width(action), action))
-            x += _width(action)
+            self._places.append((x, x + self._width(action), action))
+            x += self._width(action)
         spans.append(ours(" " * max(0, room - x) + "│", "faint"))
-        spans += [ours(" ^p", "key"), Span(" palette ", "dim")]
+        spans += [ours(f" {palette}", "key"), Span(" palette ", "dim")]
         return tuple(spans)
 
     def on_click(self, event: events.Click) -> None:
@@ -84,12 +89,15 @@ class FooterBar(LineBar):
             if start <= event.x < end:
                 self.post_message(self.Chosen(action))
                 return
-        if self._places and event.x > self.size.width - 13:
+        if self._places and event.x > self.size.width - len(self._keymap.shown("app.palette")) - 11:
             self.app.action_command_palette()
 
+    def _key(self, action: Action) -> str:
+        keys = (self._keymap.shown(action.id), self._keymap.shown(action.twin) if action.twin else "")
+        return " ".join(key for key in keys if key)
 
-def _width(action: Action) -> int:
-    return cell_len(action.key) + cell_len(action.label) + 3
+    def _width(self, action: Action) -> int:
+        return cell_len(self._key(action)) + cell_len(action.label) + 3
 
 
 def _least(actions: list[Action]) -> int:

@@ -14,6 +14,7 @@ from textual.content import Content
 from hitl_tui.engine.records import Request
 from hitl_tui.errors import AnswerRefused, HitlError
 from hitl_tui.ui.answering import Decision, choice_answer, free_answer, wants_json
+from hitl_tui.ui.keys import written
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.card_text import card_lines
 from hitl_tui.ui.widgets.choices import Choices, Option
@@ -21,6 +22,7 @@ from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.reason import ReasonField
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.review import ChoiceView, ReviewCard, Version, review_card
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 if TYPE_CHECKING:
@@ -37,7 +39,8 @@ class ReviewPane(Vertical):
     """Deaf for `GRACE` seconds after it appears; an answer leaves it `UNDO` seconds after it was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab,shift+tab,slash", "type_reason", "Reason", show=False, id="review.reason")
+        Binding("tab,shift+tab", "type_reason", "Reason", show=False),
+        Binding("slash", "type_reason('card.reason')", "Reason", show=False, id="card.reason"),
     ]
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -195,7 +198,11 @@ class ReviewPane(Vertical):
         if card is None:
             return
         if self.state == "sending":
-            options = [Option("_undo", "z", "take it back"), Option("_now", "enter", "send it now")]
+            undo, *also = self.run_screen.keymap.bindings["card.undo"] or ("",)
+            options = [
+                Option("_undo", undo, "take it back", also=tuple(also)),
+                Option("_now", "enter", "send it now"),
+            ]
             choices.set_options(options)
             choices.cursor_row = None
         elif self.state in ("grace", "open", "confirm"):
@@ -213,13 +220,18 @@ class ReviewPane(Vertical):
         options = []
         for choice in card.choices:
             way = self._ways.get(choice.id, "")
-            key, also = ("enter", choice.key) if choice.recommended else (choice.key, "")
+            key, also = ("enter", (choice.key,)) if choice.recommended else (choice.key, ())
             options.append(Option(choice.id, key, choice.label, way, also))
         if not card.choices:
             options.append(Option("_free", "enter", "send the answer"))
         can_edit = self._session is not None and self._session.view.capabilities.can_edit
-        if card.request.subject and can_edit and all(choice.key != "e" for choice in card.choices):
-            options.append(Option("_edit", "e", f"edit {card.request.subject} first"))
+        if card.request.subject and can_edit:
+            taken = {choice.key for choice in card.choices}
+            keys = self.run_screen.keymap.bindings["card.edit"]
+            if not taken & set(map(written, keys)):
+                key, *also = keys or ("",)
+                what = sanitise_line(card.request.subject, 40)
+                options.append(Option("_edit", key, f"edit {what} first", also=tuple(also)))
         options.append(Option("_later", "escape", "decide later, it stays waiting"))
         return options
 
@@ -256,7 +268,11 @@ class ReviewPane(Vertical):
             else:
                 self._show_note()
 
-    def action_type_reason(self) -> None:
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The key of the reason does nothing where it was given none."""
+        return not parameters or bool(self.run_screen.keymap.bindings[str(parameters[0])])
+
+    def action_type_reason(self, action_id: str = "") -> None:
         """Type a reason, or the answer."""
         self.query_one(ReasonField).focus()
 

@@ -23,8 +23,9 @@ class TabsBar(LineBar):
             super().__init__()
             self.name = name
 
-    def __init__(self) -> None:
+    def __init__(self, key: str) -> None:
         super().__init__(id="tabs")
+        self._key = key
         self.active = TABS[0][0]
 
     def show(self, name: str) -> None:
@@ -43,7 +44,7 @@ class TabsBar(LineBar):
         for name, label in TABS:
             text = f"‹{label}›" if name == self.active else f" {label} "
             spans.append(Span(text + " ", "title" if name == self.active else "dim"))
-        return (*spans, ours("  w next pane", "key-off"))
+        return (*spans, ours(f"  {self._key} next pane", "key-off")) if self._key else tuple(spans)
 
     def on_click(self, event: events.Click) -> None:
         """Show the pane whose name was clicked."""

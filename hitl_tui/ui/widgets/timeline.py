@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from hitl_tui.drivers.protocol import Relative
+from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.widgets.lines import LineView, strip_of
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout
@@ -42,8 +43,10 @@ class TimelinePane(LineView):
             super().__init__()
             self.place = place
 
-    def __init__(self) -> None:
+    def __init__(self, keymap: Keymap) -> None:
         super().__init__("timeline", "Timeline")
+        keys = [keymap.shown(name) for name in ("travel.down", "travel.up")]
+        self._keys = " ".join(key for key in keys if key) or "up and down"
         self._layout: TimelineLayout | None = None
         self._shown: tuple[RunView, Sequence[Relative], Place | None] | None = None
         self._state: tuple[object, ...] = ()
@@ -75,7 +78,7 @@ class TimelinePane(LineView):
         self.show(rows)
         self.styles.height = min(max(len(rows), 2), MAX_ROWS) + 2
         hidden = self._layout.hidden
-        self.set_titles("Timeline", f"{hidden} more lines: J K" if hidden else "")
+        self.set_titles("Timeline", f"{hidden} more lines: {self._keys}" if hidden else "")
 
     def render_line(self, y: int) -> Strip:
         """A row of the layout."""

@@ -1,0 +1,170 @@
+"""Which keys do what: the defaults of the action table, changed by the table `[keys]` of the settings.
+
+Needs no screen, so that the command line can list and check keys too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hitl_tui.suggest import did_you_mean
+from hitl_tui.ui.actions import ACTIONS, BY_ID, Action
+from hitl_tui.ui.keys import NoKey, parse_key, types_text, written
+
+Keys = tuple[str, ...]
+
+_ALWAYS: Final = {"ctrl+q": "always leaves the app", "ctrl+c": "copies, or leaves the app"}
+_PANES: Final = frozenset(
+    {
+        "up", "down", "left", "right", "home", "end", "pageup", "pagedown", "j", "k", "enter", "escape",
+        "tab", "shift+tab", "ctrl+pageup", "ctrl+pagedown",
+    }
+)  # fmt: skip
+_FIELDS: Final = frozenset(
+    {
+        "up", "down", "left", "right", "home", "end", "pageup", "pagedown", "enter", "escape", "tab",
+        "shift+tab", "backspace", "delete", "insert", *(f"ctrl+{letter}" for letter in "adefjksuvwxyz"),
+        *(f"{modifier}+{key}" for modifier in ("shift", "ctrl", "ctrl+shift")
+          for key in ("up", "down", "left", "right", "home", "end")),
+    }
+)  # fmt: skip
+_PALETTE: Final = "app.palette"
+
+
+@dataclass(frozen=True, slots=True)
+class Keymap:
+    """The keys in use, and what was wrong with the wishes for other ones.
+
+    Args:
+        bindings: the keys of each action as Textual calls them, () for one that has none.
+        problems: each with its place, the action and a way to mend it.
+        configured: the actions whose keys are not the default ones.
+    """
+
+    bindings: Mapping[str, Keys]
+    problems: tuple[str, ...] = ()
+    configured: frozenset[str] = frozenset()
+
+    def shown(self, action_id: str) -> str:
+        """The first key as a screen shows it; "" where there is none."""
+        keys = self.bindings[action_id]
+        return written(keys[0]) if keys else ""
+
+    def all_shown(self, action_id: str) -> str:
+        """All keys of an action, separated by blanks."""
+        return " ".join(written(key) for key in self.bindings[action_id])
+
+    def way(self, action_id: str) -> str:
+        """What to press, for a sentence: the key, or the way through the palette where there is none."""
+        return self.shown(action_id) or f"{self.shown(_PALETTE)} {BY_ID[action_id].label}"
+
+    @property
+    def ways(self) -> dict[str, str]:
+        """`way` of every action."""
+        return {action.id: self.way(action.id) for action in ACTIONS}
+
+
+def load_keymap(
+    table: Mapping[str, Any], where: Callable[[str], str] = lambda name: f"keys.{name}"
+) -> Keymap:
+    """The defaults changed by a table of action id = "key" or "key,key"; "" takes an action's keys away.
+
+    What is wrong is left out and told in `problems`; the rest applies.
+
+    Args:
+        where: the place of an entry, as in `config.toml:7`.
+    """
+    problems: list[str] = []
+    wanted: dict[str, Keys] = {}
+    for name, value in table.items():
+        action = BY_ID.get(name)
+        if action is None:
+            hint = did_you_mean(name, BY_ID) or "`hitl-tui keys` lists them"
+            problems.append(f"{where(name)}: there is no action {name!r}; {hint}")
+            continue
+        keys, wrong = _read(action, value)
+        problems += [f"{where(name)}: {name}: {text}" for text in wrong]
+        if keys or not wrong:
+            wanted[name] = keys
+    problems += _settle(wanted, where)
+    bindings = {action.id: wanted.get(action.id, action.default_keys) for action in ACTIONS}
+    configured = frozenset(name for name, keys in wanted.items() if keys != BY_ID[name].default_keys)
+    return Keymap(bindings, tuple(problems), configured)
+
+
+def _read(action: Action, value: Any) -> tuple[Keys, list[str]]:
+    """The usable keys of one entry, and what is wrong with the others."""
+    if not isinstance(value, str):
+        return (), [f'must be text, as in "{action.keys}", not {type(value).__name__}']
+    if not value.strip() and action.id == _PALETTE:
+        return (), ["needs a key, because every other action can be reached through it"]
+    keys: list[str] = []
+    problems: list[str] = []
+    for text in value.split(",") if value.strip() else ():
+        try:
+            key = parse_key(text.strip()) if text.strip() else ""
+        except NoKey as error:
+            problems.append(str(error))
+            continue
+        problem = _shadowed(action, key) if key else 'write "comma" for the key , itself'
+        if problem:
+            problems.append(problem)
+        elif key not in keys:
+            keys.append(key)
+    return tuple(keys), problems
+
+
+def _shadowed(action: Action, key: str) -> str:
+    """Why a key would never reach an action, or take something that is needed; "" where it is free."""
+    if key in action.default_keys:
+        return ""
+    if key in _ALWAYS:
+        return f"{written(key)} {_ALWAYS[key]}"
+    if action.id == _PALETTE:
+        # It works everywhere, so it must leave everything that typing needs.
+        taken = types_text(key) or key in _FIELDS
+        return f"{written(key)} is needed in text fields" if taken else ""
+    return f"{written(key)} is needed to move about and in dialogs" if key in _PANES else ""
+
+
+def _settle(wanted: dict[str, Keys], where: Callable[[str], str]) -> list[str]:
+    """Take keys out of the wishes until no two actions of a place have the same one."""
+    problems: list[str] = []
+    while clash := _clash(wanted):
+        name, key, owner = clash
+        hint = "" if owner in wanted else '; give that one another key too, or "" for none'
+        place = f" ({where(owner)})" if owner in wanted else ""
+        problems.append(f"{where(name)}: {name}: {written(key)} is the key of {owner}{place} already{hint}")
+        left = tuple(other for other in wanted[name] if other != key)
+        if left:
+            wanted[name] = left
+        else:
+            del wanted[name]
+    return problems
+
+
+def _clash(wanted: Mapping[str, Keys]) -> tuple[str, str, str] | None:
+    """An entry, the key of it that another action has, and that action."""
+    owners = {
+        (_place(action), key): action.id
+        for action in ACTIONS
+        if action.id not in wanted
+        for key in action.default_keys
+    }
+    for name, keys in wanted.items():
+        for key in keys:
+            for place in (_place(BY_ID[name]), "App") if name != _PALETTE else ("Run", "Card", "App"):
+                owner = owners.get((place, key))
+                if owner is not None:
+                    return name, key, owner
+        owners |= {(_place(BY_ID[name]), key): name for key in keys}
+    return None
+
+
+def _place(action: Action) -> str:
+    """Where its key works: the card has keys of its own, the palette's works everywhere."""
+    if action.id == _PALETTE:
+        return "App"
+    return "Card" if action.group == "Card" else "Run"

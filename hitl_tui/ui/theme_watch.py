@@ -1,0 +1,65 @@
+"""The theme in use, and whether its file was saved since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from hitl_tui.ui.theming import DEFAULT_THEME, LoadedTheme, Themes
+
+LOOK_EVERY: Final = 1.0
+"""Seconds between two looks at the files."""
+Stamp = tuple[int, int] | None
+
+
+class ThemeWatch:
+    """Keeps the last good theme, whatever is saved."""
+
+    def __init__(self, themes: Themes) -> None:
+        self.themes = themes
+        self._files: tuple[Path, ...] = ()
+        self._stamps: tuple[Stamp, ...] = ()
+
+    def choose(self, name: str) -> LoadedTheme:
+        """Use a theme from now on; a broken one is looked at too, so that mending it helps at once.
+
+        Raises:
+            ThemeInvalid: it can't be used.
+        """
+        path = self.themes.path(name)
+        self._look_at((path,) if path else ())
+        return self._load(name)
+
+    def fallback(self) -> LoadedTheme:
+        """What is used in place of a broken theme."""
+        return Themes().load(DEFAULT_THEME)
+
+    def saved(self) -> LoadedTheme | None:
+        """The theme anew if one of its files was saved since the last look.
+
+        Raises:
+            ThemeInvalid: what was saved can't be used.
+        """
+        stamps = tuple(map(_stamp, self._files))
+        # An editor that replaces a file may have taken the old one away for a moment.
+        if stamps == self._stamps or None in stamps:
+            return None
+        self._stamps = stamps
+        return self._load(self._files[0].stem)
+
+    def _load(self, name: str) -> LoadedTheme:
+        loaded = self.themes.load(name)
+        self._look_at(loaded.files)
+        return loaded
+
+    def _look_at(self, files: tuple[Path, ...]) -> None:
+        self._files = files
+        self._stamps = tuple(map(_stamp, files))
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size

@@ -1,0 +1,148 @@
+"""Keys by id: what may be written, what clashes, what would never work, and that the rest applies."""
+
+from __future__ import annotations
+
+import string
+import subprocess
+import sys
+
+import pytest
+from textual.binding import Binding
+
+from hitl_tui.ui.actions import ACTIONS, BY_ID
+from hitl_tui.ui.keymap import load_keymap
+from hitl_tui.ui.keys import NoKey, parse_key, types_text, written
+
+
+def problems(**table: object) -> list[str]:
+    return list(load_keymap({name.replace("_", "."): keys for name, keys in table.items()}).problems)
+
+
+def test_the_defaults_have_no_problems():
+    keymap = load_keymap({})
+    assert keymap.problems == ()
+    assert keymap.configured == frozenset()
+    assert set(keymap.bindings) == set(BY_ID)
+    assert load_keymap({action.id: action.keys for action in ACTIONS}).configured == frozenset()
+
+
+def test_wishes_apply_and_are_shown():
+    keymap = load_keymap({"run.step": "n, f5", "run.continue": "s", "app.palette": "ctrl+o", "app.quit": ""})
+    assert keymap.problems == ()
+    assert keymap.bindings["run.step"] == ("n", "f5")
+    assert (keymap.all_shown("run.step"), keymap.shown("app.palette")) == ("n F5", "^o")
+    assert keymap.configured == {"run.step", "run.continue", "app.palette", "app.quit"}
+
+
+def test_an_action_without_a_key_is_reached_through_the_palette():
+    keymap = load_keymap({"change.extend": ""})
+    assert (keymap.shown("change.extend"), keymap.way("change.extend")) == ("", "^p More")
+
+
+def test_two_actions_may_change_places():
+    keymap = load_keymap({"run.step": "c", "run.continue": "s"})
+    assert keymap.problems == ()
+    assert (keymap.bindings["run.step"], keymap.bindings["run.continue"]) == (("c",), ("s",))
+
+
+def test_the_card_has_keys_of_its_own():
+    assert problems(card_undo="s", card_edit="c") == []
+    assert problems(card_undo="/") == [
+        'keys.card.undo: card.undo: / is the key of card.reason already; give that one another key too, or ""'
+        " for none"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ({"run_stp": "n"}, "keys.run.stp: there is no action 'run.stp'; did you mean 'run.step'?"),
+        ({"run_step": "excape"}, "there is no key 'excape'; did you mean 'escape'?"),
+        ({"run_step": "crtl+n"}, "there is no key 'crtl+n'; did you mean 'ctrl'?"),
+        ({"run_step": 3}, 'must be text, as in "s", not int'),
+        ({"run_step": ["n"]}, 'must be text, as in "s", not list'),
+        ({"run_step": "ctrl+i"}, "'ctrl+i' is the same as tab to a terminal"),
+        ({"run_step": "n,,"}, 'write "comma" for the key , itself'),
+        ({"run_step": "ctrl+q"}, "^q always leaves the app"),
+        ({"run_step": "j"}, "j is needed to move about and in dialogs"),
+        ({"run_step": "enter"}, "enter is needed to move about and in dialogs"),
+        ({"run_step": "c"}, "c is the key of run.continue already; give that one another key too"),
+        ({"run_step": "n", "run_pause": "n"}, "n is the key of run.step (keys.run.step) already"),
+        ({"app_palette": "a"}, "a is needed in text fields"),
+        ({"app_palette": "ä"}, "ä is needed in text fields"),
+        ({"app_palette": "ctrl+a"}, "^a is needed in text fields"),
+        ({"app_palette": ""}, "needs a key"),
+        ({"look_json": "ctrl+p"}, "^p is the key of app.palette already"),
+    ],
+)
+def test_what_can_not_be_is_told_and_left_out(table: dict[str, object], problem: str):
+    wishes = {name.replace("_", "."): keys for name, keys in table.items()}
+    keymap = load_keymap({**wishes, "app.threads": "T"})
+    assert problem in "\n".join(keymap.problems)
+    assert keymap.bindings["app.threads"] == ("T",)
+    owners = [(key, action.group == "Card") for action in ACTIONS for key in keymap.bindings[action.id]]
+    assert len(owners) == len(set(owners))
+
+
+def test_a_good_key_beside_a_bad_one_stays():
+    keymap = load_keymap({"run.step": "n,enter"})
+    assert keymap.bindings["run.step"] == ("n",)
+    assert len(keymap.problems) == 1
+
+
+def test_falling_back_to_a_default_key_clashes_with_nobody():
+    keymap = load_keymap({"run.step": "d", "run.continue": "s"})
+    assert len(keymap.problems) == 2
+    assert (keymap.bindings["run.step"], keymap.bindings["run.continue"]) == (("s",), ("c",))
+
+
+def test_places_stand_before_problems():
+    keymap = load_keymap({"run.stp": "n"}, {"run.stp": "config.toml:7"}.__getitem__)
+    assert keymap.problems[0].startswith("config.toml:7: ")
+
+
+@pytest.mark.parametrize(
+    "char", [*string.ascii_letters, *string.digits, *string.punctuation, "ä", "ß", "€", "д"]
+)
+def test_characters_are_keys_as_textual_knows_them(char: str):
+    key = parse_key(char)
+    # A comma stands between keys, so Textual has no other way to write it either.
+    known = "comma" if char == "," else next(iter(Binding.make_bindings([(char, "do", "")]))).key
+    assert key == known
+    assert types_text(key)
+    if char.isascii():
+        assert written(key) == char
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "shown"),
+    [
+        ("escape", "escape", "esc"),
+        ("f12", "f12", "F12"),
+        ("shift+a", "A", "A"),
+        ("shift+ctrl+up", "ctrl+shift+up", "ctrl+shift+up"),
+        ("ctrl+_", "ctrl+underscore", "^_"),
+        ("+", "plus", "+"),
+        ("question_mark", "question_mark", "?"),
+        ("space", "space", "space"),
+    ],
+)
+def test_names_of_keys(text: str, key: str, shown: str):
+    assert parse_key(text) == key
+    assert written(key) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["", "ctrl+", "ctrl", "ctrl+ctrl+a", "f25", "\x1b", "ab", "ctrl+m", "a\x1b[2J", "\u202e"]
+)
+def test_what_names_no_key(text: str):
+    with pytest.raises(NoKey):
+        parse_key(text)
+
+
+def test_it_needs_no_screen():
+    code = (
+        "import sys, hitl_tui.ui.keymap; print([n for n in sys.modules if n.startswith(('textual', 'rich'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
