@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import reviewer_option, store_option, theme_option, thread_option
+from hitl_tui.cli.options import plain_option, reviewer_option, store_option, theme_option, thread_option
 
 if TYPE_CHECKING:
     from hitl_tui.cli.session import Target
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @store_option
 @theme_option
 @reviewer_option
+@plain_option
 def demo(
     *,
     thread: str | None,
@@ -36,7 +37,8 @@ def demo(
     store: str | None,
     theme: str | None,
     reviewer: str | None,
-) -> None:
+    plain: bool,
+) -> int:
     """Step through an advisor workflow; no key, no network.
 
     A worker writes a draft, an advisor judges it, you have the last word on every verdict. Starts a
@@ -58,4 +60,5 @@ def demo(
             return Target(name, runner)
         return Target(name, runner, {"task": task or TASK})
 
-    show(load_settings({"store": store, "theme": theme, "reviewer": reviewer}), open_for_writing, choose)
+    settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
+    return show(settings, open_for_writing, choose, plain=plain)

@@ -1,4 +1,4 @@
-"""`--input`: from what a user typed to the values a thread starts with."""
+"""NAME=VALUE: from what a user typed to the values a thread starts with, or to those of an edit."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from hitl_tui.errors import UsageError
 if TYPE_CHECKING:
     from hitl_tui.engine.description import GraphInfo
 
-_FORMS = "write --input name=value or --input @file.json"
-
 
 class Inputs:
     """What was given: values of files are JSON already, words wait for the graph to say what they are."""
 
-    def __init__(self, given: Iterable[str]) -> None:
+    def __init__(self, given: Iterable[str], option: str = "--input ") -> None:
         """Read all files and split all pairs, so that mistakes show before a screen does.
+
+        Args:
+            option: what stands before each of them on the command line.
 
         Raises:
             UsageError: neither a pair nor a file, a name given twice, or a file that isn't a JSON object.
         """
+        self._option = option
+        self._forms = f"write {option}name=value or {option}@file.json"
         self._values: dict[str, Any] = {}
         self._words: dict[str, str] = {}
         for text in given:
             if text.startswith("@"):
-                for name, value in _read(Path(text[1:])).items():
+                for name, value in self._read(Path(text[1:])).items():
                     self._check_new(name)
                     self._values[name] = value
             else:
                 name, equals, word = text.partition("=")
                 if not equals or not name.strip():
-                    raise UsageError(f"--input {text!r} has no name and value", _FORMS)
+                    raise UsageError(f"{self._option}{text!r} has no name and value", self._forms)
                 self._check_new(name.strip())
                 self._words[name.strip()] = word
 
@@ -51,23 +54,36 @@ class Inputs:
             values[name] = word if is_text else _json_or_text(word)
         return values
 
+    def for_channels(self, graph: GraphInfo) -> dict[str, Any]:
+        """The values by name of channel; a word is JSON.
+
+        A text channel takes words as they are as well: only a whole JSON string is read as one.
+        """
+        types = {channel.name: channel.type for channel in graph.channels}
+        values = dict(self._values)
+        for name, word in self._words.items():
+            value = _json_or_text(word)
+            is_text = types.get(name) == "text"
+            values[name] = word if is_text and not isinstance(value, str) else value
+        return values
+
     def _check_new(self, name: str) -> None:
         if name in self._values or name in self._words:
-            raise UsageError(f"--input gives {name!r} twice", "leave one out")
+            raise UsageError(f"{self._option.strip() or 'the command'} gives {name!r} twice", "leave one out")
 
+    def _read(self, path: Path) -> Mapping[str, Any]:
+        import msgspec
 
-def _read(path: Path) -> Mapping[str, Any]:
-    import msgspec
-
-    try:
-        value = msgspec.json.decode(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"--input @{path}: can't be read: {error.strerror}", _FORMS) from None
-    except msgspec.DecodeError as error:
-        raise UsageError(f"--input @{path}: {error}", "the file must hold a JSON object") from None
-    if not isinstance(value, dict):
-        raise UsageError(f"--input @{path}: holds a {type(value).__name__}", "it must be a JSON object")
-    return value
+        where = f"{self._option}@{path}"
+        try:
+            value = msgspec.json.decode(path.read_bytes())
+        except OSError as error:
+            raise UsageError(f"{where}: can't be read: {error.strerror}", self._forms) from None
+        except msgspec.DecodeError as error:
+            raise UsageError(f"{where}: {error}", "the file must hold a JSON object") from None
+        if not isinstance(value, dict):
+            raise UsageError(f"{where}: holds a {type(value).__name__}", "it must be a JSON object")
+        return value
 
 
 def _json_or_text(word: str) -> Any:

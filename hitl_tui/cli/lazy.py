@@ -11,18 +11,21 @@ from hitl_tui.suggest import did_you_mean
 
 
 class Entry(NamedTuple):
-    """Where a command lives, and its line in `--help`."""
+    """Where a command lives, and its line in `--help`.
+
+    `attribute` is its name in the module, the command's own with underscores by default.
+    """
 
     module: str
     summary: str
+    attribute: str = ""
 
 
 class LazyGroup(click.Group):
     """Lists its commands from a table, so that `--help` costs no imports.
 
     Args:
-        entries: the commands by name, in the order in which `--help` shows them; each is the
-            attribute of its name in its module.
+        entries: the commands by name, in the order in which `--help` shows them.
     """
 
     def __init__(self, *args: Any, entries: dict[str, Entry], **kwargs: Any) -> None:
@@ -36,7 +39,9 @@ class LazyGroup(click.Group):
         entry = self.entries.get(cmd_name)
         if entry is None:
             return None
-        command: click.Command = getattr(import_module(entry.module), cmd_name.replace("-", "_"))
+        command: click.Command = getattr(
+            import_module(entry.module), entry.attribute or cmd_name.replace("-", "_")
+        )
         return command
 
     def resolve_command(

@@ -13,10 +13,33 @@ from hitl_tui.cli.lazy import Entry, LazyGroup
 
 COMMANDS = {
     "demo": Entry("hitl_tui.cli.demo", "Step through an advisor workflow; no key, no network."),
-    "run": Entry("hitl_tui.cli.run", "Open a workflow of your own on screen."),
+    "run": Entry("hitl_tui.cli.run", "Run a workflow of your own, on screen or without."),
     "resume": Entry("hitl_tui.cli.resume", "Go on with a thread where it stopped."),
-    "threads": Entry("hitl_tui.cli.threads", "List the threads of a store."),
     "new": Entry("hitl_tui.cli.new", "Write a commented start of a graph file."),
+    "threads": Entry("hitl_tui.cli.threads", "List the threads of a store."),
+    "show": Entry("hitl_tui.cli.show", "Show a thread at its newest step, or at any other."),
+    "log": Entry("hitl_tui.cli.log", "Show the steps of a thread, oldest first."),
+    "diff": Entry("hitl_tui.cli.compare", "Compare two steps, threads or forks, channel by channel."),
+    "blame": Entry("hitl_tui.cli.blame", "Show who wrote each part of a channel last."),
+    "step": Entry("hitl_tui.cli.running", "Run one node of a thread."),
+    "pause": Entry("hitl_tui.cli.running", "Make sure that a thread is not running."),
+    "answer": Entry("hitl_tui.cli.decide", "Answer a request that waits for a human."),
+    "approve": Entry("hitl_tui.cli.decide", "Approve what a thread waits for."),
+    "revise": Entry("hitl_tui.cli.decide", "Send back what a thread waits for, with your words."),
+    "update-state": Entry("hitl_tui.cli.change", "Set channels of a thread as one new step."),
+    "fork": Entry("hitl_tui.cli.change", "Make a new thread from a step of another."),
+    "cancel": Entry("hitl_tui.cli.running", "End a thread for good, as cancelled by you."),
+    "export": Entry(
+        "hitl_tui.cli.carry", "Write a thread to a file, or to stdout for a pipe.", "export_command"
+    ),
+    "import": Entry("hitl_tui.cli.carry", "Take in a thread that `export` wrote.", "import_command"),
+    "verify": Entry("hitl_tui.cli.carry", "Check that a thread's log agrees with itself."),
+    "graph": Entry("hitl_tui.cli.graph", "Write a graph as text, Mermaid, Graphviz or JSON."),
+    "themes": Entry("hitl_tui.cli.about", "List the themes."),
+    "keys": Entry("hitl_tui.cli.about", "List every action of the screen with its id and its key."),
+    "config": Entry("hitl_tui.cli.about", "Show every setting and where it comes from."),
+    "doctor": Entry("hitl_tui.cli.doctor", "Check versions, store, terminal, directories and keys."),
+    "completion": Entry("hitl_tui.cli.completion", "Write the completion script for your shell."),
 }
 
 

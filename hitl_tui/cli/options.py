@@ -1,12 +1,47 @@
-"""Options that several commands share."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+
+def complete_thread(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of threads for the shell; those that a shell could misread are left out."""
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+    from hitl_tui.errors import HitlError
+
+    store: Any = None
+    try:
+        store = open_existing(load_settings())
+        names = [summary.info.thread_id for summary in store.threads(incomplete, 100)]
+    except HitlError:
+        return []
+    finally:
+        if store is not None:
+            store.close()
+    return [name for name in names if name.startswith(incomplete) and _is_tame(name)]
+
+
+def _is_tame(name: str) -> bool:
+    return name.isascii() and all(char.isalnum() or char in "-_.@+" for char in name)
+
+
 store_option = click.option(
-    "--store", metavar="URL", help="Where threads are kept: sqlite:///FILE, a path, or memory:."
+    "--store", metavar="URL", help="Where threads are kept: sqlite:///FILE, files:DIR, a path, or memory:."
 )
 theme_option = click.option("--theme", metavar="NAME", help="The colours: dark, light or one of your own.")
-reviewer_option = click.option("--reviewer", metavar="NAME", help="Your name beside what you decide.")
+reviewer_option = click.option(
+    "--reviewer", "--as", "reviewer", metavar="NAME", help="Your name beside what you decide."
+)
 thread_option = click.option("--thread", metavar="ID", help="Name of the thread; made up when left out.")
+note_option = click.option("--note", metavar="TEXT", help="Why, for the record.")
+plain_option = click.option(
+    "--plain", is_flag=True, help="Lines instead of a screen: for screen readers and pipes."
+)
+headless_option = click.option(
+    "--headless", is_flag=True, help="Run without a screen until something waits, fails or ends."
+)
+thread_argument = click.argument("thread", shell_complete=complete_thread)

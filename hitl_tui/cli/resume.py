@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import reviewer_option, store_option, theme_option
+from hitl_tui.cli.options import (
+    complete_thread,
+    headless_option,
+    plain_option,
+    reviewer_option,
+    store_option,
+    theme_option,
+)
+from hitl_tui.cli.output import json_option
 from hitl_tui.errors import UnknownThread, UsageError
 
 if TYPE_CHECKING:
@@ -18,21 +26,41 @@ _PAGE = 100
 
 
 @click.command()
-@click.argument("thread", required=False)
+@click.argument("thread", required=False, shell_complete=complete_thread)
 @store_option
 @theme_option
 @reviewer_option
-def resume(thread: str | None, store: str | None, theme: str | None, reviewer: str | None) -> None:
+@plain_option
+@headless_option
+@json_option
+def resume(
+    *,
+    thread: str | None,
+    store: str | None,
+    theme: str | None,
+    reviewer: str | None,
+    plain: bool,
+    headless: bool,
+    as_json: bool,
+) -> int:
     """Go on with a thread where it stopped.
 
     Without THREAD the one that waits for a human and changed last, or else the last unfinished one.
+    With --headless, or --json, it runs without a screen until something waits, fails or ends; a
+    request that waits goes on waiting: `answer` answers it.
     """
-    from hitl_tui.cli.session import Target, show
+    from hitl_tui.cli.session import Target, run_headless, show
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
 
     settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
-    show(settings, open_existing, lambda opened: Target(find_thread(opened, thread)))
+
+    def choose(opened: Checkpointer) -> Target:
+        return Target(find_thread(opened, thread))
+
+    if headless or as_json:
+        return run_headless(settings, open_existing, choose, as_json=as_json)
+    return show(settings, open_existing, choose, plain=plain)
 
 
 def browse() -> bool:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import reviewer_option, store_option, theme_option, thread_option
+from hitl_tui.cli.options import (
+    headless_option,
+    plain_option,
+    reviewer_option,
+    store_option,
+    theme_option,
+    thread_option,
+)
+from hitl_tui.cli.output import json_option
 
 if TYPE_CHECKING:
     from hitl_tui.cli.session import Target
@@ -28,6 +36,9 @@ if TYPE_CHECKING:
 @store_option
 @theme_option
 @reviewer_option
+@plain_option
+@headless_option
+@json_option
 def run(
     *,
     graph: str,
@@ -38,15 +49,19 @@ def run(
     store: str | None,
     theme: str | None,
     reviewer: str | None,
-) -> None:
-    """Open a workflow of your own on screen.
+    plain: bool,
+    headless: bool,
+    as_json: bool,
+) -> int:
+    """Run a workflow of your own, on screen or without.
 
     GRAPH is module:attribute, file.py or file.py:name: a StateGraph, a GraphRunner, or a function
     that returns one; or a graph file, file.toml; or the name of a sample: advisor, batch, counter or
-    review. Starts a new thread unless --thread names one that is there.
+    review. Starts a new thread unless --thread names one that is there. With --headless, or --json,
+    it runs without a screen until something waits (exit code 3), fails (1) or ends (0).
     """
     from hitl_tui.cli.inputs import Inputs
-    from hitl_tui.cli.session import show
+    from hitl_tui.cli.session import run_headless, show
     from hitl_tui.cli.storage import open_for_writing
     from hitl_tui.config import load_settings
     from hitl_tui.loading.graphs import resolve_spec
@@ -67,4 +82,6 @@ def run(
         name = thread or new_thread_id(opened, runner.graph.name)
         return Target(name, runner, given.for_graph(runner.graph.info) if given else None)
 
-    show(settings, open_for_writing, choose)
+    if headless or as_json:
+        return run_headless(settings, open_for_writing, choose, as_json=as_json)
+    return show(settings, open_for_writing, choose, plain=plain)

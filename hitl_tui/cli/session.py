@@ -1,8 +1,9 @@
-"""Putting a thread on the screen; store, graph and hub are opened after the first paint."""
+"""Showing a thread, on screen or in lines; the screen is painted before store, graph and hub are opened."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -12,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hitl_tui.config import Settings
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.errors import ExitCode, HitlError, UsageError
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from hitl_tui.cli.desk import Desk
+    from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.protocol import Driver, Hub
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.stores import Checkpointer
@@ -41,20 +44,30 @@ OpenStore = Callable[[Settings], "Checkpointer"]
 Choose = Callable[["Checkpointer"], Target]
 
 
-def show(settings: Settings, open_store: OpenStore, choose: Choose, *, list_threads: bool = False) -> None:
-    """Show a thread until the user leaves, and say what there is to know afterwards.
+def show(
+    settings: Settings,
+    open_store: OpenStore,
+    choose: Choose,
+    *,
+    plain: bool = False,
+    list_threads: bool = False,
+) -> int:
+    """Show a thread until the user leaves, and say what there is to know afterwards; returns the exit code.
 
     Args:
         open_store, choose: called one after the other once something has been painted, off the
             screen's event loop.
+        plain: in lines, as it is without a terminal that can show a screen.
         list_threads: begin with the list of threads.
 
     Raises:
-        UsageError: there is no terminal, or no such theme.
+        UsageError: no such theme.
         HitlError: the thread can't be opened.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("the screen needs a terminal", "`hitl-tui threads` lists threads without one")
+    if plain or not has_screen():
+        from hitl_tui.plain.session import run_plain
+
+        return run_plain(lambda: _open(settings, open_store, choose), actor=settings.reviewer)
     from hitl_tui.ui.app import run_app
 
     _check_theme(settings)
@@ -69,13 +82,41 @@ def show(settings: Settings, open_store: OpenStore, choose: Choose, *, list_thre
 
             raise HitlError(f"{type(error).__name__}: {error}", write_crash(error)) from error
 
-    result = run_app(
-        open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads
-    )
+    result = run_app(open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads)
     if result.error is not None:
         raise result.error
     for line in _farewell(result, settings):
         click.echo(line)
+    return ExitCode.DONE
+
+
+def has_screen() -> bool:
+    """Whether there is a terminal that can show a screen."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def run_headless(
+    settings: Settings, open_store: OpenStore, choose: Choose, *, once: bool = False, as_json: bool
+) -> ExitCode:
+    """Run a thread without a screen until it waits, fails or ends.
+
+    Raises:
+        UsageError: a new thread of a graph that asks for inputs, and none were given.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.headless import run_on
+
+    async def work(desk: Desk) -> ExitCode:
+        target = await asyncio.to_thread(choose, desk.store)
+        driver = await _open_target(desk.hub, target, settings)
+        if (snapshot := await driver.snapshot()).progress.head < 0:
+            if asked := snapshot.graph.inputs:
+                words = " ".join(f"--input {field.name}=…" for field in asked)
+                raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
+            await driver.start({}, actor=settings.reviewer)
+        return await run_on(driver, once=once, as_json=as_json)
+
+    return at_desk(settings, open_store, work)
 
 
 def new_thread_id(store: Checkpointer, stem: str) -> str:
@@ -106,17 +147,22 @@ async def _open(settings: Settings, open_store: OpenStore, choose: Choose) -> tu
     store, target = await asyncio.to_thread(prepare)
     hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
     try:
-        if target.runner is None:
-            driver = await hub.open(target.thread_id)
-        else:
-            source = target.runner.source
-            driver = await hub.new(target.thread_id, target.runner, source=source, actor=settings.reviewer)
-        if target.inputs is not None:
-            await driver.start(target.inputs, actor=settings.reviewer)
+        driver = await _open_target(hub, target, settings)
     except BaseException:
         await hub.close()
         raise
     return hub, driver
+
+
+async def _open_target(hub: LocalHub, target: Target, settings: Settings) -> Driver:
+    if target.runner is None:
+        driver = await hub.open(target.thread_id)
+    else:
+        source = target.runner.source
+        driver = await hub.new(target.thread_id, target.runner, source=source, actor=settings.reviewer)
+    if target.inputs is not None:
+        await driver.start(target.inputs, actor=settings.reviewer)
+    return driver
 
 
 def _look(settings: Settings) -> Look:

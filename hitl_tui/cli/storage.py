@@ -22,7 +22,7 @@ def open_for_writing(settings: Settings) -> Checkpointer:
     from hitl_tui.stores import open_store
 
     if settings.origins["store"] == "default":
-        folder = _file(settings.store).parent
+        folder = Path(settings.store.removeprefix("sqlite:///")).parent
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -41,12 +41,16 @@ def open_existing(settings: Settings) -> Checkpointer:
     """
     from hitl_tui.stores import open_store
 
-    path = _file(settings.store)
-    if settings.store != "memory:" and not path.exists():
+    path = store_path(settings)
+    if path is not None and not path.exists():
         hint = "`hitl-tui demo` makes it" if settings.origins["store"] == "default" else "check --store"
         raise UsageError(f"there is no store {path}", hint)
     return open_store(settings.store)
 
 
-def _file(url: str) -> Path:
-    return Path(url.removeprefix("sqlite:///"))
+def store_path(settings: Settings) -> Path | None:
+    """The file or directory of the store, None for one in memory."""
+    url = settings.store
+    if url == "memory:":
+        return None
+    return Path(url.removeprefix("sqlite:///").removeprefix("files:")).expanduser()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from hitl_tui.cli.options import store_option
+from hitl_tui.cli.output import emit, json_option, say, table
 
 if TYPE_CHECKING:
     from hitl_tui.engine.records import ThreadSummary
@@ -20,7 +20,8 @@ _HEADINGS = ("THREAD", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED"
 @click.argument("query", default="")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
 @store_option
-def threads(query: str, limit: int, store: str | None) -> None:
+@json_option
+def threads(query: str, limit: int, store: str | None, as_json: bool) -> None:
     """List the threads of a store.
 
     With QUERY those whose name contains it. Newest first.
@@ -33,12 +34,16 @@ def threads(query: str, limit: int, store: str | None) -> None:
         found = opened.threads(query, limit)
     finally:
         opened.close()
+    if as_json:
+        from hitl_tui.cli.shapes import listed, summary
+
+        emit(listed("threads", [summary(one) for one in found]))
+        return
     if not found:
-        click.echo("no thread" + (" matches" if query else " yet"), err=True)
+        say("no thread" + (" matches" if query else " yet"), err=True)
         return
     now = time.time_ns() // 1000
-    for line in _table([_HEADINGS, *(_row(summary, now) for summary in found)]):
-        click.echo(line)
+    say(*table([_HEADINGS, *(_row(one, now) for one in found)]))
 
 
 def _row(summary: ThreadSummary, now: int) -> tuple[str, ...]:
@@ -58,16 +63,3 @@ def _row(summary: ThreadSummary, now: int) -> tuple[str, ...]:
         ago(summary.updated_at, now),
     )
     return tuple(sanitise_line(cell, 60) for cell in cells)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines, each column as wide as its widest cell."""
-    from rich.cells import cell_len
-
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]

@@ -159,13 +159,13 @@ main()
     assert "RuntimeError" in log_path().read_text()
 
 
-def test_without_a_terminal_the_screen_is_refused() -> None:
+def test_without_a_terminal_it_talks_in_lines() -> None:
     done = subprocess.run(
         [*APP, "demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
     )
-    assert done.returncode == 2
-    assert "the screen needs a terminal" in done.stderr
-    assert done.stdout == ""
+    assert done.returncode == 3
+    assert "Ready at step 0: worker is next." in done.stdout
+    assert "Left. Go on with: hitl-tui resume demo-" in done.stdout
 
 
 def test_no_key_is_stored(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,204 @@
+"""`export`, `import`, `verify`: a thread's log out of a store, into another, and checked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from hitl_tui.cli.options import store_option, thread_argument
+from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.errors import ExitCode, HitlError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hitl_tui.engine.verify import VerifyReport
+    from hitl_tui.stores import Checkpointer
+
+
+@click.command("export")
+@thread_argument
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--private", is_flag=True, help="With the values of private channels: only such a file imports."
+)
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@store_option
+@json_option
+def export_command(
+    *, thread: str, file: Path | None, private: bool, force: bool, store: str | None, as_json: bool
+) -> None:
+    """Write a thread to a file, or to stdout for a pipe.
+
+    Lines of JSON with all its steps and decisions. A thread with private channels is written without
+    their values, for reading, unless --private is given.
+    """
+    from hitl_tui.cli.resume import find_thread
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+    from hitl_tui.stores.transfer import export_thread
+
+    to_stdout = file is None or str(file) == "-"
+    if to_stdout and as_json:
+        raise UsageError("--json tells about an export to a file", "name a FILE")
+    if to_stdout and sys.stdout.isatty():
+        raise UsageError("an export goes to a file or a pipe, not to a terminal", "name a FILE")
+    opened = open_existing(load_settings({"store": store}))
+    try:
+        lines = export_thread(opened, find_thread(opened, thread), private=private)
+        if file is None or to_stdout:
+            _write_all(sys.stdout.buffer, lines)
+            return
+        count = _write_file(file, lines, force)
+    finally:
+        opened.close()
+    if as_json:
+        from hitl_tui.cli.shapes import document
+
+        emit(document("export", thread=thread, file=str(file), lines=count, private=private))
+    else:
+        say(f"wrote {count:,} lines to {file}")
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--thread", metavar="ID", help="Its name here; its own by default.")
+@store_option
+@json_option
+def import_command(file: Path, thread: str | None, store: str | None, as_json: bool) -> None:
+    """Take in a thread that `export` wrote.
+
+    All of it or nothing; - reads from stdin. Its graph is not in the file: where that is elsewhere
+    here, `hitl-tui run GRAPH --thread ID` opens it.
+    """
+    from hitl_tui.cli.storage import open_for_writing
+    from hitl_tui.config import load_settings
+
+    opened = open_for_writing(load_settings({"store": store}))
+    try:
+        name = _read_thread(opened, file, thread)
+    finally:
+        opened.close()
+    if as_json:
+        from hitl_tui.cli.shapes import document
+
+        emit(document("import", thread=name, file=str(file)))
+    else:
+        say(f"imported {name!r}")
+
+
+@click.command()
+@thread_argument
+@click.option("--strict", is_flag=True, help="Reduce every update again, with the graph as it is today.")
+@store_option
+@json_option
+def verify(thread: str, strict: bool, store: str | None, as_json: bool) -> int:
+    """Check that a thread's log agrees with itself.
+
+    Nothing is changed. Exit code 1 where something is wrong, each finding named where it is.
+    """
+    from hitl_tui.cli.resume import find_thread
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    opened = open_existing(load_settings({"store": store}))
+    try:
+        report = _verify(opened, find_thread(opened, thread), strict)
+    finally:
+        opened.close()
+    if as_json:
+        from hitl_tui.cli.shapes import document
+
+        emit(document("verify", thread=thread, ok=report.ok, **_counts(report)))
+    else:
+        say(*_findings(report))
+    return ExitCode.DONE if report.ok else ExitCode.FAILED
+
+
+def _write_all(stream: BinaryIO, lines: Iterable[bytes]) -> int:
+    count = 0
+    for line in lines:
+        stream.write(line)
+        count += 1
+    stream.flush()
+    return count
+
+
+def _write_file(file: Path, lines: Iterable[bytes], force: bool) -> int:
+    """Write beside the file first, so that nobody finds a half of it; for the owner's eyes alone."""
+    if file.exists() and not force:
+        raise UsageError(f"there is a file {file} already", "give another name, or --force")
+    new = file.with_name(f".{file.name}.{os.getpid()}.new")
+    try:
+        try:
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+                count = _write_all(stream, lines)
+            new.replace(file)
+        finally:
+            with suppress(OSError):
+                new.unlink()
+    except OSError as error:
+        raise HitlError(f"{file} can't be written: {error.strerror}", "give another place") from None
+    return count
+
+
+def _read_thread(store: Checkpointer, file: Path, thread: str | None) -> str:
+    from hitl_tui.stores.transfer import import_thread
+
+    if str(file) == "-":
+        return import_thread(store, sys.stdin.buffer, thread)
+    try:
+        with file.open("rb") as lines:
+            return import_thread(store, lines, thread)
+    except OSError as error:
+        raise UsageError(
+            f"{file} can't be read: {error.strerror}", "give a file that `export` wrote"
+        ) from None
+
+
+def _verify(store: Checkpointer, thread: str, strict: bool) -> VerifyReport:
+    from hitl_tui.engine.verify import verify as check
+
+    if not strict:
+        return check(store, thread)
+    from hitl_tui.loading.sources import reopen_graph
+
+    info = store.info(thread)
+    source = info.source if info else {}
+    return reopen_graph(thread, source, store).verify(thread, strict=True)
+
+
+def _counts(report: VerifyReport) -> dict[str, Any]:
+    import msgspec
+
+    return {
+        "records": report.records,
+        "checkpoints": report.checkpoints,
+        "unchecked": report.unchecked,
+        "mismatches": [msgspec.structs.asdict(one) for one in report.mismatches],
+    }
+
+
+def _findings(report: VerifyReport) -> list[str]:
+    from hitl_tui.view.sanitise import sanitise_line
+
+    lines = []
+    for one in report.mismatches:
+        where = [
+            f"{word} {sanitise_line(str(value), 60)}"
+            for word, value in (("step", one.step), ("seq", one.seq), ("channel", one.channel))
+            if value is not None
+        ]
+        values = (
+            f"expected {sanitise_line(str(one.expected), 80)}, found {sanitise_line(str(one.actual), 80)}"
+        )
+        lines.append(f"{one.kind}: {', '.join(where) or 'thread'}: {one.field}: {values}")
+    checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked"
+    if report.unchecked:
+        checked += f", {report.unchecked:,} state hashes only with --strict"
+    return [*lines, f"{'ok' if report.ok else f'{len(lines)} findings'}: {checked}"]

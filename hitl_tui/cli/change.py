@@ -1,0 +1,137 @@
+"""`update-state` and `fork`: a human's hand on a thread's state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hitl_tui.cli.options import complete_thread, note_option, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.errors import StaleWriter, UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.desk import Desk
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.errors import ExitCode
+
+
+@click.command("update-state")
+@thread_argument
+@click.argument("values", nargs=-1, required=True, metavar="CHANNEL=JSON...")
+@click.option("--as-node", metavar="NODE", help="Go on as if this node had written it.")
+@click.option("--expected-step", type=int, metavar="N", help="Refuse the edit if the thread has moved on.")
+@note_option
+@store_option
+@reviewer_option
+@json_option
+def update_state(
+    *,
+    thread: str,
+    values: tuple[str, ...],
+    as_node: str | None,
+    expected_step: int | None,
+    note: str | None,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> int:
+    """Set channels of a thread as one new step.
+
+    All of them or none, checked against the graph's schemas, past their reducers. A text channel takes
+    words without quotation marks too; @FILE reads several from a JSON object.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.inputs import Inputs
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    given = Inputs(values, option="")
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.cli.headless import report
+
+        driver = await desk.thread(thread)
+        snapshot = await driver.snapshot()
+        head = snapshot.progress.head
+        if expected_step is not None and expected_step != head:
+            raise await _moved(driver, expected_step, head)
+        changes = given.for_channels(snapshot.graph)
+        await _check(driver, changes, head, as_node)
+        made = await driver.update_state(
+            changes, expected_step=head, as_node=as_node, actor=desk.settings.reviewer, note=note
+        )
+        return await report(driver, as_json=as_json, done=True, made_step=made)
+
+    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+
+
+@click.command()
+@click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
+@click.argument("new")
+@click.argument("values", nargs=-1, metavar="[CHANNEL=JSON]...")
+@note_option
+@store_option
+@reviewer_option
+@json_option
+def fork(
+    *,
+    place: str,
+    new: str,
+    values: tuple[str, ...],
+    note: str | None,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> int:
+    """Make a new thread from a step of another.
+
+    It shares the log up to that step (the newest one without @STEP); with values it begins by setting
+    them. The other thread is left as it is.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.inputs import Inputs
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    given = Inputs(values, option="")
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.cli.places import open_place
+        from hitl_tui.cli.shapes import document
+        from hitl_tui.errors import ExitCode
+
+        at = await open_place(desk, place)
+        changes = given.for_channels(at.snapshot.graph)
+        await _check(at.driver, changes, at.step, None)
+        await at.driver.fork(at.step, new, changes=changes or None, actor=desk.settings.reviewer, note=note)
+        if as_json:
+            emit(document("fork", thread=new, parent=at.driver.thread_id, step=at.step))
+        else:
+            say(f"made {new!r} from step {at.step} of {at.driver.thread_id!r}")
+        return ExitCode.DONE
+
+    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+
+
+async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> None:
+    """What the screen's editor would refuse; raises `UsageError` with every problem."""
+    if not changes or step < 0:
+        return
+    preview = await driver.preview(changes, step=step, as_node=as_node)
+    if preview.problems:
+        words = "\n".join(f"{channel}: {problem}" for channel, problem in preview.problems.items())
+        raise UsageError(words, "nothing was stored")
+
+
+async def _moved(driver: Driver, expected: int, head: int) -> StaleWriter:
+    """A refusal that shows what has changed since the step that was expected."""
+    from hitl_tui.cli.compare import changed_since
+
+    error = StaleWriter(
+        f"thread {driver.thread_id!r} is at step {head}, the edit was made on {expected}; nothing was stored",
+        "look at what changed, then edit again",
+    )
+    error.details = await changed_since(driver, expected, head)
+    return error

@@ -1,0 +1,202 @@
+"""`answer`, `approve`, `revise`: decisions without a screen, with the same guards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.output import json_option
+from hitl_tui.errors import AnswerRefused, UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.desk import Desk
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.records import Request
+    from hitl_tui.errors import ExitCode
+
+_request_option = click.option("--request", metavar="ID", help="Which request, where several wait.")
+_yes_option = click.option("--yes", is_flag=True, help="Confirm a decision of high risk.")
+_run_option = click.option(
+    "--run", "go_on", is_flag=True, help="Run on afterwards, as resume --headless does."
+)
+_step_option = click.option(
+    "--step", "at_step", type=int, metavar="N", help="The step it is about: refused if the thread has moved."
+)
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What was decided on the command line, and on what."""
+
+    thread: str
+    request_id: str | None
+    make: Callable[[Request], Any]
+    at_step: int | None
+    note: str | None
+    yes: bool
+    go_on: bool
+
+
+@click.command()
+@thread_argument
+@click.argument("request")
+@click.argument("value")
+@click.option(
+    "--step",
+    "at_step",
+    type=int,
+    required=True,
+    metavar="N",
+    help="The step it is about: refused if the thread has moved.",
+)
+@note_option
+@_yes_option
+@_run_option
+@store_option
+@reviewer_option
+@json_option
+def answer(
+    *,
+    thread: str,
+    request: str,
+    value: str,
+    at_step: int,
+    note: str | None,
+    yes: bool,
+    go_on: bool,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> int:
+    """Answer a request that waits for a human.
+
+    REQUEST is its id, as `show` tells it. VALUE is one of its allowed answers, with words of your own
+    in --note; where it has none, a text, or JSON if its schema asks for something else.
+    """
+
+    def make(found: Request) -> Any:
+        from hitl_tui.plain.answers import choice_answer, find_choice, value_answer
+
+        return choice_answer(find_choice(found, value), note) if found.choices else value_answer(found, value)
+
+    order = _Order(thread, request, make, at_step, note, yes, go_on)
+    return _decide(order, {"store": store, "reviewer": reviewer}, as_json)
+
+
+@click.command()
+@thread_argument
+@note_option
+@_request_option
+@_step_option
+@_yes_option
+@_run_option
+@store_option
+@reviewer_option
+@json_option
+def approve(
+    *,
+    thread: str,
+    note: str | None,
+    request: str | None,
+    at_step: int | None,
+    yes: bool,
+    go_on: bool,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> int:
+    """Approve what a thread waits for.
+
+    For requests that have the answer "approve", as an advisor's verdict; `answer` gives any other.
+    """
+    order = _Order(thread, request, _choosing("approve", note), at_step, note, yes, go_on)
+    return _decide(order, {"store": store, "reviewer": reviewer}, as_json)
+
+
+@click.command()
+@thread_argument
+@click.option("--note", metavar="TEXT", required=True, help="What should change, in your words.")
+@_request_option
+@_step_option
+@_yes_option
+@_run_option
+@store_option
+@reviewer_option
+@json_option
+def revise(
+    *,
+    thread: str,
+    note: str,
+    request: str | None,
+    at_step: int | None,
+    yes: bool,
+    go_on: bool,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> int:
+    """Send back what a thread waits for, with your words.
+
+    For requests that have the answer "revise", as an advisor's verdict; `answer` gives any other.
+    """
+    order = _Order(thread, request, _choosing("revise", note), at_step, note, yes, go_on)
+    return _decide(order, {"store": store, "reviewer": reviewer}, as_json)
+
+
+def _choosing(choice: str, words: str | None) -> Callable[[Request], Any]:
+    def make(request: Request) -> Any:
+        from hitl_tui.plain.answers import choice_answer, find_choice
+
+        return choice_answer(find_choice(request, choice), words)
+
+    return make
+
+
+def _decide(order: _Order, flags: dict[str, str | None], as_json: bool) -> int:
+    """Answer the request of a thread, and run on if that was wanted."""
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.cli.headless import report, run_on
+
+        driver = await desk.thread(order.thread)
+        await _send(driver, order, desk.settings.reviewer)
+        progress = (await driver.snapshot()).progress
+        if order.go_on and not progress.pending:
+            return await run_on(driver, as_json=as_json)
+        waits = order.go_on or progress.status == "failed"
+        return await report(driver, as_json=as_json, done=not waits)
+
+    return at_desk(load_settings(flags), open_existing, work)
+
+
+async def _send(driver: Driver, order: _Order, actor: str) -> None:
+    from hitl_tui.plain.answers import pick_request
+
+    snapshot = await driver.snapshot()
+    pending = snapshot.progress.pending
+    if order.request_id is not None and all(one.id != order.request_id for one in pending):
+        # The engine tells an answered request from an unknown one, and writes the refusal down.
+        step = snapshot.progress.head if order.at_step is None else order.at_step
+        await driver.answer(order.request_id, None, step=step, actor=actor, note=order.note)
+    request = pick_request(pending, order.request_id)
+    value = order.make(request)
+    if request.risk == "high" and not order.yes:
+        raise UsageError(f"{request.title!r} is a decision of high risk", "confirm it with --yes")
+    step = request.step if order.at_step is None else order.at_step
+    checkpoint = next((one for one in snapshot.checkpoints if one.step == step), None)
+    seen = checkpoint.state_hash if checkpoint else b""
+    try:
+        await driver.answer(request.id, value, step=step, actor=actor, note=order.note, seen=seen)
+    except AnswerRefused as refusal:
+        from hitl_tui.cli.compare import changed_since
+
+        now = (await driver.snapshot()).progress.head
+        refusal.details = await changed_since(driver, step, now)
+        raise

@@ -1,0 +1,84 @@
+"""One thread, opened for one command over the same hub and driver as the screen's."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hitl_tui.cli.output import say
+from hitl_tui.config import Settings
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.hub import LocalHub
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.stores import Checkpointer
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A store with its hub, open while one command works on it."""
+
+    settings: Settings
+    store: Checkpointer
+    hub: LocalHub
+
+    async def thread(self, thread: str | None) -> Driver:
+        """The driver of a thread that is in the store; its graph is built again from its record."""
+        from hitl_tui.cli.resume import find_thread
+
+        return await self.hub.open(find_thread(self.store, thread))
+
+
+def at_desk(
+    settings: Settings, open_store: Callable[[Settings], Checkpointer], work: Callable[[Desk], Awaitable[T]]
+) -> T:
+    """Open a store, do the work, close everything; says on stderr what was not committed."""
+
+    async def sit() -> T:
+        from hitl_tui.cli.logs import start_log
+        from hitl_tui.drivers.hub import LocalHub
+        from hitl_tui.loading.sources import reopen_graph
+
+        start_log()
+        store = open_store(settings)
+        hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
+        try:
+            return await work(Desk(settings, store, hub))
+        finally:
+            say(*await hub.close(), err=True)
+
+    return _run(sit())
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run on a loop of its own; a signal to end is a quit, so that the thread is put down properly."""
+
+    async def main() -> T:
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        told: list[int] = []
+
+        def quit_on(number: int) -> None:
+            told.append(number)
+            if task:
+                task.cancel()
+
+        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, quit_on, number)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if told:
+                raise click.exceptions.Exit(128 + told[0]) from None
+            raise
+
+    return asyncio.run(main())

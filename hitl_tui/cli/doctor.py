@@ -1,0 +1,139 @@
+"""`doctor`: whether everything is there that a session needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from hitl_tui.cli.options import store_option
+from hitl_tui.cli.output import emit, json_option, say, table
+from hitl_tui.errors import ExitCode, HitlError
+
+_LIBRARIES = ("textual", "rich", "litellm", "click", "msgspec", "netext", "tomli", "jsonschema-rs", "rfc8785")
+_KEYS = (
+    "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AZURE_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY",
+    "GROQ_API_KEY", "COHERE_API_KEY", "DEEPSEEK_API_KEY", "OPENROUTER_API_KEY",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report; `ok` is False for what keeps the app from working."""
+
+    about: str
+    value: str
+    ok: bool = True
+
+
+@click.command()
+@store_option
+@json_option
+def doctor(store: str | None, as_json: bool) -> int:
+    """Check versions, store, terminal, directories and keys.
+
+    Of the models' keys it tells only whether they are set. Exit code 1 where something is wrong.
+    """
+    found = [*_versions(), *_settings(store), *_terminal(), *_directories(), *_keys()]
+    well = all(one.ok for one in found)
+    if as_json:
+        from hitl_tui.cli.shapes import listed
+
+        rows = [{"about": one.about, "value": one.value, "ok": one.ok} for one in found]
+        emit(listed("doctor", rows, ok=well))
+    else:
+        say(*table([("ok" if one.ok else "WRONG", one.about, _line(one.value)) for one in found]))
+    return ExitCode.DONE if well else ExitCode.FAILED
+
+
+def _line(text: str) -> str:
+    from hitl_tui.view.sanitise import sanitise_line
+
+    return sanitise_line(text, 300)
+
+
+def _versions() -> Iterator[Finding]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    from hitl_tui import __version__
+
+    yield Finding("hitl-tui", __version__)
+    yield Finding("python", sys.version.split()[0])
+    for name in _LIBRARIES:
+        try:
+            yield Finding(name, version(name))
+        except PackageNotFoundError:
+            yield Finding(name, "not installed", ok=False)
+
+
+def _settings(store: str | None) -> Iterator[Finding]:
+    from hitl_tui.config import load_settings
+
+    try:
+        settings = load_settings({"store": store})
+    except HitlError as error:
+        yield Finding("settings", error.message, ok=False)
+        return
+    yield Finding("settings", "fine")
+    from hitl_tui.cli.storage import open_existing, store_path
+
+    path = store_path(settings)
+    if path is not None and not path.exists():
+        yield Finding("store", f"{settings.store}: none yet, it is made when it is needed")
+        return
+    try:
+        opened = open_existing(settings)
+        try:
+            newest = opened.threads(limit=1)
+        finally:
+            opened.close()
+    except HitlError as error:
+        yield Finding("store", f"{settings.store}: {error.title}: {error.message}", ok=False)
+        return
+    what = "holds threads" if newest else "is empty"
+    yield Finding("store", f"{settings.store}: can be read, {what}")
+    if path is not None and not os.access(path, os.W_OK):
+        yield Finding("store", f"{path} is read-only for you", ok=False)
+
+
+def _terminal() -> Iterator[Finding]:
+    size = shutil.get_terminal_size((0, 0))
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    yield Finding("terminal", f"{size.columns}x{size.lines}" if is_terminal else "none: lines, no screen")
+    yield Finding("TERM", os.environ.get("TERM", "") or "not set")
+    yield Finding("colour", "off by NO_COLOR" if os.environ.get("NO_COLOR") else "on")
+    yield Finding("encoding", sys.stdout.encoding or "unknown")
+
+
+def _directories() -> Iterator[Finding]:
+    import platformdirs
+
+    from hitl_tui.cli.logs import log_path
+    from hitl_tui.config import config_path
+
+    data = platformdirs.user_data_path("hitl-tui", appauthor=False)
+    for about, path in (
+        ("configuration", config_path().parent),
+        ("data", data),
+        ("log", log_path().parent),
+    ):
+        yield _directory(about, path)
+
+
+def _directory(about: str, path: Path) -> Finding:
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        return Finding(about, f"{path} can't be written", ok=False)
+    return Finding(about, str(path) if there == path else f"{path} (made when it is needed)")
+
+
+def _keys() -> Iterator[Finding]:
+    for name in _KEYS:
+        yield Finding(name, "set" if os.environ.get(name) else "not set")

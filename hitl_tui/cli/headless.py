@@ -1,0 +1,105 @@
+"""A run without a screen: events as they come, then where the thread stands, and the exit code for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hitl_tui.cli.output import emit, say
+
+if TYPE_CHECKING:
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.events import Event, Progress
+    from hitl_tui.errors import ExitCode
+
+
+async def run_on(driver: Driver, *, once: bool = False, as_json: bool) -> ExitCode:
+    """Run a thread until it waits, fails or ends, and tell what happens.
+
+    Args:
+        once: one node alone; a thread that could take another step is then done with it.
+
+    Raises:
+        ThreadBusy: another process runs it.
+    """
+    from hitl_tui.cli.shapes import has_secrets
+    from hitl_tui.engine.events import RunEnded
+
+    snapshot = await driver.snapshot()
+    seen = snapshot.last_event
+    telling = _Telling(driver.thread_id, has_secrets(snapshot.graph), as_json)
+    await (driver.step() if once else driver.run())
+    ended = False
+    while not ended:
+        await driver.changed(seen)
+        for stamped in driver.events(seen):
+            if stamped.number > seen + 1:
+                telling.gap(stamped.number - seen - 1)
+            seen = stamped.number
+            telling.event(stamped.event)
+            ended = isinstance(stamped.event, RunEnded)
+    progress = (await driver.snapshot()).progress
+    stepped = once and progress.status == "waiting" and progress.reason == "paused"
+    return await report(driver, as_json=as_json, done=stepped)
+
+
+async def report(driver: Driver, *, as_json: bool, done: bool = False, **more: object) -> ExitCode:
+    """Tell where a thread stands; returns the exit code for it.
+
+    Args:
+        done: the command has done its work wherever the thread stands.
+        more: further fields of the result document.
+    """
+    from hitl_tui.cli import shapes
+    from hitl_tui.errors import ExitCode
+    from hitl_tui.plain.outcome import standing_code
+
+    snapshot = await driver.snapshot()
+    progress = snapshot.progress
+    code = ExitCode.DONE if done else standing_code(progress)
+    if as_json:
+        emit(shapes.result(driver.thread_id, progress, snapshot.values, code, **more))
+    else:
+        say(*standing_lines(driver.thread_id, progress, snapshot.held_by))
+    return code
+
+
+def standing_lines(thread_id: str, progress: Progress, held_by: str = "") -> list[str]:
+    """Where a thread stands, and for each request how to answer it."""
+    import shlex
+
+    from hitl_tui.plain.words import name, standing_line
+
+    lines = [f"{name(thread_id)}: {standing_line(progress, held_by)}"]
+    for request in progress.pending:
+        if request.breakpoint:
+            lines.append(f"  go on with: hitl-tui resume {shlex.quote(thread_id)} --headless")
+            continue
+        answers = ", ".join(name(choice.id) for choice in request.choices) or "a value"
+        lines.append(f"  request {request.id} at step {request.step}, answers: {answers}")
+        order = f"{shlex.quote(thread_id)} {request.id} ANSWER --step {request.step}"
+        lines.append(f"  answer with: hitl-tui answer {order}")
+    return lines
+
+
+class _Telling:
+    """Tells events, as documents or in words."""
+
+    def __init__(self, thread_id: str, secret: bool, as_json: bool) -> None:
+        self._thread_id = thread_id
+        self._secret = secret
+        self._as_json = as_json
+
+    def event(self, event: Event) -> None:
+        """One event; ends and beginnings are for programs, for people the last line says it."""
+        if self._as_json:
+            from hitl_tui.cli.event_shapes import event as shape
+
+            emit(shape(self._thread_id, event, self._secret))
+        else:
+            from hitl_tui.plain.words import event_lines
+
+            say(*event_lines(event))
+
+    def gap(self, lost: int) -> None:
+        """More happened than is kept: the log has all of it."""
+        say(f"({lost} events were too fast to be told; `hitl-tui log` has the steps)", err=True)

@@ -1,0 +1,78 @@
+"""`log`: what happened in a thread, step by step, and who decided what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.options import store_option, thread_argument
+from hitl_tui.cli.output import emit, json_option, say
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.desk import Desk
+    from hitl_tui.engine.records import LedgerEntry
+    from hitl_tui.errors import ExitCode
+
+
+@click.command()
+@thread_argument
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many steps.")
+@click.option("--before", type=click.IntRange(0), metavar="STEP", help="Only steps before this one.")
+@store_option
+@json_option
+def log(thread: str, limit: int, before: int | None, store: str | None, as_json: bool) -> int:
+    """Show the steps of a thread, oldest first.
+
+    Each with its updates through their reducers; then the decision ledger: who decided what, when, why.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.errors import ExitCode
+
+        driver = await desk.thread(thread)
+        snapshot = await driver.snapshot()
+        points = (await driver.history(before=before, limit=limit))[::-1]
+        updates = [await driver.updates_at(point.step) for point in points]
+        if as_json:
+            from hitl_tui.cli import shapes
+
+            secret = shapes.has_secrets(snapshot.graph)
+            steps = [
+                {**shapes.checkpoint(point, secret), "updates": shapes.updates(some)}
+                for point, some in zip(points, updates, strict=True)
+            ]
+            decisions = [shapes.decision(entry, secret) for entry in snapshot.ledger]
+            emit(shapes.document("log", thread=thread, checkpoints=steps, decisions=decisions))
+            return ExitCode.DONE
+        from hitl_tui.plain.words import step_lines
+
+        if points and points[0].step > 0:
+            say(f"(steps 0 to {points[0].step - 1} are older: --before {points[0].step})")
+        for point, some in zip(points, updates, strict=True):
+            say(*step_lines(point, some))
+        if snapshot.ledger:
+            say("", "Decisions:", *_decisions(snapshot.ledger))
+        return ExitCode.DONE
+
+    return at_desk(load_settings({"store": store}), open_existing, work)
+
+
+def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
+    from hitl_tui.cli.shapes import time, to_json
+    from hitl_tui.plain.content import content
+    from hitl_tui.plain.words import name
+
+    lines = []
+    for entry in ledger:
+        who = f" by {name(entry.actor)}" if entry.actor else ""
+        about = f", request {name(entry.request_id)}" if entry.request_id else ""
+        lines.append(f"{entry.n}. {time(entry.at)} {name(entry.kind)} at step {entry.step}{who}{about}")
+        if entry.note:
+            lines += content([entry.note], 10)
+        if entry.data:
+            lines += content([to_json({"data": entry.data})[9:-1]], 3)
+    return lines

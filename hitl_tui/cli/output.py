@@ -1,0 +1,61 @@
+"""What commands write to stdout: words for people, always sanitised, or documents for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+import click
+
+from hitl_tui.errors import HitlError
+
+R = TypeVar("R")
+
+
+def say(*lines: str, err: bool = False) -> None:
+    """Write lines for people; whatever is in them, none can steer a terminal."""
+    from hitl_tui.view.sanitise import sanitise
+
+    encoding = (sys.stderr if err else sys.stdout).encoding or "utf-8"
+    for line in lines:
+        click.echo(sanitise(line).encode(encoding, "replace").decode(encoding), err=err)
+
+
+def emit(document: Mapping[str, Any]) -> None:
+    """Write one document as one line of JSON, and at once: who reads a stream wants it as it comes."""
+    from hitl_tui.cli.shapes import to_json
+
+    click.echo(to_json(document))
+    sys.stdout.flush()
+
+
+def table(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Rows as lines, each column as wide as its widest cell; cells are one line each."""
+    from hitl_tui.view.cells import cells
+
+    given = [tuple(row) for row in rows]
+    widths = [max(map(cells, column)) for column in zip(*given, strict=True)]
+    return [
+        "  ".join(cell + " " * (most - cells(cell)) for cell, most in zip(row, widths, strict=True)).rstrip()
+        for row in given
+    ]
+
+
+def json_option(command: Callable[..., R]) -> Callable[..., R]:
+    """Adds `--json`; an error is a document then too, besides its words on stderr."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Write JSON, as the README documents.")
+    @wraps(command)
+    def with_json(*args: Any, as_json: bool, **options: Any) -> R:
+        try:
+            return command(*args, as_json=as_json, **options)
+        except HitlError as error:
+            if as_json:
+                from hitl_tui.cli.shapes import error_document
+
+                emit(error_document(error))
+            raise
+
+    return with_json

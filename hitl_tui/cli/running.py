@@ -1,0 +1,93 @@
+"""`step`, `pause`, `cancel`: a thread's run, without a screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.output import json_option
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.desk import Desk
+    from hitl_tui.errors import ExitCode
+
+
+@click.command()
+@thread_argument
+@store_option
+@json_option
+def step(thread: str, store: str | None, as_json: bool) -> int:
+    """Run one node of a thread.
+
+    Exit code 0: the node is done, and the thread can go on or has ended; 3: something waits for a
+    human; 1: the node failed.
+    """
+    from hitl_tui.cli.resume import find_thread
+    from hitl_tui.cli.session import Target, run_headless
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    return run_headless(
+        load_settings({"store": store}),
+        open_existing,
+        lambda opened: Target(find_thread(opened, thread)),
+        once=True,
+        as_json=as_json,
+    )
+
+
+@click.command()
+@thread_argument
+@store_option
+@json_option
+def pause(thread: str, store: str | None, as_json: bool) -> int:
+    """Make sure that a thread is not running.
+
+    One that another process runs is paused there: this says who holds it, with exit code 4. One whose
+    process has died is taken over and left paused.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.cli.headless import report
+        from hitl_tui.errors import ThreadBusy
+
+        driver = await desk.thread(thread)
+        await driver.snapshot()
+        summary = desk.store.summary(thread)
+        if summary is not None and summary.held_by:
+            raise ThreadBusy(
+                f"thread {thread!r} is held by {summary.held_by}", "pause it there: p on screen, or ctrl+c"
+            )
+        return await report(driver, as_json=as_json, done=True)
+
+    return at_desk(load_settings({"store": store}), open_existing, work)
+
+
+@click.command()
+@thread_argument
+@note_option
+@store_option
+@reviewer_option
+@json_option
+def cancel(thread: str, note: str | None, store: str | None, reviewer: str | None, as_json: bool) -> int:
+    """End a thread for good, as cancelled by you.
+
+    What is committed stays; a fork can go on from any of its steps.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.cli.headless import report
+
+        driver = await desk.thread(thread)
+        await driver.cancel(actor=desk.settings.reviewer, note=note)
+        return await report(driver, as_json=as_json, done=True)
+
+    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)

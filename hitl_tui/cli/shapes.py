@@ -1,0 +1,271 @@
+"""The documents of `--json`, version 1: each is one object on one line.
+
+Every document has `"hitl_tui": 1` and a `"kind"`; a change that could break a reader raises the number.
+
+| kind | written by | holds |
+|---|---|---|
+| `event` | `run --headless`, `resume --headless`, `step` | `event` (its name) and its facts, as they happen |
+| `result` | the same, last; `answer`, `approve`, `revise`, `update-state`, `cancel`, `pause` | where the thread stands, `state`, `exit_code` |
+| `threads` | `threads` | `threads`, newest first |
+| `thread` | `show` | where the thread stands, the shown `step`, `checkpoint`, `state`, `updates` |
+| `log` | `log` | `checkpoints` with their `updates`, oldest first, and `decisions` |
+| `diff` | `diff` | `a`, `b`, `equal`, and `channels` with `change`, `before`, `after` |
+| `blame` | `blame` | `lines` with `step`, `who`, `text` |
+| `graph` | `graph` | `nodes`, `edges`, `channels`, `inputs` |
+| `fork`, `import`, `export` | the commands of these names | `thread` and where it is |
+| `verify` | `verify` | `ok`, `mismatches`, what was counted |
+| `themes`, `keys`, `config`, `doctor` | the commands of these names | a list each |
+| `error` | any, with exit code above 0 | `title`, `message`, `hint`, `exit_code` |
+
+Values of private channels are `"[private]"`, and so are the state hashes of a graph that has some;
+hashes are `"sha256:…"`, times ISO 8601 in UTC, durations seconds, costs US dollars or null.
+"""  # noqa: E501 - a table
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hitl_tui.engine.description import GraphInfo
+from hitl_tui.engine.events import PRIVATE, AppliedUpdate, Progress
+from hitl_tui.engine.records import Checkpoint, LedgerEntry, Request, ThreadSummary
+from hitl_tui.errors import ExitCode, HitlError
+
+VERSION = 1
+PRIVATE_TEXT = "[private]"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def document(kind: str, **fields: Any) -> dict[str, Any]:
+    """A document of a kind."""
+    return {"hitl_tui": VERSION, "kind": kind, **fields}
+
+
+def to_json(value: Mapping[str, Any]) -> str:
+    """One line of ASCII, so that no byte of it can steer a terminal."""
+    # DEL is ASCII, and the one control character that JSON leaves as it is.
+    return json.dumps(value, ensure_ascii=True, default=_other).replace("\x7f", "\\u007f")
+
+
+def _other(value: Any) -> Any:
+    if value is PRIVATE:
+        return PRIVATE_TEXT
+    if isinstance(value, bytes):
+        return sha(value)
+    return str(value)
+
+
+def time(at: int | None) -> str | None:
+    """Microseconds since the epoch as ISO 8601."""
+    if at is None:
+        return None
+    try:
+        moment = _EPOCH + timedelta(microseconds=at)
+    except OverflowError:
+        return None
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def sha(digest: bytes) -> str | None:
+    """A hash as text, None for none."""
+    return f"sha256:{digest.hex()}" if digest else None
+
+
+def has_secrets(graph: GraphInfo) -> bool:
+    """Whether a graph has private channels; then a state hash would tell of them."""
+    return any(channel.visibility == "private" for channel in graph.channels)
+
+
+def error_document(error: HitlError) -> dict[str, Any]:
+    """What went wrong."""
+    return document(
+        "error",
+        error=type(error).__name__,
+        title=error.title,
+        message=error.message,
+        hint=error.hint,
+        details=error.details,
+        exit_code=int(error.exit_code),
+    )
+
+
+def summary(one: ThreadSummary) -> dict[str, Any]:
+    """A thread in a list."""
+    info = one.info
+    return {
+        "thread": info.thread_id,
+        "graph": info.graph_name,
+        "status": one.status,
+        "reason": one.reason,
+        "step": one.head,
+        "next": one.next_node,
+        "waiting_for": one.waiting_for or None,
+        "waiting_since": time(one.waiting_since),
+        "last_writer": one.last_writer or None,
+        "held_by": one.held_by,
+        "parent": info.parent,
+        "fork_step": info.fork_step if info.parent else None,
+        "created_at": time(info.created_at),
+        "updated_at": time(one.updated_at),
+    }
+
+
+def standing(progress: Progress) -> dict[str, Any]:
+    """Where a thread stands."""
+    error = progress.error
+    return {
+        "status": progress.status,
+        "reason": progress.reason,
+        "step": progress.head,
+        "next": progress.next_node,
+        "invocation": progress.invocation,
+        "iteration": progress.iteration,
+        "tokens_in": progress.tokens_in,
+        "tokens_out": progress.tokens_out,
+        "cost": progress.cost,
+        "cost_known": progress.cost_known,
+        "active": progress.active / 1e6,
+        "pending": [request(one) for one in progress.pending],
+        "error": error
+        and {
+            "node": error.node,
+            "attempt": error.attempt,
+            "title": error.title,
+            "message": error.message,
+            "hint": error.hint,
+        },
+    }
+
+
+def request(one: Request) -> dict[str, Any]:
+    """What waits for a human: `choices` are the allowed answers, `step` is what an answer names."""
+    return {
+        "id": one.id,
+        "request_kind": one.kind,
+        "node": one.node,
+        "when": one.when,
+        "step": one.step,
+        "title": one.title,
+        "payload": one.payload,
+        "subject": one.subject,
+        "schema": one.schema,
+        "choices": [{"id": each.id, "label": each.label, "text": each.text} for each in one.choices],
+        "recommended": one.recommended,
+        "breakpoint": one.breakpoint,
+        "reviewers": list(one.reviewers),
+        "quorum": one.quorum,
+        "votes": [
+            {"actor": vote.actor, "answer": vote.answer, "note": vote.note, "at": time(vote.at)}
+            for vote in one.votes
+        ],
+        "deadline": time(one.deadline),
+        "risk": one.risk,
+        "asked_at": time(one.asked_at),
+    }
+
+
+def checkpoint(one: Checkpoint, secret: bool) -> dict[str, Any]:
+    """A committed step."""
+    return {
+        "step": one.step,
+        "thread": one.thread_id,
+        "source": one.source,
+        "node": one.node or None,
+        "position": one.position,
+        "status": one.status,
+        "reason": one.reason,
+        "invocation": one.invocation,
+        "iteration": one.iteration,
+        "attempt": one.attempt,
+        "duration": one.duration / 1e6,
+        "tokens_in": one.tokens_in,
+        "tokens_out": one.tokens_out,
+        "cost": one.cost,
+        "state_hash": PRIVATE_TEXT if secret else sha(one.state_hash),
+        "at": time(one.at),
+        "actor": one.actor,
+        "note": one.note,
+        "decision": one.decision,
+        "text": one.text,
+    }
+
+
+def update(one: AppliedUpdate) -> dict[str, Any]:
+    """A channel's way through its reducer."""
+    private = one.visibility == "private"
+    return {
+        "channel": one.channel,
+        "op": one.op,
+        "reducer": one.reducer,
+        "source": one.source,
+        "before": PRIVATE_TEXT if private else one.before,
+        "update": PRIVATE_TEXT if private else one.update,
+        "after": PRIVATE_TEXT if private else one.after,
+        "changed": PRIVATE_TEXT if private else one.changed,
+        "actor": one.actor,
+        "note": one.note,
+    }
+
+
+def updates(some: Iterable[AppliedUpdate]) -> list[dict[str, Any]]:
+    """The updates of a step, in the order in which they were reduced."""
+    return [update(one) for one in some]
+
+
+def decision(one: LedgerEntry, secret: bool) -> dict[str, Any]:
+    """An entry of the decision ledger."""
+    return {
+        "n": one.n,
+        "decision": one.kind,
+        "step": one.step,
+        "request": one.request_id,
+        "actor": one.actor,
+        "note": one.note,
+        "seen": PRIVATE_TEXT if secret and one.seen else sha(one.seen),
+        "data": one.data,
+        "at": time(one.at),
+    }
+
+
+def result(
+    thread_id: str, progress: Progress, state: Mapping[str, Any], code: ExitCode, **more: Any
+) -> dict[str, Any]:
+    """What a command left behind."""
+    return document(
+        "result", thread=thread_id, **standing(progress), state=dict(state), exit_code=int(code), **more
+    )
+
+
+def graph(info: GraphInfo) -> dict[str, Any]:
+    """A graph as declared."""
+    return document(
+        "graph",
+        name=info.name,
+        digest=f"sha256:{info.digest}",
+        nodes=[
+            {"name": node.name, "reads": list(node.reads), "writes": list(node.writes)} for node in info.nodes
+        ],
+        edges=[{"source": edge.source, "target": edge.target, "label": edge.label} for edge in info.edges],
+        channels=[
+            {
+                "name": one.name,
+                "type": one.type,
+                "reducer": one.reducer,
+                "visibility": one.visibility,
+                "description": one.description,
+                "schema": dict(one.schema),
+            }
+            for one in info.channels
+        ],
+        inputs=[
+            {"name": one.name, "channel": one.channel, "label": one.label, "example": one.example}
+            for one in info.inputs
+        ],
+    )
+
+
+def listed(kind: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    """A document that is a list; the list has the document's own name."""
+    return document(kind, **{kind: list(rows)}, **more)

@@ -1,0 +1,101 @@
+"""`show`: one step of a thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hitl_tui.cli.options import complete_thread, store_option
+from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.desk import Desk
+    from hitl_tui.cli.places import OpenPlace
+    from hitl_tui.engine.records import Checkpoint
+    from hitl_tui.errors import ExitCode
+
+
+@click.command()
+@click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
+@click.option("--channel", metavar="NAME", help="This channel alone, its whole value.")
+@store_option
+@json_option
+def show(place: str, channel: str | None, store: str | None, as_json: bool) -> int:
+    """Show a thread at its newest step, or at any other.
+
+    Status, what waits, every channel with its value, and what the step changed.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.cli.places import open_place
+        from hitl_tui.errors import ExitCode
+
+        at = await open_place(desk, place)
+        values = dict(await at.driver.state_at(at.step))
+        if channel is not None:
+            values = {channel: _value(values, channel)}
+        if as_json:
+            emit(await _document(at, values))
+        elif channel is not None:
+            _say_value(values[channel])
+        else:
+            await _say_step(at, values)
+        return ExitCode.DONE
+
+    return at_desk(load_settings({"store": store}), open_existing, work)
+
+
+def _value(values: dict[str, Any], channel: str) -> Any:
+    from hitl_tui.suggest import did_you_mean
+
+    if channel not in values:
+        raise UsageError(f"there is no channel {channel!r}", did_you_mean(channel, values))
+    return values[channel]
+
+
+def _say_value(value: Any) -> None:
+    from hitl_tui.view.value_lines import value_lines
+
+    say(*value_lines(value, "text"))
+
+
+async def _checkpoint(at: OpenPlace) -> Checkpoint:
+    return (await at.driver.history(before=at.step + 1, limit=1))[0]
+
+
+async def _document(at: OpenPlace, values: dict[str, Any]) -> dict[str, Any]:
+    from hitl_tui.cli import shapes
+
+    snapshot = at.snapshot
+    secret = shapes.has_secrets(snapshot.graph)
+    return shapes.document(
+        "thread",
+        thread=at.driver.thread_id,
+        graph=snapshot.graph.name,
+        parent=snapshot.parent,
+        fork_step=snapshot.fork_step if snapshot.parent else None,
+        held_by=snapshot.held_by or None,
+        standing=shapes.standing(snapshot.progress),
+        step=at.step,
+        checkpoint=shapes.checkpoint(await _checkpoint(at), secret),
+        state=values,
+        updates=shapes.updates(await at.driver.updates_at(at.step)),
+    )
+
+
+async def _say_step(at: OpenPlace, values: dict[str, Any]) -> None:
+    from hitl_tui.cli.headless import standing_lines
+    from hitl_tui.plain.words import channel_lines, name, step_lines
+
+    snapshot = at.snapshot
+    say(*standing_lines(at.driver.thread_id, snapshot.progress, snapshot.held_by))
+    origin = f", forked from {name(snapshot.parent)}@{snapshot.fork_step}" if snapshot.parent else ""
+    head = "" if at.step == snapshot.progress.head else f" (the newest is {snapshot.progress.head})"
+    say(f"graph {name(snapshot.graph.name)}{origin}", "", f"channels at step {at.step}{head}:")
+    say(*channel_lines(values), "")
+    say(*step_lines(await _checkpoint(at), await at.driver.updates_at(at.step)))

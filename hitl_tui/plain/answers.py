@@ -1,0 +1,86 @@
+"""From what a person typed to an answer that a request allows; wrong ones are told before they are sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hitl_tui.engine.records import Choice, Request
+from hitl_tui.errors import UsageError
+from hitl_tui.suggest import did_you_mean
+
+
+def pick_request(pending: tuple[Request, ...], wanted: str | None = None) -> Request:
+    """The request to answer: the one named, or the only one that waits.
+
+    Raises:
+        UsageError: none waits, or several do and none was named.
+    """
+    asked = [request for request in pending if not request.breakpoint]
+    if wanted is not None:
+        for request in asked:
+            if request.id == wanted:
+                return request
+    if len(asked) == 1 and wanted is None:
+        return asked[0]
+    if not asked:
+        hint = "it only stopped at a breakpoint: `hitl-tui resume` goes on" if pending else ""
+        raise UsageError("nothing waits for a decision", hint)
+    names = ", ".join(f"{request.id} ({request.title})" for request in asked)
+    if wanted is None:
+        raise UsageError(f"{len(asked)} requests wait: {names}", "say which with --request ID")
+    raise UsageError(f"no request {wanted!r} waits", f"waiting: {names}")
+
+
+def find_choice(request: Request, wanted: str) -> Choice:
+    """The allowed answer of that id.
+
+    Raises:
+        UsageError: there is none; names those there are.
+    """
+    for choice in request.choices:
+        if choice.id == wanted:
+            return choice
+    if not request.choices:
+        raise UsageError(
+            f"{request.title!r} takes a value, not a choice", "`hitl-tui answer` gives it its value"
+        )
+    allowed = [choice.id for choice in request.choices]
+    hint = did_you_mean(wanted, allowed)
+    raise UsageError(
+        f"{wanted!r} is not an allowed answer to {request.title!r} (allowed: {', '.join(allowed)})", hint
+    )
+
+
+def choice_answer(choice: Choice, words: str | None) -> Any:
+    """A choice as an answer, with words of one's own where it carries them.
+
+    Raises:
+        UsageError: it needs words and there are none.
+    """
+    if choice.text == "required" and not (words or "").strip():
+        raise UsageError(f"the answer {choice.id!r} needs words of yours", 'give them: --note "…"')
+    return {"choice": choice.id, "text": words} if words and choice.text != "none" else choice.id
+
+
+def value_answer(request: Request, word: str) -> Any:
+    """A typed value: text where text is asked for, JSON otherwise.
+
+    Raises:
+        UsageError: not JSON; says where.
+    """
+    if wants_text(request):
+        return word
+    try:
+        return json.loads(word)
+    except json.JSONDecodeError as error:
+        raise UsageError(
+            f"the answer to {request.title!r} must be JSON: line {error.lineno}, column {error.colno}: "
+            f"{error.msg}",
+            "a text is written in quotation marks, as '\"a text\"'",
+        ) from None
+
+
+def wants_text(request: Request) -> bool:
+    """Whether a free answer is a text: where its schema says so, or says nothing."""
+    return not request.schema or request.schema.get("type") == "string"

@@ -1,0 +1,80 @@
+"""Reading and writing lines, on a terminal or through a pipe."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import Protocol
+
+from hitl_tui.errors import HitlError
+from hitl_tui.plain.content import content
+from hitl_tui.view.sanitise import sanitise
+
+END_OF_TEXT = "."
+"""A line that holds this alone ends a text of several lines."""
+
+
+class Left(Exception):
+    """The input has ended: nobody answers any more."""
+
+
+class Console(Protocol):
+    """What a session in lines reads from and writes to."""
+
+    def say(self, *lines: str) -> None:
+        """Write lines."""
+
+    def ask(self, prompt: str) -> str:
+        """Read one line; raises `Left` where there is none any more."""
+
+
+class Terminal:
+    """Standard input and output."""
+
+    def __init__(self) -> None:
+        if sys.stdin.isatty():
+            with suppress(ImportError):
+                import readline  # noqa: F401 - gives `input` its line editing
+
+    def say(self, *lines: str) -> None:
+        """Write lines, each sanitised, and at once."""
+        encoding = sys.stdout.encoding or "utf-8"
+        for line in lines:
+            print(sanitise(line).encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+
+    def ask(self, prompt: str) -> str:
+        """Read one line after a prompt; a ctrl+c empties it, and the end of the input is `Left`."""
+        try:
+            return input(f"{sanitise(prompt)} ").strip()
+        except EOFError:
+            print()
+            raise Left from None
+        except KeyboardInterrupt:
+            print()
+            return ""
+        except UnicodeDecodeError:
+            self.say("That line is no text; nothing was done.")
+            return ""
+
+
+def ask_text(console: Console, prompt: str) -> str:
+    """Read several lines, up to one that holds a dot alone."""
+    console.say(f"{prompt} A line with a dot alone ends it.")
+    lines: list[str] = []
+    while (line := console.ask("text:")) != END_OF_TEXT:
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def confirm(console: Console, question: str) -> bool:
+    """Ask for an explicit yes; anything else is a no."""
+    return console.ask(f"{question} Type yes to confirm:").lower() == "yes"
+
+
+def refusal(error: HitlError) -> list[str]:
+    """An error in lines: the title is ours, what it quotes may be anybody's."""
+    lines = [f"Refused: {error.title}.", *content([error.message], 20)]
+    if error.details:
+        lines += content(error.details.splitlines(), 40)
+    return [*lines, *content([error.hint])] if error.hint else lines

@@ -1,0 +1,48 @@
+"""Content as lines that can be told from ours: what a model, a file or a person wrote stands behind a bar.
+
+Our own lines never begin with the bar, and content is wrapped before the terminal would wrap it, so that
+whatever a model draws, an approval box of ours included, is recognised as what it is.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator
+
+from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, plain_text
+
+BAR = "  | "
+_NARROWEST = 20
+
+
+def content(lines: Iterable[str], limit: int | None = None) -> list[str]:
+    """Sanitised lines behind the bar, in the width of the terminal; with `limit` at most so many."""
+    room = max(shutil.get_terminal_size((100, 24)).columns - cells(BAR) - 1, _NARROWEST)
+    shown: list[str] = []
+    for line in lines:
+        for row in _rows(line, room):
+            if limit is not None and len(shown) == limit:
+                return [*shown, f"{BAR}(more: show it whole with its channel's number)"]
+            shown.append(BAR + row)
+    return shown
+
+
+def spans(lines: Iterable[Line], limit: int | None = None) -> list[str]:
+    """Lines of spans behind the bar."""
+    return content(map(plain_text, lines), limit)
+
+
+def _rows(line: str, room: int) -> Iterator[str]:
+    """A line in rows of so many cells, cut between words where there are some."""
+    for part in sanitise(line).replace("\t", "    ").split("\n"):
+        at = 0
+        # A cell holds at most a character and four marks, so a row is within this window.
+        while cells(window := part[at : at + 6 * room]) > room:
+            row = cut(window, room + 1, "")
+            space = row.rstrip().rfind(" ")
+            row = row[: space + 1] if space > room // 2 else row
+            yield row.rstrip() if row.strip() else row
+            at += len(row)
+        yield part[at:]

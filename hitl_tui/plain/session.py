@@ -1,0 +1,188 @@
+"""A session in lines: says where the thread stands, asks for a command, does it, and says what happened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
+from hitl_tui.engine.events import RunEnded
+from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
+from hitl_tui.plain.deciding import decide, question, waiting_request
+from hitl_tui.plain.editing import edit, fork, show_value
+from hitl_tui.plain.outcome import standing_code
+from hitl_tui.plain.talk import Talk
+from hitl_tui.plain.words import channel_lines, event_lines, name, standing_line, step_lines
+from hitl_tui.view.review import review_card
+from hitl_tui.view.run_view import open_view
+
+OpenDriver = Callable[[], Awaitable[tuple[Hub, Driver]]]
+
+HELP: Final = (
+    "s: run one step.  c: continue until something waits, fails or ends; ctrl+c pauses.",
+    "d: decide on what waits.  e CHANNEL: edit a channel.  f: fork.  x: end the thread.",
+    "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
+    "t WORD: list threads.  o THREAD: open another thread.",
+    "h: this help.  q: leave; what is committed stays.",
+)
+_STEPS: Final = 10
+_THREADS: Final = 20
+
+
+def run_plain(open_driver: OpenDriver, *, actor: str, console: Console | None = None) -> int:
+    """Talk about a thread until the person leaves; returns the exit code for where it then stands."""
+    said = console or Terminal()
+    with asyncio.Runner() as runner:
+
+        async def opened() -> tuple[Hub, Driver]:
+            return await open_driver()
+
+        hub, driver = runner.run(opened())
+        try:
+            session = _Session(Talk(runner.run, hub, driver, said, actor))
+            return session.talk_until_left()
+        finally:
+            said.say(*runner.run(hub.close()))
+
+
+class _Session:
+    def __init__(self, talk: Talk) -> None:
+        self.talk = talk
+        self.say = talk.console.say
+        self._commands: dict[str, Callable[[str], None]] = {
+            "s": lambda _: self._go(once=True),
+            "c": lambda _: self._go(once=False),
+            "d": lambda _: decide(self.talk),
+            "e": lambda typed: edit(self.talk, typed),
+            "f": lambda _: self._fork(),
+            "x": lambda _: self._cancel(),
+            "w": lambda _: self._look(),
+            "v": lambda typed: show_value(self.talk, typed),
+            "l": lambda _: self._log(),
+            "t": self._threads,
+            "o": self._open,
+            "h": lambda _: self.say(*HELP),
+        }
+
+    def talk_until_left(self) -> int:
+        """The conversation; returns the exit code."""
+        try:
+            self._begin()
+            self._look()
+            self.say("h lists the commands.")
+            while self._one_command():
+                pass
+        except Left:
+            pass
+        progress = self.talk.snapshot().progress
+        if progress.status not in ("completed", "cancelled"):
+            self.say(f"Left. Go on with: hitl-tui resume {name(self.talk.driver.thread_id)}")
+        return int(standing_code(progress))
+
+    def _one_command(self) -> bool:
+        """Ask for a command and do it; False to leave."""
+        self._tell_news()
+        word, _, rest = self.talk.console.ask("Command:").partition(" ")
+        if word in ("q", "quit"):
+            return False
+        if word:
+            command = self._commands.get(word)
+            if command is None:
+                self.say(f"There is no command {name(word)}.", *HELP)
+                return True
+            try:
+                command(rest.strip())
+            except HitlError as error:
+                self.say(*refusal(error))
+        return True
+
+    def _begin(self) -> None:
+        """Ask a new thread for its input."""
+        snapshot = self.talk.snapshot()
+        if snapshot.progress.head >= 0:
+            return
+        given: dict[str, str] = {}
+        for field in snapshot.graph.inputs:
+            example = f" (as in: {name(field.example)})" if field.example else ""
+            given[field.name] = self.talk.console.ask(f"{name(field.label)}{example}:")
+        self.talk.run(self.talk.driver.start(given, actor=self.talk.actor))
+
+    def _look(self) -> None:
+        """Where the thread stands, what it holds and what it asks."""
+        snapshot = self.talk.snapshot()
+        self.say(f"Thread {name(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
+        if snapshot.notice:
+            self.say(f"Note: {name(snapshot.notice)}.")
+        self.say(*channel_lines(snapshot.values))
+        self._say_standing(snapshot)
+
+    def _say_standing(self, snapshot: Snapshot) -> None:
+        self.say(standing_line(snapshot.progress, snapshot.held_by))
+        request = waiting_request(snapshot)
+        if request is not None:
+            card = review_card(request, open_view(snapshot), snapshot.values)
+            self.say(*question(card, snapshot), "d decides.")
+
+    def _go(self, *, once: bool) -> None:
+        """Run, and tell what happens until it stops."""
+        snapshot = self.talk.snapshot()
+        if waiting_request(snapshot) is not None:
+            raise UsageError("it waits for your decision", "d decides")
+        if snapshot.progress.status in ("completed", "cancelled"):
+            raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
+        driver = self.talk.driver
+        self.talk.run(driver.step() if once else driver.run())
+        asked = False
+        while True:
+            try:
+                self.talk.run(self._until_ended())
+                break
+            except KeyboardInterrupt:
+                self.talk.run(driver.cancel_attempt() if asked else driver.pause())
+                if not asked:
+                    self.say("Pausing after this node; ctrl+c again gives the node up.")
+                asked = True
+        self._say_standing(self.talk.snapshot())
+
+    async def _until_ended(self) -> None:
+        while True:
+            await self.talk.driver.changed(self.talk.seen)
+            if self._tell_news():
+                return
+
+    def _tell_news(self) -> bool:
+        """Tell the events since the last time; True if a run has ended among them."""
+        ended = False
+        for stamped in self.talk.driver.events(self.talk.seen):
+            self.talk.seen = stamped.number
+            self.say(*event_lines(stamped.event))
+            ended = ended or isinstance(stamped.event, RunEnded)
+        return ended
+
+    def _fork(self) -> None:
+        fork(self.talk)
+        self._look()
+
+    def _cancel(self) -> None:
+        if not confirm(self.talk.console, "End this thread for good?"):
+            self.say("It goes on as it was.")
+            return
+        note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
+        self.talk.run(self.talk.driver.cancel(actor=self.talk.actor, note=note))
+        self._say_standing(self.talk.snapshot())
+
+    def _log(self) -> None:
+        driver = self.talk.driver
+        for point in reversed(self.talk.run(driver.history(limit=_STEPS))):
+            self.say(*step_lines(point, self.talk.run(driver.updates_at(point.step))))
+
+    def _threads(self, typed: str) -> None:
+        for one in self.talk.run(self.talk.hub.threads(typed, _THREADS)):
+            waits = f", waits for {name(one.waiting_for)}" if one.waiting_for else ""
+            self.say(f"{name(one.info.thread_id)}: {one.status}, step {one.head}{waits}")
+
+    def _open(self, typed: str) -> None:
+        self.talk.open(self.talk.run(self.talk.hub.open(typed or self.talk.console.ask("Thread:"))))
+        self._look()

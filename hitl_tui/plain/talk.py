@@ -1,0 +1,41 @@
+"""What the parts of a session in lines share: the open driver, its view, and who sits there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
+from hitl_tui.plain.console import Console
+
+T = TypeVar("T")
+
+
+@dataclass
+class Talk:
+    """A thread in line mode.
+
+    Args:
+        run: waits for a coroutine.  Between two of them the person has all the time in the world: the
+            driver's own thread goes on meanwhile.
+        seen: the number of the last event that was told.
+    """
+
+    run: Callable[[Coroutine[Any, Any, Any]], Any]
+    hub: Hub
+    driver: Driver
+    console: Console
+    actor: str
+    seen: int = 0
+
+    def snapshot(self) -> Snapshot:
+        """Where the thread is now; everything up to it counts as told."""
+        snapshot: Snapshot = self.run(self.driver.snapshot())
+        self.seen = max(self.seen, snapshot.last_event)
+        return snapshot
+
+    def open(self, driver: Driver) -> None:
+        """Turn to another thread."""
+        self.driver = driver
+        self.seen = 0

@@ -1,0 +1,137 @@
+"""What happens and where a thread stands, in lines that can be read aloud: no boxes, no spinners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hitl_tui.engine import events as ev
+from hitl_tui.engine.events import Progress
+from hitl_tui.engine.records import END, Checkpoint
+from hitl_tui.plain.content import content, spans
+from hitl_tui.view.format import cost, duration, preview, tokens
+from hitl_tui.view.glyphs import ASCII
+from hitl_tui.view.lens import lens
+from hitl_tui.view.review import ReviewCard
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import plain_text
+from hitl_tui.view.writer import writer
+
+_NAME = 60
+_WIDE = 400
+_LENS = 40
+_WORDS = 60
+
+
+def name(text: str) -> str:
+    """Somebody else's word inside a line of ours."""
+    return sanitise_line(text, _NAME)
+
+
+def event_lines(event: ev.Event) -> list[str]:
+    """What an event says; nothing for those that only fill a screen."""
+    match event:
+        case ev.NodeStarted():
+            again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+            return [f"Step {event.step}: {name(event.node)} runs{again}."]
+        case ev.StepCommitted():
+            return step_lines(event.checkpoint, event.updates)
+        case ev.NodeRetrying():
+            tries = f"attempt {event.attempt} of {event.max_attempts}"
+            return [
+                f"{name(event.node)} failed, {tries}; again after {event.wait:.1f} s:",
+                *content([event.error], 4),
+            ]
+        case ev.NodeFailed():
+            return [f"{name(event.error.node)} failed:", *content([event.error.message], 10)]
+        case ev.AttemptDropped():
+            return [f"{name(event.node)} was given up: {name(event.why)}. Nothing of it was committed."]
+        case ev.HolderChanged() if event.holder:
+            return [f"Now run by {name(event.holder)}: you can look, not step."]
+        case ev.HolderChanged():
+            return ["Nobody runs it any more: you can go on."]
+        case ev.ThreadForked():
+            return [f"Fork {name(event.child)} was made from step {event.step}."]
+    return []
+
+
+def step_lines(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -> list[str]:
+    """A step that is committed: who made it, what it cost and what it changed."""
+    facts = [f"Step {checkpoint.step} by {writer(checkpoint)}"]
+    if checkpoint.decision:
+        facts.append(f"decision {name(checkpoint.decision)}")
+    if checkpoint.source == "node":
+        facts.append(duration(checkpoint.duration))
+        used = checkpoint.tokens_in + checkpoint.tokens_out
+        facts += [tokens(used)] if used else []
+        facts += [cost(checkpoint.cost)] if checkpoint.cost else []
+    lines = [", ".join(facts) + "."]
+    if checkpoint.note:
+        lines += ["Note:", *content([checkpoint.note], 10)]
+    if not updates:
+        return [*lines, "It changed nothing."]
+    return [*lines, *spans(lens(updates, ASCII), _LENS)]
+
+
+def standing_line(progress: Progress, held_by: str = "") -> str:
+    """Where a thread stands and whose turn it is, as one sentence."""
+    at = f"at step {progress.head}" if progress.head >= 0 else "not started"
+    match progress.status:
+        case "completed":
+            how = "by its termination condition" if progress.reason == "termination" else "at its end"
+            return f"Done {at}: it ended {how}."
+        case "cancelled":
+            return f"Cancelled {at}: {name(progress.reason)}."
+        case "failed":
+            why = progress.error.message if progress.error else progress.reason
+            return f"Failed {at}: {sanitise_line(why, _WIDE)}"
+        case "running":
+            who = f" by {name(held_by)}" if held_by else ""
+            return f"Running {at}{who}."
+    if progress.pending:
+        more = len(progress.pending) - 1
+        rest = f", and {more} more after it" if more else ""
+        request = progress.pending[0]
+        if request.breakpoint:
+            return f"Stopped {at}, {request.when} {name(request.node)}{rest}."
+        return f"Waiting {at} for a human: {sanitise_line(request.title, _WIDE)}{rest}."
+    if progress.reason == "limit":
+        return f"Waiting {at}: a limit is reached."
+    return f"{'Paused' if progress.reason == 'paused' else 'Ready'} {at}: {next_words(progress.next_node)}."
+
+
+def next_words(node: str | None) -> str:
+    """What comes next."""
+    if node is None:
+        return "the way on is decided next"
+    return "the end is next" if node == END else f"{name(node)} is next"
+
+
+def channel_lines(values: Mapping[str, Any]) -> list[str]:
+    """All channels, numbered, each with its value on one line behind the bar."""
+    lines: list[str] = []
+    for number, (channel, value) in enumerate(values.items(), 1):
+        lines += [f"{number}. {name(channel)}:", *content([preview(value, 200)], 3)]
+    return lines
+
+
+def card_lines(card: ReviewCard) -> list[str]:
+    """The review question: what is asked, about what, the asker's words; the answers come after it."""
+    verdict = f" {card.badge}" if card.badge else ""
+    lines = [f"Question: {card.title}{verdict}."]
+    if card.facts:
+        lines.append(f"About the run: {plain_text(card.facts)}.")
+    if card.words:
+        lines += ["Their words:", *spans(card.words, _WORDS)]
+    if card.about:
+        lines += ["It is about:", *spans(card.about)]
+    if card.votes:
+        lines += ["Votes so far:", *spans(card.votes)]
+    if card.high_risk:
+        lines.append("This decision is of high risk: it must be confirmed.")
+    return [*lines, f"It is {card.bound}."]
+
+
+def numbered(lines: Iterable[str]) -> list[str]:
+    """Lines with a number to name them by."""
+    return [f"{number}. {line}" for number, line in enumerate(lines, 1)]
