@@ -1,0 +1,156 @@
+"""Decisions without a screen: answer, approve, revise, update-state, fork; guards as on screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.commands import App
+
+RISKY = """
+from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph
+choices = [GateChoice("approve", "ship"), GateChoice("stop", "stop")]
+ship = Gate("check", title="Ship it?", risk="high", choices=choices)
+graph = (
+    StateGraph({"n": Channel(0, schema=int), "pin": Channel("1234", visibility="private")}, name="risky")
+    .add_node("check", lambda state: {"pin": "9876"}).add_edge(START, "check").add_edge("check", END)
+    .compile(checkpointer=MemoryCheckpointer(), interrupt_after=[ship])
+)
+"""
+ASKING = """
+from hitl_tui import END, START, Channel, StateGraph
+def ask(state, config):
+    return {"n": config.interrupt({"kind": "ask", "title": "How many?", "schema": {"type": "integer"}})}
+graph = StateGraph({"n": Channel(0)}, name="asking").add_node("ask", ask)
+graph.add_edge(START, "ask").add_edge("ask", END)
+"""
+
+
+def pending(app: App, thread: str) -> str:
+    return str(app.expect(0, "show", thread, "--json").document["standing"]["pending"][0]["id"])
+
+
+def test_answer_names_request_and_step(review: App) -> None:
+    done = review.expect(
+        0, "answer", "r", pending(review, "r"), "approve", "--step", "2", "--as", "ann", "--json"
+    )
+    assert done.document["state"]["approved"] is True
+    assert review.expect(0, "resume", "r", "--headless").out.startswith("r: Done")
+    step = review.expect(0, "show", "r@3", "--json").document["checkpoint"]
+    assert (step["actor"], step["decision"]) == ("ann", "approve")
+
+
+def test_an_answer_without_its_step_is_refused(review: App) -> None:
+    assert "--step" in review.expect(2, "answer", "r", pending(review, "r"), "approve").err
+
+
+def test_revise_goes_round_again(review: App) -> None:
+    done = review.expect(3, "revise", "r", "--note", "Name the hill.", "--run")
+    assert "Step 4 by write" in done.out
+    assert "note" not in review.expect(2, "revise", "r").out
+
+
+def test_approve_can_run_on(review: App) -> None:
+    assert review.expect(0, "approve", "r", "--run", "--json").document["status"] == "completed"
+    assert "nothing waits" in review.expect(2, "approve", "r").err
+
+
+def test_an_answer_that_is_not_allowed_is_wrong_usage(review: App) -> None:
+    done = review.expect(2, "answer", "r", pending(review, "r"), "aprove", "--step", "2")
+    assert "did you mean 'approve'?" in done.err
+    assert review.expect(0, "show", "r", "--json").document["step"] == 2
+
+
+def test_words_that_are_needed(review: App) -> None:
+    assert "needs words" in review.expect(2, "answer", "r", pending(review, "r"), "revise", "--step", "2").err
+
+
+def test_a_stale_answer_is_a_conflict_shows_the_difference_and_is_written_down(review: App) -> None:
+    request = pending(review, "r")
+    review.expect(0, "update-state", "r", "draft=Mine")
+    done = review.expect(4, "answer", "r", request, "approve", "--step", "2", "--json")
+    assert "is now about step 3" in done.document["message"]
+    assert "+ Mine" in done.document["details"]
+    assert "+ Mine" in done.err
+    assert review.expect(4, "approve", "r", "--step", "2").code == 4
+    decisions = review.expect(0, "log", "r", "--json").document["decisions"]
+    assert [one["decision"] for one in decisions].count("refused") == 2
+
+
+def test_an_unknown_and_an_answered_request_are_conflicts(review: App) -> None:
+    request = pending(review, "r")
+    assert "no request 'nope' waits" in review.expect(4, "answer", "r", "nope", "approve", "--step", "2").err
+    review.expect(0, "approve", "r")
+    assert "answered already" in review.expect(4, "answer", "r", request, "approve", "--step", "2").err
+
+
+def test_high_risk_wants_a_yes(app: App, tmp_path: Path) -> None:
+    (tmp_path / "risky.py").write_text(RISKY)
+    app.expect(3, "run", str(tmp_path / "risky.py"), "--headless", "--thread", "k")
+    assert "--yes" in app.expect(2, "approve", "k").err
+    app.expect(0, "approve", "k", "--yes", "--run")
+
+
+def test_private_values_and_hashes_are_nowhere(app: App, tmp_path: Path) -> None:
+    (tmp_path / "risky.py").write_text(RISKY)
+    spec = str(tmp_path / "risky.py")
+    said = app.expect(3, "run", spec, "--json", "--thread", "k").out
+    said += app.expect(3, "resume", "k", "--headless").out
+    for arguments in (("show", "k"), ("log", "k"), ("diff", "k@0", "k"), ("blame", "k", "pin")):
+        said += app.expect(0, *arguments).out + app.expect(0, *arguments, "--json").out
+    assert "9876" not in said
+    assert "1234" not in said
+    assert "sha256:" not in said
+    assert "[private]" in said
+
+
+def test_a_question_of_a_node_takes_json(app: App, tmp_path: Path) -> None:
+    (tmp_path / "asking.py").write_text(ASKING)
+    app.expect(3, "run", str(tmp_path / "asking.py"), "--headless", "--thread", "q")
+    request = pending(app, "q")
+    assert "must be JSON: line 1" in app.expect(2, "answer", "q", request, "two", "--step", "0").err
+    assert "takes a value" in app.expect(2, "approve", "q").err
+    done = app.expect(0, "answer", "q", request, "2", "--step", "0", "--run", "--json")
+    assert done.document["state"]["n"] == 2
+
+
+def test_update_state_is_one_step_with_name_and_note(review: App, tmp_path: Path) -> None:
+    (tmp_path / "values.json").write_text('{"feedback": "from a file"}')
+    done = review.expect(
+        0, "update-state", "r", 'draft="Quoted"', "approved=true", f"@{tmp_path / 'values.json'}",
+        "--note", "better", "--as", "ann", "--expected-step", "2", "--json",
+    )  # fmt: skip
+    state = done.document["state"]
+    assert (done.document["made_step"], state["draft"], state["approved"]) == (3, "Quoted", True)
+    assert state["feedback"] == "from a file"
+    step = review.expect(0, "show", "r", "--json").document["checkpoint"]
+    assert (step["source"], step["actor"], step["note"]) == ("human", "ann", "better")
+
+
+def test_update_state_with_as_node_moves_the_thread(review: App) -> None:
+    done = review.expect(0, "update-state", "r", "approved=true", "--as-node", "check_approval", "--json")
+    assert done.document["pending"] == []
+    review.expect(0, "resume", "r", "--headless")
+
+
+def test_an_edit_that_does_not_fit_stores_nothing(review: App) -> None:
+    done = review.expect(2, "update-state", "r", "approved=perhaps", "drift=x")
+    assert "approved: " in done.err
+    assert "drift: " in done.err
+    assert review.expect(0, "show", "r", "--json").document["step"] == 2
+    assert "no name and value" in review.expect(2, "update-state", "r", "draft").err
+
+
+def test_a_stale_edit_is_a_conflict_and_shows_the_difference(review: App) -> None:
+    review.expect(0, "update-state", "r", "draft=Mine")
+    done = review.expect(4, "update-state", "r", "draft=Yours", "--expected-step", "2")
+    assert "is at step 3, the edit was made on 2" in done.err
+    assert "+ Mine" in done.err
+
+
+def test_a_fork_shares_the_log_and_may_begin_with_an_edit(review: App) -> None:
+    done = review.expect(0, "fork", "r@1", "b", "draft=Other", "--json")
+    assert done.document == {"hitl_tui": 1, "kind": "fork", "thread": "b", "parent": "r", "step": 1}
+    shown = review.expect(0, "show", "b", "--json").document
+    assert (shown["parent"], shown["fork_step"], shown["state"]["draft"]) == ("r", 1, "Other")
+    assert "there is a thread 'b' already" in review.expect(2, "fork", "r", "b").err
+    assert "forked from r@1" in review.expect(0, "show", "b").out

@@ -1,0 +1,147 @@
+"""Running without a screen: run, resume, step, pause, cancel; in words, in JSON, and by exit code."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hitl_tui.config import default_store
+from hitl_tui.stores import open_store
+from tests.support.commands import App
+
+FAILING = """
+from hitl_tui import END, START, Channel, StateGraph
+def bad(state):
+    raise ValueError("no \\x1b[2J luck")
+graph = StateGraph({"n": Channel(0)}, name="failing").add_node("bad", bad)
+graph.add_edge(START, "bad").add_edge("bad", END)
+"""
+
+
+def test_a_run_to_its_end_is_done(app: App) -> None:
+    done = app.expect(0, "run", "counter", "--headless", "--input", "limit=2", "--thread", "c")
+    assert "Step 2 by increment" in done.out
+    assert done.out.endswith("c: Done at step 2: it ended at its end.\n")
+
+
+def test_json_is_a_stream_of_events_and_a_result(app: App) -> None:
+    done = app.expect(0, "run", "counter", "--json", "--input", "limit=2", "--thread", "c")
+    assert all(one["hitl_tui"] == 1 for one in done.documents)
+    assert {one["kind"] for one in done.documents[:-1]} == {"event"}
+    names = [one["event"] for one in done.documents[:-1]]
+    assert names.count("step_committed") == 2
+    assert names[-1] == "run_ended"
+    result = done.document
+    assert (result["kind"], result["status"], result["exit_code"]) == ("result", "completed", 0)
+    assert result["state"]["count"] == 2
+
+
+def test_a_run_that_asks_says_how_to_answer(app: App) -> None:
+    done = app.expect(3, "run", "review", "--headless", "--input", "task=Hills", "--thread", "r")
+    assert "r: Waiting at step 2 for a human: Is this draft good enough?." in done.out
+    assert "answers: approve, revise" in done.out
+    assert "hitl-tui answer r " in done.out
+
+
+def test_a_failing_node_is_exit_code_1(app: App, tmp_path: Path) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    done = app.expect(1, "run", str(tmp_path / "failing.py"), "--headless", "--thread", "f")
+    assert "Failed at step 0" in done.out
+    assert "\x1b" not in done.out
+    result = app.expect(1, "resume", "f", "--json").document
+    assert (result["status"], result["error"]["node"]) == ("failed", "bad")
+
+
+def test_a_graph_that_asks_for_input_gets_none(app: App) -> None:
+    done = app.expect(2, "run", "review", "--headless")
+    assert "asks for its input" in done.err
+    assert "--input task=" in done.err
+
+
+def test_resume_goes_on_with_the_one_that_waits(review: App) -> None:
+    assert review.expect(3, "resume", "--headless").out.startswith("r: Waiting")
+    review.expect(0, "approve", "r")
+    assert review.expect(0, "resume", "r", "--json").document["status"] == "completed"
+
+
+def test_steps_one_by_one(app: App) -> None:
+    app.expect(3, "run", "review", "--headless", "--input", "task=Hills", "--thread", "r")
+    app.expect(0, "fork", "r@0", "s")
+    assert "Paused at step 1: check_approval is next." in app.expect(0, "step", "s").out
+    done = app.expect(3, "step", "s", "--json")
+    assert done.document["pending"][0]["choices"][0]["id"] == "approve"
+
+
+def test_a_finished_thread_stays_finished(app: App) -> None:
+    app.expect(0, "run", "counter", "--headless", "--thread", "c")
+    assert app.expect(0, "resume", "c", "--json").document["step"] == 3
+    assert "completed already" in app.expect(2, "cancel", "c").err
+
+
+def test_cancel_is_for_good(review: App) -> None:
+    done = review.expect(0, "cancel", "r", "--note", "no time", "--as", "ann", "--json")
+    assert (done.document["status"], done.document["reason"]) == ("cancelled", "user")
+    assert review.expect(1, "resume", "r", "--headless").out.startswith("r: Cancelled")
+    log = review.expect(0, "log", "r", "--json").document
+    assert [(one["actor"], one["note"]) for one in log["decisions"] if one["decision"] == "cancel"] == [
+        ("ann", "no time")
+    ]
+
+
+def test_pausing_what_does_not_run(review: App) -> None:
+    assert review.expect(0, "pause", "r", "--json").document["status"] == "waiting"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("step", "r"),
+        ("pause", "r"),
+        ("cancel", "r"),
+        ("resume", "r", "--headless"),
+        ("update-state", "r", "draft=x"),
+    ],
+)
+def test_a_thread_that_another_holds_is_a_conflict(review: App, arguments: tuple[str, ...]) -> None:
+    if arguments[0] != "update-state":
+        review.expect(0, "approve", "r")
+    store = open_store(default_store())
+    now = 1 << 60
+    store.acquire("r", store.new_lease(now), now)
+    try:
+        done = review.expect(4, *arguments, "--json")
+        assert f"process {os.getpid()}" in done.document["message"]
+        assert (done.document["kind"], done.document["exit_code"]) == ("error", 4)
+        assert "The thread is held" in done.err
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("step", "no"),
+        ("show", "no"),
+        ("log", "no"),
+        ("blame", "no", "draft"),
+        ("diff", "no", "r"),
+        ("fork", "no@1", "x"),
+        ("answer", "no", "x", "approve", "--step", "1"),
+        ("approve", "no"),
+        ("revise", "no", "--note", "x"),
+        ("update-state", "no", "a=1"),
+        ("cancel", "no"),
+        ("pause", "no"),
+        ("resume", "no", "--headless"),
+        ("export", "no", "file"),
+        ("verify", "no"),
+        ("show", "r@99"),
+        ("fork", "r@99", "x"),
+    ],
+)
+def test_an_unknown_thread_or_step_is_wrong_usage(review: App, arguments: tuple[str, ...]) -> None:
+    done = review.expect(2, *arguments)
+    assert done.out == ""
+    assert done.err

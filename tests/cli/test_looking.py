@@ -1,0 +1,172 @@
+"""Looking without a screen: threads, their steps and their logs, graphs, and the app itself."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import App
+
+
+def test_threads_in_words_and_json(review: App) -> None:
+    assert "r       review  waiting (approval)  2" in review.expect(0, "threads").out
+    one = review.expect(0, "threads", "--json").document["threads"][0]
+    assert (one["thread"], one["status"], one["step"]) == ("r", "waiting", 2)
+    assert one["updated_at"].endswith("Z")
+    assert review.expect(0, "threads", "nothing", "--json").document["threads"] == []
+
+
+def test_show_is_the_newest_step_or_any_other(review: App) -> None:
+    assert "channels at step 2:" in review.expect(0, "show", "r").out
+    assert "channels at step 0 (the newest is 2):" in review.expect(0, "show", "r@0").out
+    assert review.expect(0, "show", "r@0", "--json").document["state"]["draft"] == ""
+    assert review.expect(0, "show", "r", "--channel", "task").out == "Hills\n"
+    assert "did you mean 'task'?" in review.expect(2, "show", "r", "--channel", "tusk").err
+
+
+def test_log_has_steps_updates_and_decisions(review: App) -> None:
+    review.expect(0, "approve", "r", "--note", "fine", "--run")
+    words = review.expect(0, "log", "r").out
+    assert words.index("Step 0 by input") < words.index("Step 1 by write") < words.index("Decisions:")
+    assert "decision approve" in words
+    log = review.expect(0, "log", "r", "--json").document
+    assert [one["step"] for one in log["checkpoints"]] == [0, 1, 2, 3]
+    update = next(one for one in log["checkpoints"][1]["updates"] if one["channel"] == "draft")
+    assert (update["reducer"], update["before"], update["changed"]) == ("overwrite", "", True)
+    assert [one["decision"] for one in log["decisions"]][:2] == ["request", "answer"]
+    page = review.expect(0, "log", "r", "--limit", "1", "--before", "2", "--json").document
+    assert [one["step"] for one in page["checkpoints"]] == [1]
+    assert "(steps 0 to 0 are older" in review.expect(0, "log", "r", "--limit", "1", "--before", "2").out
+
+
+def test_diff_of_steps_and_forks(review: App) -> None:
+    review.expect(0, "fork", "r", "b", "draft=Other words")
+    words = review.expect(0, "diff", "r", "b").out
+    assert words.startswith("--- r@2\n+++ b@3\ndraft: changed\n")
+    assert "  + Other words" in words
+    rows = review.expect(0, "diff", "r@0", "r@1", "--json").document
+    assert rows["equal"] is False
+    assert {one["channel"]: one["change"] for one in rows["channels"]}["draft"] == "changed"
+    assert "no difference" in review.expect(0, "diff", "r@1", "r@2").out
+
+
+def test_blame_names_the_last_writer_of_each_part(review: App, tmp_path: Path) -> None:
+    review.expect(0, "update-state", "r", "draft=one\ntwo", "--as", "ann")
+    review.expect(0, "update-state", "r", "draft=one\nthree", "--as", "ben")
+    lines = review.expect(0, "blame", "r", "draft", "--json").document["lines"]
+    assert [(one["who"], one["text"]) for one in lines] == [("ann", "one"), ("ben", "three")]
+    assert "step 4  ben  | three" in review.expect(0, "blame", "r", "draft").out
+    assert "there is no channel 'drift'" in review.expect(2, "blame", "r", "drift").err
+    assert "there is nothing at 'x.y'" in review.expect(2, "blame", "r", "draft.x.y").err
+
+
+def test_blame_follows_a_path(app: App) -> None:
+    app.expect(0, "run", "counter", "--headless", "--input", "limit=2", "--thread", "c")
+    lines = app.expect(0, "blame", "c", "log.1", "--json").document["lines"]
+    assert [(one["step"], one["text"]) for one in lines] == [(2, "counted to 2")]
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("text", "increment -> END  when done"),
+        ("mermaid", "flowchart TD"),
+        ("dot", 'digraph "counter" {'),
+        ("json", '"kind": "graph"'),
+    ],
+)
+def test_a_graph_in_every_format(app: App, form: str, words: str) -> None:
+    assert words in app.expect(0, "graph", "counter", "--format", form).out
+
+
+def test_a_graph_that_is_none(app: App) -> None:
+    assert "doesn't name a graph" in app.expect(2, "graph", "no").err
+
+
+def test_a_thread_travels_through_a_file(review: App, tmp_path: Path) -> None:
+    file, other = tmp_path / "r.jsonl", f"files:{tmp_path / 'other'}"
+    assert review.expect(0, "export", "r", str(file), "--json").document["lines"] > 3
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "already" in review.expect(2, "export", "r", str(file)).err
+    review.expect(0, "export", "r", str(file), "--force")
+    assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
+    assert review.expect(0, "import", str(file), "--store", other, "--json").document["thread"] == "r"
+    assert review.expect(4, "import", str(file), "--store", other).out == ""
+    review.expect(0, "import", str(file), "--store", other, "--thread", "again")
+    assert review.expect(0, "verify", "again", "--store", other, "--json").document["ok"] is True
+    review.expect(0, "approve", "r", "--run", "--store", other)
+
+
+def test_an_export_to_a_pipe_and_files_that_are_none(review: App, tmp_path: Path) -> None:
+    lines = review.expect(0, "export", "r").out.splitlines()
+    assert json.loads(lines[0])["format"] == "hitl-tui thread"
+    (tmp_path / "bad").write_text("nothing\n")
+    assert "line 1" in review.expect(2, "import", str(tmp_path / "bad")).err
+    assert "can't be read" in review.expect(2, "import", str(tmp_path / "none")).err
+    (tmp_path / "cut").write_text("\n".join(lines[:-1]) + "\n")
+    assert "damaged" in review.expect(1, "import", str(tmp_path / "cut"), "--thread", "new").err
+    assert review.expect(0, "threads", "new", "--json").document["threads"] == []
+
+
+def test_verify_says_ok_and_finds_what_was_changed(review: App, tmp_path: Path) -> None:
+    assert review.expect(0, "verify", "r").out.startswith("ok: ")
+    review.expect(0, "verify", "r", "--strict")
+    store = f"files:{tmp_path / 'store'}"
+    review.expect(0, "run", "counter", "--headless", "--thread", "c", "--store", store)
+    step = next(
+        path for path in sorted((tmp_path / "store").rglob("*.json")) if "counted to 2" in path.read_text()
+    )
+    step.write_text(step.read_text().replace("counted to 2", "counted to 9"))
+    done = review.expect(1, "verify", "c", "--store", store)
+    assert "value: " in done.out
+    found = review.expect(1, "verify", "c", "--store", store, "--json").document
+    assert found["ok"] is False
+    assert found["mismatches"]
+
+
+def test_themes_keys_and_config(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HITL_TUI_REVIEWER", "ann")
+    assert "* dark" in app.expect(0, "themes").out
+    assert {"name": "light", "in_use": False} in app.expect(0, "themes", "--json").document["themes"]
+    assert "run.step" in app.expect(0, "keys").out
+    keys = {one["id"]: one["key"] for one in app.expect(0, "keys", "--json").document["keys"]}
+    assert keys["run.step"] == "s"
+    rows = {
+        one["name"]: one for one in app.expect(0, "config", "--json", "--theme", "light").document["config"]
+    }
+    assert (rows["reviewer"]["value"], rows["reviewer"]["origin"]) == ("ann", "HITL_TUI_REVIEWER")
+    assert rows["theme"]["origin"] == "flag"
+    assert "HITL_TUI_REVIEWER" in app.expect(0, "config").out
+
+
+def test_a_broken_setting_is_wrong_usage(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HITL_TUI_API_BASE", "nowhere")
+    done = app.expect(2, "config", "--json")
+    assert done.document["kind"] == "error"
+    assert "HITL_TUI_API_BASE" in done.err
+
+
+def test_doctor_tells_whether_keys_are_set_and_never_their_values(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    done = app.expect(0, "doctor", "--json")
+    rows = {one["about"]: one["value"] for one in done.document["doctor"]}
+    assert rows["OPENAI_API_KEY"] == "set"
+    assert rows["store"].endswith("none yet, it is made when it is needed")
+    assert "sk-very-secret" not in done.out + app.expect(0, "doctor").out
+
+
+def test_doctor_finds_a_store_that_is_none(app: App, tmp_path: Path) -> None:
+    (tmp_path / "junk.db").write_text("this is no database" * 100)
+    done = app.expect(1, "doctor", "--store", str(tmp_path / "junk.db"))
+    assert "WRONG" in done.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(app: App, shell: str) -> None:
+    assert "_HITL_TUI_COMPLETE" in app.expect(0, "completion", shell).out
+    assert app("completion", "tcsh").code == 2

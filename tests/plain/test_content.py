@@ -1,0 +1,35 @@
+"""Content stands behind its bar, however long its lines are."""
+
+from __future__ import annotations
+
+import pytest
+
+from hitl_tui.plain.content import BAR, content
+from hitl_tui.view.cells import cells
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word " * 100,
+        "x" * 1000,
+        "漢字" * 300,
+        "a" + "\u0301" * 4 + "b" * 300,
+        "tab\t" * 60,
+        "one\r\ntwo\u2028three\n\nfour",
+        "",
+    ],
+)
+def test_no_row_is_wider_than_the_terminal(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    rows = content([text])
+    assert all(row.startswith(BAR) for row in rows)
+    assert max(map(cells, rows)) < 40
+    shown = "".join(row.removeprefix(BAR) for row in rows)
+    assert shown.count("b") == text.count("b")
+    assert shown.count("漢") == text.count("漢")
+
+
+def test_more_than_the_limit_is_said() -> None:
+    assert content(["a", "b", "c"], 2)[-1].endswith("(more: show it whole with its channel's number)")
+    assert len(content(["a", "b"], 2)) == 2

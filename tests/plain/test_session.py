@@ -1,0 +1,149 @@
+"""A session in lines, typed through a pipe: the same decisions, edits and guards as on screen."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.commands import App, Done, close_log
+
+
+class Talker:
+    """Types lines into a session and returns what was said."""
+
+    def __init__(self, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._app = app
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, lines: str, *arguments: str) -> Done:
+        self._monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+        return self._app(*arguments)
+
+
+@pytest.fixture
+def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
+    yield App(capsys)
+    close_log()
+
+
+@pytest.fixture
+def talk(app: App, monkeypatch: pytest.MonkeyPatch) -> Talker:
+    return Talker(app, monkeypatch)
+
+
+@pytest.fixture
+def waiting(app: App, talk: Talker) -> Talker:
+    """A session on thread `r`, which waits at step 2 for a decision."""
+    app.expect(3, "run", "review", "--headless", "--input", "task=Hills", "--thread", "r")
+    return talk
+
+
+def test_a_whole_run_from_its_input_to_its_end(talk: Talker) -> None:
+    done = talk("Hills\nc\nd\napprove\nreads well\nc\nq\n", "run", "review", "--thread", "r")
+    assert done.code == 0
+    assert "What to write (as in: Explain gradient descent):" in done.out
+    assert "Step 1 by write" in done.out
+    assert "Allowed answers:\n1. approve: approve\n2. revise: send back\n" in done.out
+    assert "Decided: your answer is recorded, the thread is at step 3." in done.out
+    assert done.out.endswith("Done at step 3: it ended at its end.\nCommand: ")
+
+
+def test_the_text_that_is_decided_about_is_shown_whole(waiting: Talker) -> None:
+    done = waiting("d\n\nq\n", "resume", "r", "--plain")
+    assert "The text of draft:\n  | Gradient descent minimises a function" in done.out
+    assert "It goes on waiting." in done.out
+    assert done.code == 3
+    assert "Left. Go on with: hitl-tui resume r" in done.out
+
+
+def test_an_answer_by_number_needs_its_words(waiting: Talker) -> None:
+    done = waiting("d\n2\n\nd\n2\nName the hill.\ns\nq\n", "resume", "r", "--plain")
+    assert "the answer 'revise' needs words of yours" in done.out
+    assert "Step 4: write runs." in done.out
+    assert "“Name the hill.”" in done.out
+
+
+def test_answers_that_are_not_there(waiting: Talker) -> None:
+    done = waiting("d\n3\nd\naprove\nq\n", "resume", "r", "--plain")
+    assert "there is no answer 3" in done.out
+    assert "did you mean 'approve'?" in done.out
+    assert done.code == 3
+
+
+def test_an_edit_is_previewed_and_confirmed(waiting: Talker) -> None:
+    typed = "e draft\nOne.\nTwo.\n.\nyes\nclearer\nv draft\nq\n"
+    done = waiting(typed, "resume", "r", "--plain", "--as", "ann")
+    assert "It would do this:" in done.out
+    assert "Then write is next." in done.out
+    assert "The question Is this draft good enough? would be about the new step." in done.out
+    assert "Stored as step 3." in done.out
+    assert "draft:\n  | One.\n  | Two.\n" in done.out
+
+
+def test_a_refused_edit_gives_the_text_back(waiting: Talker) -> None:
+    done = waiting(
+        "e approved\nperhaps\n.\ne approved\n3\n.\ne 2\nMine\n.\nno\nq\n", "resume", "r", "--plain"
+    )
+    assert "this is no JSON: line 1, column 1" in done.out
+    assert "Your text was:\n  | perhaps\n" in done.out
+    assert "Your text was:\n  | 3\n" in done.out
+    assert "Nothing was stored. Your text was:\n  | Mine\n" in done.out
+    assert "Stored" not in done.out
+
+
+def test_a_fork_becomes_the_open_thread(waiting: Talker) -> None:
+    done = waiting("f\n1\nother\ns\nt\no r\nq\n", "resume", "r", "--plain")
+    assert "Made other from step 1; this is it now." in done.out
+    assert "other: waiting, step 2, waits for Is this draft good enough?" in done.out
+    assert done.out.count("Thread r, graph review.") == 2
+
+
+def test_ending_a_thread_wants_a_yes(waiting: Talker) -> None:
+    done = waiting("x\nno\nx\nyes\nno time\nl\nq\n", "resume", "r", "--plain")
+    assert "It goes on as it was." in done.out
+    assert "Cancelled at step 2: user." in done.out
+    assert done.code == 1
+
+
+def test_what_can_not_be_done_now_is_said(waiting: Talker) -> None:
+    done = waiting("s\nz\nv nothing\n\nh\nd\n1\n\nd\nc\nc\nq\n", "resume", "r", "--plain")
+    assert "it waits for your decision" in done.out
+    assert "There is no command z." in done.out
+    assert "there is no channel 'nothing'" in done.out
+    assert "Nothing waits for a decision." in done.out
+    assert "the run is completed" in done.out
+    assert done.code == 0
+
+
+def test_the_end_of_the_input_leaves(waiting: Talker) -> None:
+    done = waiting("", "resume", "r")
+    assert done.code == 3
+    assert "Left." in done.out
+
+
+def test_a_decision_that_comes_too_late_is_told(waiting: Talker, app: App) -> None:
+    class Late(io.StringIO):
+        """Somebody else edits while the words are typed."""
+
+        def readline(self, size: int = -1, /) -> str:
+            line = super().readline(size)
+            if line == "too late\n":
+                from hitl_tui.config import default_store
+                from hitl_tui.loading.sources import reopen_graph
+                from hitl_tui.stores import open_store
+
+                store = open_store(default_store())
+                info = store.info("r")
+                assert info is not None
+                reopen_graph("r", info.source, store).update_state("r", {"draft": "Theirs"})
+                store.close()
+            return line
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", Late("d\nrevise\ntoo late\nq\n"))
+        done = app("resume", "r", "--plain")
+    assert "Refused: Answer refused." in done.out
+    assert "Your words were:\n  | too late\n" in done.out
+    assert "Step 3 by" in done.out
