@@ -1,0 +1,120 @@
+"""Two processes on one thread: one wins, the other is told, with exit code 4; signals put a run down."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+SLOW = """
+import pathlib, time
+from hitl_tui import END, START, Channel, StateGraph
+def slow(state):
+    pathlib.Path(__file__).with_name("begun").touch()
+    for _ in range(600):
+        if pathlib.Path(__file__).with_name("go").exists():
+            break
+        time.sleep(0.05)
+    return {"n": 1}
+graph = StateGraph({"n": Channel(0)}, name="slow").add_node("slow", slow)
+graph.add_edge(START, "slow").add_edge("slow", END)
+"""
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "hitl_tui", *arguments]
+
+
+def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@contextmanager
+def slow_run(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process in the middle of the one node of thread `t`."""
+    (folder / "slow.py").write_text(SLOW)
+    run = subprocess.Popen(
+        command("run", str(folder / "slow.py"), "--json", "--thread", "t"), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        until = time.monotonic() + 60
+        while not (folder / "begun").exists():
+            assert run.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        yield run
+    finally:
+        (folder / "go").touch()
+        run.kill()
+        run.communicate()
+
+
+def test_a_thread_that_another_process_runs_is_looked_at_and_not_touched(tmp_path: Path) -> None:
+    with slow_run(tmp_path) as run:
+        for arguments in (
+            ["resume", "t", "--headless"],
+            ["step", "t"],
+            ["pause", "t"],
+            ["update-state", "t", "n=2"],
+            ["cancel", "t"],
+        ):
+            done = call(*arguments, "--json")
+            assert done.returncode == 4, (arguments, done)
+            assert f"process {run.pid}" in json.loads(done.stdout)["message"]
+        shown = call("show", "t", "--json")
+        assert shown.returncode == 0
+        assert str(run.pid) in json.loads(shown.stdout)["held_by"]
+        (tmp_path / "go").touch()
+        out, _ = run.communicate(timeout=60)
+        assert run.returncode == 0
+        assert json.loads(out.splitlines()[-1])["state"] == {"n": 1}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_puts_a_run_down_and_the_thread_goes_on_later(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    with slow_run(tmp_path) as run:
+        run.send_signal(number)
+        (tmp_path / "go").touch()
+        run.communicate(timeout=60)
+        assert run.returncode == 128 + number
+    done = call("resume", "t", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout.splitlines()[-1])["step"] == 1
+
+
+def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
+    run = subprocess.Popen(
+        command("run", "counter", "--json", "--input", "limit=500"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert run.stdout is not None
+    assert run.stderr is not None
+    run.stdout.readline()
+    run.stdout.close()
+    said = run.stderr.read().decode()
+    run.stderr.close()
+    assert run.wait(timeout=60) == 1
+    assert "Traceback" not in said
+
+
+def test_a_dumb_terminal_talks_in_lines() -> None:
+    from tests.support.terminal import Terminal
+
+    with Terminal([*command("demo", "--pace", "0")], env={"TERM": "dumb"}) as terminal:
+        terminal.wait_for("Command:")
+        text = terminal.text()
+        assert "worker is next" in text
+        terminal.press("q", "enter")
+        assert terminal.wait_exit() == 3
