@@ -75,7 +75,7 @@ def write_records(
             attempt=attempt,
             channel=channel.name,
             op=change.op,
-            reducer=channel.reducer.text,
+            reducer=channel.reducer.signature,
             visibility=channel.visibility,
             source=source,
             update=change.update,

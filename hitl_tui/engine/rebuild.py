@@ -102,7 +102,7 @@ def applied_updates(
             AppliedUpdate(
                 channel=record.channel,
                 op=record.op,
-                reducer=record.reducer,
+                reducer=record.reducer.partition("#")[0],
                 visibility=record.visibility,
                 source=record.source,
                 before=PRIVATE if private else before,

@@ -59,6 +59,12 @@ class Reducer:
     custom: bool = False
     source_hash: str = ""
 
+    @property
+    def signature(self) -> str:
+        """As the log names it: a custom function with the start of its source's hash, so that a replay
+        can say that it changed."""
+        return f"{self.text}#{self.source_hash[:8]}" if self.custom else self.text
+
 
 def overwrite() -> Reducer:
     """The update replaces the value; null sets null.  `last` is another name for it."""

@@ -184,7 +184,7 @@ class Trace:
         if not self.strict or record.op == "set":
             return []
         own = (self.channels or {}).get(record.channel)
-        today = own.reducer.text if own else None
+        today = own.reducer.signature if own else None
         known = (record.channel, record.reducer)
         if today == record.reducer or known in self._told:
             return []

@@ -147,7 +147,8 @@ class TestStrict:
         assert changed.verify("t").ok
         report = changed.verify("t", strict=True)
         assert {(found.kind, found.channel, found.field) for found in report.mismatches} == {
-            ("reducer", "word", "result")
+            ("reducer", "word", "reducer"),
+            ("reducer", "word", "result"),
         }
 
     def test_another_reducer_is_told_once(self, store: Checkpointer) -> None:
@@ -165,7 +166,7 @@ class TestStrict:
 
         longest.__qualname__ = "longest"
         report = graph(longest).compile(checkpointer=store).verify("t", strict=True)
-        assert "oops" in report.mismatches[0].actual
+        assert any("oops" in found.actual for found in report.mismatches if found.field == "result")
 
 
 # -- a SQLite file -------------------------------------------------------------------------------------
