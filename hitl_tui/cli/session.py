@@ -86,7 +86,9 @@ def show(
     if result.error is not None:
         raise result.error
     for line in _farewell(result, settings):
-        click.echo(line)
+        click.echo(line, err=bool(result.ended_by))
+    if result.ended_by:
+        raise click.exceptions.Exit(128 + result.ended_by)
     return ExitCode.DONE
 
 

@@ -19,6 +19,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.ui.ending import continue_as_one, keep_text, listen
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.theme_watch import LOOK_EVERY, ThemeWatch
 from hitl_tui.ui.theming import DEFAULT_THEME, LoadedTheme, ThemeInvalid, Themes, builtin_theme
@@ -47,12 +48,14 @@ class AppResult:
         status: its status then.
         not_committed: a sentence for each thing that was given up, for the caller to print.
         error: why nothing could be opened, None if it could.
+        ended_by: the signal that ended it, 0 where the user did.
     """
 
     thread_id: str = ""
     status: str = ""
     not_committed: tuple[str, ...] = ()
     error: HitlError | None = None
+    ended_by: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,7 @@ class HitlApp(App[AppResult]):
         self.actor = start.actor
         self.hub: Hub | None = None
         self.run_screen: RunScreen | None = None
+        self._ended_by = 0
         self._untold: list[HitlError] = []
         self._plain_chars: LineFilter | None = None
         self._watch = ThemeWatch(Themes(self.look.themes))
@@ -176,6 +180,8 @@ class HitlApp(App[AppResult]):
 
     def on_mount(self) -> None:
         """Open the thread once something is on screen."""
+        listen(self._told_to_end)
+        continue_as_one(self._driver)
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -253,17 +259,35 @@ class HitlApp(App[AppResult]):
         """Leave the screen without a traceback on it: `run_app` raises the error."""
         self._close_messages_no_wait()
 
+    def _told_to_end(self, number: int) -> None:
+        """A signal is a quit that asks nothing; a second one does not even wait for what is going on."""
+        hurried = self._ended_by or self.hub is None
+        self._ended_by = number
+        if hurried:
+            self.exit(AppResult(ended_by=number))
+        else:
+            self.run_worker(self.leave(), group="leave", exit_on_error=False)
+
+    def _kept(self) -> tuple[str, ...]:
+        """Put what was typed and not applied where its writer finds it again; a sentence for each."""
+        card = self.run_screen.card if self.run_screen and self.run_screen.card_open else None
+        places = [getattr(place, "unapplied", ("", "")) for place in (card, *self.screen_stack)]
+        sentences = [keep_text(text, what) for text, what in places if text]
+        if card is not None and card.unsent:
+            sentences.insert(0, f"the decision {card.unsent!r} was not sent")
+        return tuple(sentences)
+
     async def leave(self) -> None:
         """Close everything and end; what was not committed goes into the result."""
         session = self.run_screen.session if self.run_screen else None
-        lost: tuple[str, ...] = ()
+        lost = self._kept() if self._ended_by else ()
         if self.hub is not None:
             try:
-                lost = await self.hub.close()
+                lost += await self.hub.close()
             except HitlError as error:
-                lost = (str(error),)
+                lost += (str(error),)
         status = session.view.progress.status if session else ""
-        self.exit(AppResult(session.thread_id if session else "", status, lost))
+        self.exit(AppResult(session.thread_id if session else "", status, lost, ended_by=self._ended_by))
 
 
 def run_app(

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from hitl_tui.errors import HitlError
+from hitl_tui.ui.ending import ctrl_c_as_usual, ctrl_c_left_to_a_child
 
 
 class EditorFailed(HitlError):
@@ -22,15 +23,22 @@ def editor_command() -> list[str]:
     """$VISUAL, else $EDITOR, else the first of the usual ones that is there.
 
     Raises:
-        EditorFailed: there is none.
+        EditorFailed: there is none, or it can't be read.
     """
     for name in ("VISUAL", "EDITOR"):
         if os.environ.get(name, "").strip():
-            return shlex.split(os.environ[name])
+            return _split(name, os.environ[name])
     for name in ("nano", "vim", "vi"):
         if shutil.which(name):
             return [name]
     raise EditorFailed("no editor was found", "set EDITOR, as in EDITOR=nano")
+
+
+def _split(name: str, command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise EditorFailed(f"{name}={command}: {error}", f"check {name}") from None
 
 
 def edit_in_editor(text: str, suffix: str) -> str:
@@ -44,7 +52,8 @@ def edit_in_editor(text: str, suffix: str) -> str:
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
     try:
-        code = subprocess.call([*command, name])
+        with ctrl_c_left_to_a_child():
+            code = subprocess.call([*command, name], preexec_fn=ctrl_c_as_usual)
     except OSError as error:
         path.unlink(missing_ok=True)
         raise EditorFailed(f"{command[0]}: {error.strerror or error}", "check EDITOR") from error

@@ -72,7 +72,8 @@ class Terminal:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-        os.close(self._master)
+        with contextlib.suppress(OSError):
+            os.close(self._master)
 
     @property
     def pid(self) -> int:
@@ -134,6 +135,11 @@ class Terminal:
         """Send a signal to the program and all it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
+
+    def hang_up(self) -> None:
+        """Take the terminal away, as closing its window does; the program gets SIGHUP."""
+        os.close(self._master)
+        self._closed = True
 
     def kill(self) -> None:
         """End the program at once, as a power cut would (SIGKILL)."""

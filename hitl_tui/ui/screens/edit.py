@@ -138,6 +138,12 @@ class EditScreen(RoleScreen):
         """True if it differs from what it began with."""
         return self.text != self.draft.text
 
+    @property
+    def unapplied(self) -> tuple[str, str]:
+        """The text that has not been applied, and what to call it; "" for none."""
+        what = f"what you wrote in channel {self.channel!r} of {self.source_thread!r}"
+        return (self.text if self.changed else ""), what
+
     @on(TextArea.Changed)
     def _typed(self) -> None:
         self._refused = ""
@@ -260,15 +266,18 @@ class EditScreen(RoleScreen):
         from hitl_tui.ui.editor import edit_in_editor
 
         suffix = ".json" if self.draft.as_json else ".md"
+        edited: str | None = None
+        self._refused = ""
         try:
             with self.app.suspend():
-                edited = edit_in_editor(self.text, suffix)
+                # An error that left this block would leave the terminal handed over for good.
+                try:
+                    edited = edit_in_editor(self.text, suffix)
+                except HitlError as error:
+                    self._refused = str(error)
         except SuspendNotSupported:
-            self._problem = "this terminal can't be handed to an editor"
-        except HitlError as error:
-            self._problem = str(error)
-        else:
-            self._problem = ""
+            self._refused = "this terminal can't be handed to an editor"
+        if edited is not None:
             self._take(edited)
         self.refresh(repaint=True)
         self._show_facts()

@@ -86,6 +86,11 @@ class ReviewPane(Vertical):
         return self.decision.label if self.decision is not None and self.state == "sending" else ""
 
     @property
+    def unapplied(self) -> tuple[str, str]:
+        """The words typed so far, and what to call them; "" for nothing."""
+        return self.reason, f"what you wrote about {self._request.title!r}" if self._request else ""
+
+    @property
     def reason(self) -> str:
         """The words typed so far."""
         return self.query_one(ReasonField).text.strip()

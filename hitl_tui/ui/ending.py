@@ -1,0 +1,105 @@
+"""Being told to end from outside: by a signal, or because the terminal has gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+import platformdirs
+
+if TYPE_CHECKING:
+    from textual.driver import Driver
+
+_SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+
+
+def listen(told: Callable[[int], None]) -> None:
+    """Call `told` on the running loop with each signal that asks us to end.
+
+    One that whoever started us wants ignored, as nohup does, stays ignored.
+    """
+    loop = asyncio.get_running_loop()
+
+    def arrived(number: int) -> None:
+        _let_go_of_a_lost_terminal()
+        told(number)
+
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            # Off the main thread, as in some tests, signals can't be listened to.
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, arrived, number)
+
+
+def _let_go_of_a_lost_terminal() -> None:
+    """Send what is painted nowhere once the terminal has gone: a writer that fails would hang the app."""
+    try:
+        import termios
+    except ImportError:
+        return
+    try:
+        termios.tcgetattr(sys.__stdin__.fileno() if sys.__stdin__ else 0)
+    except (termios.error, ValueError, OSError):
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (1, 2):
+            os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+
+
+def continue_as_one(driver: Driver | None) -> None:
+    """Make SIGCONT start the screen again, not a second time.
+
+    Textual's driver answers it as if it had always stopped by itself.  After a stop that nobody can
+    catch, or none at all, two threads would read the keys and one of them for ever.
+    """
+    number = getattr(signal, "SIGCONT", None)
+    before = signal.getsignal(number) if number else None
+    if driver is None or not callable(before) or getattr(before, "__self__", None) is not driver:
+        return
+
+    def continued(number: int, frame: FrameType | None) -> None:
+        put_down = getattr(driver, "_must_signal_resume", True)
+        if getattr(driver, "_auto_restart", False) and not put_down:
+            driver.suspend_application_mode()
+            driver._must_signal_resume = True  # type: ignore[attr-defined]
+        before(number, frame)
+
+    signal.signal(number, continued)
+
+
+@contextmanager
+def ctrl_c_left_to_a_child() -> Iterator[None]:
+    """While a program of the user's has the terminal, its ctrl+c is none of our business."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def ctrl_c_as_usual() -> None:
+    """Run in the child before it becomes that program: what is ignored would stay ignored there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def keep_text(text: str, what: str) -> str:
+    """Put a text that nobody has applied into a file of its own; says where, or that it is lost."""
+    folder = Path(platformdirs.user_state_dir("hitl-tui", appauthor=False))
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix="unapplied-", suffix=".txt", dir=folder)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        return f"{what} was not applied, and could not be kept: {error.strerror or error}"
+    return f"{what} was not applied; it is kept in {name}"

@@ -1,0 +1,250 @@
+"""A signal at any moment: the terminal as it was, committed steps and typed words kept, resumable."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from tests.e2e.test_story import press_until
+from tests.support.terminal import Terminal
+
+APP = [str(Path(sys.executable).with_name("hitl-tui"))]
+GRAPH = """
+import os, pathlib, time
+from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph, append
+
+def write(state):
+    return {"draft": "first words", "log": "write"}
+
+def wait(state):
+    while not pathlib.Path("go").exists():
+        time.sleep(0.02)
+    return {"log": "wait"}
+
+graph = (
+    StateGraph({"draft": Channel(""), "log": Channel([], reducer=append())}, name="waiting")
+    .add_node("write", write).add_node("wait", wait)
+    .add_edge(START, "write").add_edge("write", "wait").add_edge("wait", END)
+    .compile(checkpointer=MemoryCheckpointer(), interrupt_after=[
+        Gate("write", "Good enough?", subject="draft", choices=[
+            GateChoice("approve", "Approve", "a"), GateChoice("revise", "Revise", "r", text="required")])])
+)
+"""
+MODES = ((b"?1049h", b"?1049l"), (b"?25l", b"?25h"), (b"?1000h", b"?1000l"), (b"?2004h", b"?2004l"))
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Restored:
+    """Whether a terminal is as it was before a program ran on it."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._before = self._modes()
+
+    def check(self) -> None:
+        raw = bytes(self._terminal.raw)
+        assert self._modes() == self._before
+        for on, off in (
+            (b"?1049h", b"?1049l"),
+            (b"?25l", b"?25h"),
+            (b"?1000h", b"?1000l"),
+            (b"?2004h", b"?2004l"),
+        ):
+            assert raw.rfind(off) > raw.rfind(on), f"{on!r} is left behind"
+
+    def _modes(self) -> list[int]:
+        modes = termios.tcgetattr(self._terminal._master)
+        assert isinstance(modes[3], int)
+        return [number for number in modes[:4] if isinstance(number, int)]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "waiting.py").write_text(GRAPH)
+    return tmp_path
+
+
+def start(place: Path, thread: str) -> Terminal:
+    return Terminal([*APP, "run", "waiting.py", "--thread", thread, "--input", "draft="], cwd=place)
+
+
+def to_the_card(terminal: Terminal) -> None:
+    terminal.wait_for("write is next")
+    terminal.press("s")
+    terminal.wait_for("WAITING")
+    terminal.press("d")
+    terminal.wait_for("Your decision")
+
+
+def to_the_node(terminal: Terminal) -> None:
+    to_the_card(terminal)
+    press_until(terminal, "a", "send it now")
+    terminal.press("enter")
+    terminal.wait_for("wait is next")
+    terminal.press("c")
+    terminal.wait_for("wait · ")
+
+
+def to_words_on_the_card(terminal: Terminal) -> None:
+    to_the_card(terminal)
+    press_until(terminal, "r", "write what to change")
+    terminal.press("shorter please")
+    terminal.wait_for("shorter please")
+
+
+def to_the_editor(terminal: Terminal) -> None:
+    terminal.wait_for("write is next")
+    terminal.press("s")
+    terminal.wait_for("WAITING")
+    terminal.press("e")
+    terminal.wait_for("Becomes step 2")
+    terminal.press("MINE ")
+    terminal.wait_for("MINE first words")
+
+
+MOMENTS = {
+    "node": (to_the_node, "node 'wait' was running, nothing of it was committed", 2),
+    "card": (to_words_on_the_card, "what you wrote about 'Good enough?' was not applied; it is kept in", 1),
+    "editor": (to_the_editor, "what you wrote in channel 'draft' of 't' was not applied; it is kept in", 1),
+}
+WORDS = {"card": "shorter please", "editor": "MINE first words"}
+
+
+def steps_of(home: Path, thread: str) -> tuple[int, str]:
+    store = SQLiteCheckpointer(home / "data" / "hitl-tui" / "threads.db")
+    cursor = store.cursor(thread)
+    store.close()
+    assert cursor is not None
+    return cursor.head, cursor.status
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+def test_told_to_end(moment: str, number: signal.Signals, place: Path, isolated: Path) -> None:
+    go_to, sentence, head = MOMENTS[moment]
+    with start(place, "t") as terminal:
+        restored = Restored(terminal)
+        go_to(terminal)
+        os.kill(terminal.pid, number)
+        assert terminal.wait_exit() == 128 + number
+        restored.check()
+        said = terminal.text().replace("\n", "")
+    assert sentence.replace(" ", "") in said.replace(" ", "")
+    assert "go on with: hitl-tui resume t" in said
+    assert "Traceback" not in said
+    assert steps_of(isolated, "t")[0] == head
+    kept = [path.read_text() for path in (isolated / "state" / "hitl-tui").glob("unapplied-*")]
+    assert kept == ([WORDS[moment]] if moment in WORDS else [])
+
+
+def test_what_a_signal_ended_goes_on(place: Path, isolated: Path) -> None:
+    with start(place, "t") as terminal:
+        to_the_node(terminal)
+        os.kill(terminal.pid, signal.SIGTERM)
+        terminal.wait_exit()
+    (place / "go").touch()
+    with Terminal([*APP, "resume", "t"], cwd=place) as terminal:
+        terminal.wait_for("wait is next")
+        terminal.press("c")
+        terminal.wait_for("DONE")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+    assert steps_of(isolated, "t") == (3, "completed")
+
+
+def test_while_it_is_still_opening(place: Path) -> None:
+    with Terminal([*APP, "demo"], cwd=place) as terminal:
+        restored = Restored(terminal)
+        terminal._wait(lambda: b"?1049h" in terminal.raw, "the screen", 20)
+        terminal.wait_for("opening")
+        os.kill(terminal.pid, signal.SIGTERM)
+        assert terminal.wait_exit() == 128 + signal.SIGTERM
+        restored.check()
+        assert "Traceback" not in terminal.text()
+
+
+def test_a_terminal_that_goes_away_ends_the_program(place: Path, isolated: Path) -> None:
+    with start(place, "t") as terminal:
+        to_the_editor(terminal)
+        terminal.hang_up()
+        assert terminal.wait_exit() in (128 + signal.SIGHUP, 1)
+    assert steps_of(isolated, "t")[0] == 1
+    kept = [path.read_text() for path in (isolated / "state" / "hitl-tui").glob("unapplied-*")]
+    assert kept == ["MINE first words"]
+
+
+def test_stopped_and_continued_the_screen_comes_back(place: Path) -> None:
+    with start(place, "t") as terminal:
+        restored = Restored(terminal)
+        to_the_editor(terminal)
+        os.kill(terminal.pid, signal.SIGTSTP)
+        terminal._wait(lambda: stopped(terminal.pid), "the program to stop", 20)
+        restored.check()
+        assert "MINE" not in terminal.text()
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.wait_for("MINE first words")
+        terminal.press("again ")
+        terminal.wait_for("MINE again first words")
+        terminal.press("ctrl+s")
+        terminal.wait_for("step 2")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+        restored.check()
+
+
+def test_stopped_from_outside_the_terminal_is_still_restored_at_the_end(place: Path) -> None:
+    with start(place, "t") as terminal:
+        restored = Restored(terminal)
+        terminal.wait_for("write is next")
+        os.kill(terminal.pid, signal.SIGSTOP)
+        terminal._wait(lambda: stopped(terminal.pid), "the program to stop", 20)
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.press("s")
+        terminal.wait_for("WAITING")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+        restored.check()
+
+
+def stopped(pid: int) -> bool:
+    state = re.search(r"^State:\s+(\w)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    return state is not None and state[1] == "T"
+
+
+def test_ctrl_c_in_the_users_own_editor_is_the_editors(place: Path) -> None:
+    script = place / "editor.sh"
+    script.write_text(
+        "trap 'echo interrupted >> \"$1\"; exit 0' INT\necho EDITOR UP\nwhile :; do sleep 0.05; done\n"
+    )
+    with Terminal(
+        [*APP, "run", "waiting.py", "--thread", "t", "--input", "draft="],
+        cwd=place,
+        env={"EDITOR": f"sh {script}"},
+    ) as terminal:
+        to_the_editor(terminal)
+        terminal.press("ctrl+e")
+        terminal.wait_for("EDITOR UP")
+        terminal.signal(signal.SIGINT)
+        terminal.wait_for("interrupted")
+        terminal.wait_for("Becomes step 2")
+        terminal.press("ctrl+s")
+        terminal.wait_for("step 2")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+def test_an_editor_command_that_can_not_be_read(place: Path) -> None:
+    with Terminal(
+        [*APP, "run", "waiting.py", "--thread", "t", "--input", "draft="], cwd=place, env={"EDITOR": "vi 'x"}
+    ) as terminal:
+        to_the_editor(terminal)
+        terminal.press("ctrl+e")
+        terminal.wait_for("No closing")
+        assert "MINE first words" in terminal.text()
