@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import platformdirs
 
@@ -62,19 +62,20 @@ def continue_as_one(driver: Driver | None) -> None:
     Textual's driver answers it as if it had always stopped by itself.  After a stop that nobody can
     catch, or none at all, two threads would read the keys and one of them for ever.
     """
-    number = getattr(signal, "SIGCONT", None)
-    before = signal.getsignal(number) if number else None
-    if driver is None or not callable(before) or getattr(before, "__self__", None) is not driver:
+    if driver is None or not hasattr(signal, "SIGCONT"):
+        return
+    screen: Any = driver
+    before = signal.getsignal(signal.SIGCONT)
+    if not callable(before) or getattr(before, "__self__", None) is not driver:
         return
 
     def continued(number: int, frame: FrameType | None) -> None:
-        put_down = getattr(driver, "_must_signal_resume", True)
-        if getattr(driver, "_auto_restart", False) and not put_down:
-            driver.suspend_application_mode()
-            driver._must_signal_resume = True  # type: ignore[attr-defined]
+        if screen._auto_restart and not screen._must_signal_resume:
+            screen.suspend_application_mode()
+            screen._must_signal_resume = True
         before(number, frame)
 
-    signal.signal(number, continued)
+    signal.signal(signal.SIGCONT, continued)
 
 
 @contextmanager
