@@ -6,14 +6,11 @@ import asyncio
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
-
-import platformdirs
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -95,6 +92,10 @@ def ctrl_c_as_usual() -> None:
 
 def keep_text(text: str, what: str) -> str:
     """Put a text that nobody has applied into a file of its own; says where, or that it is lost."""
+    import tempfile
+
+    import platformdirs
+
     folder = Path(platformdirs.user_state_dir("hitl-tui", appauthor=False))
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
