@@ -32,7 +32,7 @@ def modules_of(package: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "package", ["engine", "stores", "agents", "workflows", "loading", "drivers", "view", "cli"]
+    "package", ["engine", "stores", "agents", "workflows", "loading", "drivers", "view", "plain", "cli"]
 )
 def test_only_ui_loads_the_screen_and_nobody_loads_models(package: str) -> None:
     names = modules_of(f"hitl_tui.{package}")

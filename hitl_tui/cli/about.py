@@ -2,49 +2,92 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from hitl_tui.cli.options import reviewer_option, store_option, theme_option
-from hitl_tui.cli.output import emit, json_option, say, table
+from hitl_tui.cli.output import emit, json_option, one_line, say, table
+from hitl_tui.errors import ExitCode, HitlError
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.theming import Themes
 
 
 @click.command()
 @json_option
-def themes(as_json: bool) -> None:
+def themes(as_json: bool) -> int:
     """List the themes.
 
-    The one in use is marked; --theme, HITL_TUI_THEME or `theme` in the configuration choose one.
+    Ours and those in your configuration directory; the one in use is marked. One that can't be used is
+    told with file and line, with exit code 2.
     """
-    from hitl_tui.config import load_settings
-    from hitl_tui.ui.theming import DEFAULT_THEME, theme_names
+    from hitl_tui.config import load_settings, user_themes
+    from hitl_tui.ui.theming import DEFAULT_THEME, Themes
 
     used = load_settings().theme or DEFAULT_THEME
-    rows = [{"name": name, "in_use": name == used} for name in theme_names()]
+    found = Themes(user_themes())
+    rows = [{"in_use": name == used, **_theme(found, name)} for name in found.names()]
+    broken = [str(row["problem"]) for row in rows if row["problem"]]
     if as_json:
         from hitl_tui.cli.shapes import listed
 
-        emit(listed("themes", rows))
+        emit(listed("themes", rows, directory=str(user_themes())))
     else:
-        say(*(f"{'*' if row['in_use'] else ' '} {row['name']}" for row in rows))
+        marks = ["*" if row["in_use"] else "!" if row["problem"] else " " for row in rows]
+        lines = [(mark, str(row["name"]), str(row["title"])) for mark, row in zip(marks, rows, strict=True)]
+        say(*table([tuple(one_line(cell) for cell in line) for line in lines]))
+        say(f"yours go into {user_themes()}")
+    say(*broken, err=True)
+    return ExitCode.USAGE if broken else ExitCode.DONE
+
+
+def _theme(found: Themes, name: str) -> dict[str, object]:
+    try:
+        theme = found.load(name)
+    except HitlError as error:
+        return {"name": name, "title": "can't be used", "dark": None, "file": None, "problem": error.message}
+    return {
+        "name": name,
+        "title": theme.title,
+        "dark": theme.theme.dark,
+        "file": str(theme.files[0]),
+        "problem": None,
+    }
 
 
 @click.command()
 @json_option
-def keys(as_json: bool) -> None:
-    """List every action of the screen with its id and its key."""
-    from hitl_tui.ui.actions import ACTIONS
+def keys(as_json: bool) -> int:
+    """List every action of the screen with its id and its keys.
 
+    As your configuration has them: what is wrong there is told, with exit code 2.
+    """
+    from hitl_tui.config import load_settings
+    from hitl_tui.ui.actions import ACTIONS
+    from hitl_tui.ui.keymap import load_keymap
+
+    settings = load_settings()
+    keymap = load_keymap(settings.keys, lambda name: settings.key_places.get(name, f"keys.{name}"))
     rows = [
-        {"id": one.id, "key": one.key, "keys": one.keys.split(","), "group": one.group, "help": one.help}
+        {
+            "id": one.id,
+            "keys": keymap.all_shown(one.id).split(),
+            "configured": one.id in keymap.configured,
+            "group": one.group,
+            "help": one.help,
+        }
         for one in ACTIONS
     ]
     if as_json:
         from hitl_tui.cli.shapes import listed
 
-        emit(listed("keys", rows))
+        emit(listed("keys", rows, problems=list(keymap.problems)))
     else:
-        lines = [(str(row["key"]), str(row["id"]), str(row["help"])) for row in rows]
-        say(*table([("KEY", "ID", "WHAT IT DOES"), *lines]))
+        lines = [(keymap.all_shown(one.id) or "-", one.id, one.help) for one in ACTIONS]
+        say(*table([("KEYS", "ID", "WHAT IT DOES"), *lines]))
+    say(*keymap.problems, err=True)
+    return ExitCode.USAGE if keymap.problems else ExitCode.DONE
 
 
 @click.command()
@@ -69,7 +112,9 @@ def config(store: str | None, theme: str | None, reviewer: str | None, as_json: 
 
         emit(listed("config", rows, file=str(config_path()), file_exists=config_path().exists()))
     else:
-        shown = [(str(row["name"]), str(row["value"] or "-"), str(row["origin"])) for row in rows]
+        shown = [
+            tuple(one_line(str(row[part] or "-")) for part in ("name", "value", "origin")) for row in rows
+        ]
         say(*table([("SETTING", "VALUE", "FROM"), *shown]))
         there = "" if config_path().exists() else " (there is none)"
         say(f"file: {config_path()}{there}")

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from hitl_tui.cli.options import store_option
-from hitl_tui.cli.output import emit, json_option, say, table
+from hitl_tui.cli.output import emit, json_option, one_line, say, table
 from hitl_tui.errors import ExitCode, HitlError
 
 _LIBRARIES = ("textual", "rich", "litellm", "click", "msgspec", "netext", "tomli", "jsonschema-rs", "rfc8785")
@@ -47,14 +47,8 @@ def doctor(store: str | None, as_json: bool) -> int:
         rows = [{"about": one.about, "value": one.value, "ok": one.ok} for one in found]
         emit(listed("doctor", rows, ok=well))
     else:
-        say(*table([("ok" if one.ok else "WRONG", one.about, _line(one.value)) for one in found]))
+        say(*table([("ok" if one.ok else "WRONG", one.about, one_line(one.value, 300)) for one in found]))
     return ExitCode.DONE if well else ExitCode.FAILED
-
-
-def _line(text: str) -> str:
-    from hitl_tui.view.sanitise import sanitise_line
-
-    return sanitise_line(text, 300)
 
 
 def _versions() -> Iterator[Finding]:
@@ -79,7 +73,11 @@ def _settings(store: str | None) -> Iterator[Finding]:
     except HitlError as error:
         yield Finding("settings", error.message, ok=False)
         return
+    from hitl_tui.ui.keymap import load_keymap
+
     yield Finding("settings", "fine")
+    for problem in load_keymap(settings.keys, lambda name: settings.key_places.get(name, name)).problems:
+        yield Finding("keys", problem, ok=False)
     from hitl_tui.cli.storage import open_existing, store_path
 
     path = store_path(settings)

@@ -36,7 +36,7 @@ COMMANDS = {
     "verify": Entry("hitl_tui.cli.carry", "Check that a thread's log agrees with itself."),
     "graph": Entry("hitl_tui.cli.graph", "Write a graph as text, Mermaid, Graphviz or JSON."),
     "themes": Entry("hitl_tui.cli.about", "List the themes."),
-    "keys": Entry("hitl_tui.cli.about", "List every action of the screen with its id and its key."),
+    "keys": Entry("hitl_tui.cli.about", "List every action of the screen with its id and its keys."),
     "config": Entry("hitl_tui.cli.about", "Show every setting and where it comes from."),
     "doctor": Entry("hitl_tui.cli.doctor", "Check versions, store, terminal, directories and keys."),
     "completion": Entry("hitl_tui.cli.completion", "Write the completion script for your shell."),

@@ -12,15 +12,25 @@ import click
 from hitl_tui.errors import HitlError
 
 R = TypeVar("R")
+_UNICODE = ("utf-8", "utf8")
 
 
 def say(*lines: str, err: bool = False) -> None:
     """Write lines for people; whatever is in them, none can steer a terminal."""
+    from hitl_tui.view.plain_chars import plain_chars
     from hitl_tui.view.sanitise import sanitise
 
-    encoding = (sys.stderr if err else sys.stdout).encoding or "utf-8"
+    encoding = ((sys.stderr if err else sys.stdout).encoding or "utf-8").lower()
     for line in lines:
-        click.echo(sanitise(line).encode(encoding, "replace").decode(encoding), err=err)
+        safe = sanitise(line)
+        click.echo(safe if encoding in _UNICODE else plain_chars(safe, encoding), err=err)
+
+
+def one_line(text: str, limit: int = 200) -> str:
+    """Somebody's text as a cell of a table."""
+    from hitl_tui.view.sanitise import sanitise_line
+
+    return sanitise_line(text, limit)
 
 
 def emit(document: Mapping[str, Any]) -> None:

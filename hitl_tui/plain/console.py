@@ -8,6 +8,7 @@ from typing import Protocol
 
 from hitl_tui.errors import HitlError
 from hitl_tui.plain.content import content
+from hitl_tui.view.plain_chars import plain_chars
 from hitl_tui.view.sanitise import sanitise
 
 END_OF_TEXT = "."
@@ -38,15 +39,14 @@ class Terminal:
 
     def say(self, *lines: str) -> None:
         """Write lines, each sanitised, and at once."""
-        encoding = sys.stdout.encoding or "utf-8"
         for line in lines:
-            print(sanitise(line).encode(encoding, "replace").decode(encoding))
+            print(self._shown(line))
         sys.stdout.flush()
 
     def ask(self, prompt: str) -> str:
         """Read one line after a prompt; a ctrl+c empties it, and the end of the input is `Left`."""
         try:
-            return input(f"{sanitise(prompt)} ").strip()
+            return input(f"{self._shown(prompt)} ").strip()
         except EOFError:
             print()
             raise Left from None
@@ -56,6 +56,11 @@ class Terminal:
         except UnicodeDecodeError:
             self.say("That line is no text; nothing was done.")
             return ""
+
+    @staticmethod
+    def _shown(text: str) -> str:
+        encoding = (sys.stdout.encoding or "utf-8").lower()
+        return sanitise(text) if encoding in ("utf-8", "utf8") else plain_chars(sanitise(text), encoding)
 
 
 def ask_text(console: Console, prompt: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hitl_tui.config import config_path, user_themes
 from tests.support.commands import App
 
 
@@ -129,17 +130,35 @@ def test_verify_says_ok_and_finds_what_was_changed(review: App, tmp_path: Path) 
 
 def test_themes_keys_and_config(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HITL_TUI_REVIEWER", "ann")
-    assert "* dark" in app.expect(0, "themes").out
-    assert {"name": "light", "in_use": False} in app.expect(0, "themes", "--json").document["themes"]
+    assert "* dark" in " ".join(app.expect(0, "themes").out.split())
+    rows = {one["name"]: one for one in app.expect(0, "themes", "--json").document["themes"]}
+    assert (rows["light"]["in_use"], rows["light"]["dark"], rows["dark"]["in_use"]) == (False, False, True)
     assert "run.step" in app.expect(0, "keys").out
-    keys = {one["id"]: one["key"] for one in app.expect(0, "keys", "--json").document["keys"]}
-    assert keys["run.step"] == "s"
+    keys = {one["id"]: one["keys"] for one in app.expect(0, "keys", "--json").document["keys"]}
+    assert keys["run.step"] == ["s"]
     rows = {
         one["name"]: one for one in app.expect(0, "config", "--json", "--theme", "light").document["config"]
     }
     assert (rows["reviewer"]["value"], rows["reviewer"]["origin"]) == ("ann", "HITL_TUI_REVIEWER")
     assert rows["theme"]["origin"] == "flag"
     assert "HITL_TUI_REVIEWER" in app.expect(0, "config").out
+
+
+def test_wrong_keys_and_themes_are_told_with_their_place(app: App) -> None:
+    config_path().parent.mkdir(parents=True)
+    config_path().write_text('[keys]\n"run.step" = "n"\n"run.stop" = "z"\n')
+    user_themes().mkdir()
+    (user_themes() / "mine.toml").write_text('bse = "dark"\n')
+    done = app.expect(2, "keys", "--json")
+    rows = {one["id"]: one for one in done.document["keys"]}
+    assert (rows["run.step"]["keys"], rows["run.step"]["configured"]) == (["n"], True)
+    assert f"{config_path()}:3: there is no action 'run.stop'" in done.err
+    done = app.expect(2, "themes")
+    assert f"{user_themes() / 'mine.toml'}:1" in done.err
+    assert "! mine" in " ".join(done.out.split())
+    assert "keys" in [
+        one["about"] for one in app.expect(1, "doctor", "--json").document["doctor"] if not one["ok"]
+    ]
 
 
 def test_a_broken_setting_is_wrong_usage(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
