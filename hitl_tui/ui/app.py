@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.errors import HitlError
 from hitl_tui.ui.ending import continue_as_one, keep_text, listen
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.theme_watch import LOOK_EVERY, ThemeWatch
@@ -199,7 +199,7 @@ class HitlApp(App[AppResult]):
             await loading
             self.exit(AppResult(error=error))
             return
-        from hitl_tui.ui.keymap import load_keymap
+        from hitl_tui.ui.keymap import KeysInvalid, load_keymap
 
         keymap = load_keymap(self.look.keys, lambda name: self.look.key_places.get(name, name))
         self.set_keymap({name: ",".join(keymap.bindings[name]) for name in keymap.configured})
@@ -207,7 +207,7 @@ class HitlApp(App[AppResult]):
         await self.push_screen(screen)
         await screen.begin(session)
         if keymap.problems:
-            self._untold.append(UsageError("\n".join(keymap.problems), "all other keys apply"))
+            self._untold.append(KeysInvalid("\n".join(keymap.problems), "all other keys apply"))
         for untold in self._untold:
             screen.complain(untold)
         if self.start.list_threads:

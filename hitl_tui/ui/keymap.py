@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.ui.actions import ACTIONS, BY_ID, Action
 from hitl_tui.ui.keys import NoKey, parse_key, types_text, written
@@ -31,6 +32,12 @@ _FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 _PALETTE: Final = "app.palette"
+
+
+class KeysInvalid(UsageError):
+    """Wishes for keys that can't be fulfilled; the message lists them, a line each."""
+
+    title = "Some keys can't be used"
 
 
 @dataclass(frozen=True, slots=True)

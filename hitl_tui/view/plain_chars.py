@@ -27,6 +27,8 @@ def _table() -> dict[int, str]:
     table |= dict.fromkeys(map(chr, range(0x2580, 0x25A0)), " ")
     table |= _SIGNS
     table |= {getattr(UNICODE, glyph.name): getattr(ASCII, glyph.name) for glyph in fields(UNICODE)}
+    # The timeline's corner is a border's too, where all four look alike.
+    table["╰"] = "+"
     return {ord(char): twin for char, twin in table.items()}
 
 

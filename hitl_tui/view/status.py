@@ -93,6 +93,8 @@ def _badge(view: RunView, glyphs: Glyphs) -> tuple[str, str, Role]:
 
 def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str, str]) -> str:
     progress = view.progress
+    if view.held_by and progress.status in ("waiting", "pending", "failed"):
+        return f"{_holder(view)} — you can look, not step"
     match progress.status:
         case "running":
             return _running(view, flying, pausing)
@@ -138,13 +140,17 @@ def _running(view: RunView, flying: int, pausing: bool) -> str:
         return f"{failed}, again after {retry.wait:.1f} s: {sanitise_line(retry.error, 80)}"
     if view.held_by:
         at = f"{_one(view.running_node)} · " if view.running_node else ""
-        return f"{at}run by {sanitise_line(view.held_by, 60)} — you can look, not step"
+        return f"{at}{_holder(view)} — you can look, not step"
     if view.running_node is None:
         return "pausing" if pausing else "between nodes"
     node = _one(view.running_node)
     attempt = f", attempt {view.running_attempt}" if view.running_attempt > 1 else ""
     stops = f" — pausing after {node}" if pausing else ""
     return f"{node}{attempt} · {duration(flying)}{stops}"
+
+
+def _holder(view: RunView) -> str:
+    return f"run by {sanitise_line(view.held_by, 60)}"
 
 
 def _waiting(progress: Progress, now: int, keys: Mapping[str, str]) -> str:

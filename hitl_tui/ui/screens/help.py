@@ -7,6 +7,7 @@ from typing import ClassVar, get_args
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Key
 
 from hitl_tui.ui.actions import ACTIONS, Group, Situation
 from hitl_tui.ui.keymap import Keymap
@@ -29,7 +30,7 @@ class HelpScreen(RoleScreen):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["help.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1", "close", "Back", show=False),
+        Binding("escape,q", "close", "Back", show=False),
         Binding("j", "scroll(1)", show=False),
         Binding("k", "scroll(-1)", show=False),
     ]
@@ -70,6 +71,12 @@ class HelpScreen(RoleScreen):
         lines.append((Span("Also", "title"),))
         lines += [(ours(f"  {key:<9}", "key"), Span(text, "dim")) for key, text in _ALSO]
         return lines
+
+    def on_key(self, event: Key) -> None:
+        """The key that opened it closes it."""
+        if event.key in self._keymap.bindings["app.help"]:
+            event.stop()
+            self.dismiss(None)
 
     def action_close(self) -> None:
         """Back to the run."""

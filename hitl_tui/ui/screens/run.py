@@ -329,7 +329,9 @@ class RunScreen(Looking):
 
         if self.hitl.hub is not None:
             current = self.session.thread_id if self.session else ""
-            self.app.push_screen(ThreadsScreen(self.hitl.hub, current, self.now), chosen)
+            self.app.push_screen(
+                ThreadsScreen(self.hitl.hub, current, self.now, self.keymap.bindings["app.threads"]), chosen
+            )
 
     def do_app_help(self) -> None:
         """Show all keys."""

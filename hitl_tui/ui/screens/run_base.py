@@ -40,6 +40,16 @@ from hitl_tui.view.timeline import Place
 log = logging.getLogger(__name__)
 FRAMES_PER_SECOND: Final = 30
 _CLOCK_EVERY: Final = 3
+_STATUS_WORDS: Final = {
+    "step": "run.step",
+    "continue": "run.continue",
+    "decide": "change.decide",
+    "edit": "change.edit",
+    "fork": "change.fork",
+    "extend": "change.extend",
+}
+_READ_SECONDS: Final = 8
+_READ_CHARS: Final = 200
 Severity = Literal["information", "warning", "error"]
 
 
@@ -246,17 +256,20 @@ class RunBase(RoleScreen):
 
     def complain(self, error: HitlError) -> None:
         """Show an error that says itself what to do."""
-        text = f"{error.message} — {error.hint}" if error.hint else error.message
+        between = "\n" if "\n" in error.message else " — "
+        text = f"{error.message}{between}{error.hint}" if error.hint else error.message
         self.tell(text, error.title, "error")
 
     def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
         """A quiet note in the footer; as a toast where it is longer than that.  Never markup."""
         role: Role = "error" if severity == "error" else "warning" if severity == "warning" else "ok"
         line = (untrusted(f"{title}: " if title else "", role), untrusted(text, "plain"))
-        if cell_len(plain_text(line)) < self.size.width - 2 and self.app.screen is self:
+        short = "\n" not in text and cell_len(plain_text(line)) < self.size.width - 2
+        if short and self.app.screen is self:
             self.query_one(FooterBar).say(line)
         else:
-            self.notify(sanitise(text), title=title, severity=severity, markup=False, timeout=8)
+            seconds = _READ_SECONDS * (1 + len(text) // _READ_CHARS)
+            self.notify(sanitise(text), title=title, severity=severity, markup=False, timeout=seconds)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Every failed command ends here: ours are shown, others go to the log and one line is shown."""
@@ -274,7 +287,7 @@ class RunBase(RoleScreen):
 
 def _status_keys(ways: Mapping[str, str]) -> dict[str, str]:
     """What to press, by the words of the status line."""
-    return {action_id.partition(".")[2]: way for action_id, way in ways.items()}
+    return {name: ways[action_id] for name, action_id in _STATUS_WORDS.items()}
 
 
 def _first_channel(session: Session) -> str:

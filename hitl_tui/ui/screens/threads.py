@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import ClassVar
 
@@ -135,13 +135,15 @@ class ThreadsScreen(RoleScreen):
         Binding("escape", "back", "Back", show=False),
         Binding("enter", "open", "Open", show=False),
         Binding("slash", "search", "Search", show=False),
-        Binding("q,t", "close", "Back", show=False),
+        Binding("q", "close", "Back", show=False),
     ]
     AUTO_FOCUS = "#threads"
 
-    def __init__(self, hub: Hub, current: str, now: Callable[[], int]) -> None:
+    def __init__(self, hub: Hub, current: str, now: Callable[[], int], keys: Sequence[str] = ()) -> None:
+        """`keys` are those that opened it and close it again."""
         super().__init__()
         self._hub = hub
+        self._keys = keys
         self._list = ThreadList(current, now)
         self._query = ""
 
@@ -182,7 +184,11 @@ class ThreadsScreen(RoleScreen):
         self.action_open()
 
     def on_key(self, event: events.Key) -> None:
-        """Near the end of what is loaded, fetch the next page."""
+        """Close with the key that opened it; near the end of what is loaded, fetch the next page."""
+        if event.key in self._keys:
+            event.stop()
+            self.dismiss(None)
+            return
         row = self._list.cursor_row or 0
         if event.key in ("down", "j", "pagedown", "end") and row + 20 > len(self._list.threads) >= _PAGE:
             self.run_worker(self._fetch_more(), group="more", exclusive=True, exit_on_error=False)

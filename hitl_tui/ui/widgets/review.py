@@ -203,9 +203,9 @@ class ReviewPane(Vertical):
         if card is None:
             return
         if self.state == "sending":
-            undo, *also = self.run_screen.keymap.bindings["card.undo"] or ("",)
+            keys = self.run_screen.keymap.bindings["card.undo"] or ("",)
             options = [
-                Option("_undo", undo, "take it back", also=tuple(also)),
+                Option("_undo", keys[0], "take it back", also=keys[1:]),
                 Option("_now", "enter", "send it now"),
             ]
             choices.set_options(options)
@@ -234,9 +234,8 @@ class ReviewPane(Vertical):
             taken = {choice.key for choice in card.choices}
             keys = self.run_screen.keymap.bindings["card.edit"]
             if not taken & set(map(written, keys)):
-                key, *also = keys or ("",)
                 what = sanitise_line(card.request.subject, 40)
-                options.append(Option("_edit", key, f"edit {what} first", also=tuple(also)))
+                options.append(Option("_edit", keys[0] if keys else "", f"edit {what} first", also=keys[1:]))
         options.append(Option("_later", "escape", "decide later, it stays waiting"))
         return options
 

@@ -1,0 +1,102 @@
+"""A thread that another process runs: who holds it, what can't be done here, and that it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+
+import msgspec
+import pytest
+
+from hitl_tui.drivers.protocol import Stamped
+from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
+from hitl_tui.engine.events import HolderChanged
+from hitl_tui.ui.actions import BY_ID
+from hitl_tui.ui.app import HitlApp, Look, Start
+from hitl_tui.ui.screens.opening import OpeningScreen
+from tests.support import tape as tapes
+from tests.ui.harness import Clock, Desk, desk
+
+HOLDER = "ben on build-7 (process 4711)"
+
+
+def held_tape() -> tapes.Tape:
+    """At its end, then held by somebody, then free again."""
+    tape = tapes.advisor_tape()
+    number = tape.end.last_event
+    events = (Stamped(number + 1, HolderChanged(HOLDER)), Stamped(number + 2, HolderChanged("")))
+    return dataclasses.replace(tape, begin=tape.end, events=events)
+
+
+async def test_the_header_says_who_runs_it_and_commands_wait_until_it_is_free():
+    async with desk(held_tape(), at_end=False, size=(160, 40)) as it:
+        await it.shows("your turn, press d")
+        it.driver.advance()
+        await it.shows(f"run by {HOLDER} — you can look, not step")
+        now = it.run.situation
+        for name in ("run.step", "run.continue", "change.edit", "change.decide", "run.cancel"):
+            assert "ben on build-7" in BY_ID[name].why_not(now), name
+        for name in ("change.fork", "look.diff", "travel.back", "app.threads"):
+            assert BY_ID[name].why_not(now) == "", name
+        for key in ("s", "c", "e", "d"):
+            await it.press(key)
+            await it.shows(f"{HOLDER} runs this thread; you can look at it, or fork it")
+        assert "Your decision" not in it.text()
+        await it.press("left_square_bracket")
+        await it.shows("Channels at step 3")
+        await it.press("escape")
+        it.driver.advance()
+        await it.shows("your turn, press d")
+        await it.press("d")
+        await it.shows("Your decision")
+        assert [command.name for command in it.driver.commands] == ["preview"] * len(it.driver.commands)
+
+
+async def test_a_holder_with_a_hostile_name_is_harmless():
+    tape = held_tape()
+    event = Stamped(tape.events[0].number, HolderChanged("\x1b[2J\u202eeve [/]"))
+    async with desk(dataclasses.replace(tape, events=(event,)), at_end=False, size=(160, 40)) as it:
+        it.driver.advance()
+        await it.shows("eve [/]", "you can look, not step")
+        assert "\x1b" not in it.text()
+        assert "\u202e" not in it.text()
+
+
+async def test_a_thread_that_is_held_when_it_is_opened():
+    tape = tapes.advisor_tape()
+    tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, held_by=HOLDER))
+    async with desk(tape, size=(160, 40)) as it:
+        await it.shows(f"run by {HOLDER}")
+
+
+@pytest.mark.parametrize("keys", [{}, {"run.step": "n", "app.quit": "Q"}])
+async def test_keys_pressed_while_the_thread_is_being_opened_are_not_lost(keys: dict[str, str]):
+    driver = tapes.advisor_tape().driver()
+    opened = asyncio.Event()
+
+    async def open_driver() -> tuple[ReplayHub, ReplayDriver]:
+        await opened.wait()
+        return ReplayHub([driver]), driver
+
+    app = HitlApp(Start(open_driver, "anna", None, False), Look(keys=keys))
+    async with app.run_test(size=(120, 40)) as pilot:
+        it = Desk(app, pilot, driver, Clock())
+        await it.shows("opening")
+        await it.press(keys.get("run.step", "s"), *(["q"] if keys else []), "question_mark")
+        assert isinstance(app.screen, OpeningScreen)
+        opened.set()
+        await it.until(lambda: it.commands("step"), "the step")
+        await it.shows("All keys and what they do")
+        assert len(it.commands("step")) == 1
+
+
+async def test_q_leaves_while_the_thread_is_being_opened():
+    async def never() -> tuple[ReplayHub, ReplayDriver]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    app = HitlApp(Start(never, "anna"))
+    async with app.run_test() as pilot:
+        await pilot.press("q")
+        await pilot.pause()
+        assert app.return_value is not None

@@ -1,0 +1,149 @@
+"""Configured keys work, and everything that shows a key shows them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+from textual.command import CommandPalette
+
+from hitl_tui.ui.actions import ACTIONS
+from hitl_tui.ui.app import Look
+from hitl_tui.ui.keymap import load_keymap
+from hitl_tui.ui.widgets.review import GRACE
+from tests.support import tape as tapes
+from tests.ui.harness import Desk, desk
+
+MINE = {
+    "run.step": "n",
+    "run.continue": "f5",
+    "run.pause": "P",
+    "change.decide": "o",
+    "change.edit": "i",
+    "change.fork": "F",
+    "change.extend": "",
+    "card.undo": "u",
+    "card.edit": "E",
+    "app.palette": "ctrl+o",
+    "app.help": "H",
+    "look.tab": "W",
+}
+
+
+async def footer(it: Desk) -> str:
+    await it.shows("Step")
+    return it.text().splitlines()[-1]
+
+
+async def test_the_footer_and_the_header_show_them():
+    async with desk(tapes.failed_tape(), size=(160, 40), look=Look(keys=MINE)) as it:
+        await it.shows("press n to try again, i to edit, F to fork")
+        shown = await footer(it)
+        for words in ("n Step", "F5 Continue", "o Decide", "i Edit", "F Fork", "H Help", "^o palette"):
+            assert words in shown
+
+
+async def test_new_keys_work_and_old_ones_do_not():
+    async with desk(at_end=False, look=Look(keys=MINE)) as it:
+        await it.press("s", "c")
+        await it.press("n")
+        await it.until(lambda: it.commands("step"))
+        await it.press("f5")
+        await it.until(lambda: it.commands("run"))
+        assert len(it.commands("step")) == len(it.commands("run")) == 1
+
+
+async def test_two_actions_may_change_places():
+    async with desk(at_end=False, look=Look(keys={"run.step": "c", "run.continue": "s"})) as it:
+        await it.press("c")
+        await it.until(lambda: it.commands("step"))
+        assert not it.commands("run")
+
+
+async def test_reasons_name_them():
+    async with desk(look=Look(keys=MINE)) as it:
+        await it.press("n")
+        await it.shows("it waits for your decision: o decides")
+        await it.press("P")
+        await it.shows("P pauses a run, and nothing runs")
+
+
+async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
+    tape = tapes.advisor_tape()
+    progress = msgspec.structs.replace(tape.end.progress, status="waiting", reason="limit", pending=())
+    tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
+    async with desk(tape, look=Look(keys=MINE), size=(160, 40)) as it:
+        await it.shows("press ^o More to extend it")
+        await it.press("n")
+        await it.shows("a limit stopped the run: ^o More raises it")
+        await it.press("m")
+        await it.press("ctrl+o")
+        await it.until(lambda: isinstance(it.app.screen, CommandPalette))
+        await it.press(*"more")
+        await it.shows("Raise the limit that stopped the run")
+        await it.gone("Run one node")
+        await it.press("enter")
+        await it.shows("nodes to run in all")
+
+
+async def test_banners_and_failures_show_them():
+    async with desk(tapes.failed_tape(), look=Look(keys=MINE)) as it:
+        await it.shows("n try again", "i edit the state first", "F fork from an earlier step")
+        await it.press("left_square_bracket")
+        await it.shows("F fork here", "i edit, which forks")
+
+
+async def test_the_card_has_them():
+    async with desk(look=Look(keys=MINE)) as it:
+        await it.press("o")
+        await it.shows("Your decision")
+        it.clock.advance(GRACE + 0.1)
+        await it.shows("can be taken back")
+        await it.press("a")
+        await it.shows("u    take it back")
+        await it.press("z")
+        await it.shows("u    take it back")
+        await it.press("u")
+        await it.gone("take it back")
+        assert not it.commands("answer")
+
+
+async def test_the_narrow_screen_names_its_key():
+    async with desk(look=Look(keys=MINE), size=(80, 24)) as it:
+        await it.shows("W next pane", "o decide")
+        await it.press("W")
+        await it.shows("‹Changed›")
+
+
+async def test_help_and_palette_list_every_action_with_its_key():
+    keymap = load_keymap(MINE)
+    async with desk(look=Look(keys=MINE), size=(140, 60)) as it:
+        entries = {command.title: command.help for command in it.app.get_system_commands(it.run)}
+        for action in ACTIONS:
+            key = keymap.shown(action.id)
+            if action.id != "app.palette":
+                title = f"{action.label}  ({key})" if key else action.label
+                assert entries[title] == action.help
+        await it.press("H")
+        rows: list[str] = []
+        await it.shows("Raise the limit")
+        rows = [row.strip(" │") for row in it.text().splitlines()]
+        for action in ACTIONS:
+            start = f"{keymap.all_shown(action.id):<9}{action.label}".strip()
+            assert any(row.startswith(start) and action.help[:30] in row for row in rows), start
+
+
+async def test_problems_are_told_once_and_the_rest_applies():
+    keys = {"run.stp": "n", "run.pause": "excape", "run.step": "n"}
+    places = {"run.stp": "config.toml:5", "run.pause": "config.toml:6"}
+    async with desk(at_end=False, look=Look(keys=keys, key_places=places)) as it:
+        await it.shows("Some keys can't be used", "config.toml:5", "config.toml:6", "all other keys apply")
+        await it.press("n")
+        await it.until(lambda: it.commands("step"))
+
+
+async def test_every_action_can_be_done_from_the_table():
+    async with desk() as it:
+        for action in ACTIONS:
+            if action.id != "app.palette":
+                assert callable(getattr(it.run, action.method))

@@ -1,0 +1,86 @@
+"""A theme of one's own: applied, applied again when it is saved, and never lost to a broken save."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from textual.color import Color
+
+from hitl_tui.ui.app import Look
+from tests.ui.harness import Desk, desk
+
+MINE = 'base = "dark"\n[colors]\naccent = "#00ff00"\n'
+
+
+def save(path: Path, text: str) -> None:
+    """A save that any clock can tell from the one before."""
+    before = path.stat().st_mtime_ns if path.exists() else 0
+    path.write_text(text, "utf-8")
+    os.utime(path, ns=(before + 5_000_000_000, before + 5_000_000_000))
+
+
+def accent(it: Desk) -> Color | None:
+    return it.run.get_component_styles("role--accent").color
+
+
+def look(directory: Path, name: str = "mine") -> Look:
+    return Look(name, directory)
+
+
+async def test_a_saved_theme_applies_live_and_a_broken_save_keeps_the_last(tmp_path: Path):
+    path = tmp_path / "mine.toml"
+    save(path, MINE)
+    async with desk(look=look(tmp_path)) as it:
+        assert accent(it) == Color.parse("#00ff00")
+        save(path, MINE.replace("#00ff00", "#0000ff"))
+        await it.until(lambda: accent(it) == Color.parse("#0000ff"), "the new colour")
+        save(path, MINE.replace("#00ff00", "mud"))
+        await it.shows("mine.toml:3", "is no colour", "the colours stay as they were")
+        assert accent(it) == Color.parse("#0000ff")
+        save(path, MINE.replace("#00ff00", "#ff00ff"))
+        await it.until(lambda: accent(it) == Color.parse("#ff00ff"), "the mended colour")
+
+
+async def test_saving_the_base_applies_too(tmp_path: Path):
+    save(tmp_path / "base.toml", MINE)
+    save(tmp_path / "mine.toml", 'base = "base"\n')
+    async with desk(look=look(tmp_path)) as it:
+        save(tmp_path / "base.toml", MINE.replace("#00ff00", "#0000ff"))
+        await it.until(lambda: accent(it) == Color.parse("#0000ff"), "the base's colour")
+
+
+async def test_a_broken_theme_falls_back_with_one_message_until_it_is_mended(tmp_path: Path):
+    path = tmp_path / "mine.toml"
+    save(path, MINE.replace("accent", "accnet").replace("base", "bsae"))
+    async with desk(look=look(tmp_path), size=(140, 40)) as it:
+        await it.shows("The theme can't be used", "'accent'?", "'dark' is used instead")
+        assert it.text().count("The theme can't be used") == 1
+        assert it.app.theme == "dark"
+        save(path, MINE)
+        await it.until(lambda: accent(it) == Color.parse("#00ff00"), "the mended theme")
+
+
+async def test_a_file_that_goes_away_changes_nothing(tmp_path: Path):
+    path = tmp_path / "mine.toml"
+    save(path, MINE)
+    async with desk(look=look(tmp_path)) as it:
+        path.unlink()
+        it.app._look_at_theme()
+        assert accent(it) == Color.parse("#00ff00")
+
+
+async def test_the_palette_offers_all_themes_and_tells_of_broken_ones(tmp_path: Path):
+    save(tmp_path / "mine.toml", MINE)
+    save(tmp_path / "bad.toml", "colors = 3\n")
+    save(tmp_path / "\x1b[31mred.toml", MINE)
+    async with desk(look=Look("", tmp_path), size=(140, 40)) as it:
+        offered = [entry.title for entry in it.app.get_system_commands(it.run) if "Theme" in entry.title]
+        assert offered == [
+            f"Theme: {name}" for name in ("dark", "bad", "high-contrast", "light", "mine", "presenter")
+        ]
+        it.app.use_theme("presenter")
+        await it.until(lambda: it.run.styles.background == Color.parse("#ffffff"))
+        it.app.use_theme("bad")
+        await it.shows("bad.toml:1: colors: must be a table", "the colours stay as they were")
+        assert it.app.theme == "presenter"
