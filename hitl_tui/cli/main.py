@@ -28,6 +28,7 @@ COMMANDS = {
     "revise": Entry("hitl_tui.cli.decide", "Send back what a thread waits for, with your words."),
     "update-state": Entry("hitl_tui.cli.change", "Set channels of a thread as one new step."),
     "fork": Entry("hitl_tui.cli.change", "Make a new thread from a step of another."),
+    "extend": Entry("hitl_tui.cli.running", "Raise limits, so that a thread stopped by one can go on."),
     "cancel": Entry("hitl_tui.cli.running", "End a thread for good, as cancelled by you."),
     "export": Entry(
         "hitl_tui.cli.carry", "Write a thread to a file, or to stdout for a pipe.", "export_command"

@@ -1,4 +1,4 @@
-"""`step`, `pause`, `cancel`: a thread's run, without a screen."""
+"""`step`, `pause`, `extend`, `cancel`: a thread's run, without a screen."""
 
 from __future__ import annotations
 
@@ -66,6 +66,43 @@ def pause(thread: str, store: str | None, as_json: bool) -> int:
         return await report(driver, as_json=as_json, done=True)
 
     return at_desk(load_settings({"store": store}), open_existing, work)
+
+
+@click.command()
+@thread_argument
+@click.argument("limits", nargs=-1, required=True, metavar="LIMIT=NUMBER...")
+@note_option
+@store_option
+@reviewer_option
+@json_option
+def extend(
+    *,
+    thread: str,
+    limits: tuple[str, ...],
+    note: str | None,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> int:
+    """Raise limits, so that a thread stopped by one can go on.
+
+    LIMIT is max_iterations, max_tokens, max_cost_usd or max_seconds; "none" takes one away.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+    from hitl_tui.plain.answers import read_limit
+
+    wanted = dict(map(read_limit, limits))
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.cli.headless import report
+
+        driver = await desk.thread(thread)
+        await driver.extend_limits(wanted, actor=desk.settings.reviewer, note=note)
+        return await report(driver, as_json=as_json, done=True)
+
+    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
 
 
 @click.command()

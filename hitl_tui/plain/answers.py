@@ -84,3 +84,28 @@ def value_answer(request: Request, word: str) -> Any:
 def wants_text(request: Request) -> bool:
     """Whether a free answer is a text: where its schema says so, or says nothing."""
     return not request.schema or request.schema.get("type") == "string"
+
+
+def read_limit(text: str) -> tuple[str, float | None]:
+    """A limit and its number, as "max_iterations=50"; "none" is no limit.
+
+    Raises:
+        UsageError: not of this form, or no limit of that name.
+    """
+    from hitl_tui.engine.records import Limits
+
+    name, equals, word = text.partition("=")
+    name = name.strip()
+    if name not in Limits.__struct_fields__:
+        raise UsageError(f"there is no limit {name!r}", did_you_mean(name, Limits.__struct_fields__))
+    if equals and word.strip().lower() == "none":
+        return name, None
+    whole = name in ("max_iterations", "max_tokens")
+    try:
+        number = int(word) if whole else float(word)
+    except ValueError:
+        number = -1
+    if not 0 < number < float("inf"):
+        kind = "a whole number" if whole else "a number"
+        raise UsageError(f"{text!r} is no limit", f"write {name}= and {kind} above 0, or none")
+    return name, number

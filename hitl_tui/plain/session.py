@@ -9,6 +9,7 @@ from typing import Final
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
 from hitl_tui.engine.events import RunEnded
 from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.plain.answers import read_limit
 from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.deciding import decide, question, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
@@ -22,7 +23,8 @@ OpenDriver = Callable[[], Awaitable[tuple[Hub, Driver]]]
 
 HELP: Final = (
     "s: run one step.  c: continue until something waits, fails or ends; ctrl+c pauses.",
-    "d: decide on what waits.  e CHANNEL: edit a channel.  f: fork.  x: end the thread.",
+    "d: decide on what waits.  e CHANNEL: edit a channel.  f: fork.",
+    "m: raise the limit that stopped it.  x: end the thread.",
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
     "t WORD: list threads.  o THREAD: open another thread.",
     "h: this help.  q: leave; what is committed stays.",
@@ -57,6 +59,7 @@ class _Session:
             "d": lambda _: decide(self.talk),
             "e": lambda typed: edit(self.talk, typed),
             "f": lambda _: self._fork(),
+            "m": lambda _: self._extend(),
             "x": lambda _: self._cancel(),
             "w": lambda _: self._look(),
             "v": lambda typed: show_value(self.talk, typed),
@@ -164,6 +167,13 @@ class _Session:
     def _fork(self) -> None:
         fork(self.talk)
         self._look()
+
+    def _extend(self) -> None:
+        typed = self.talk.console.ask("Which limit, as in max_iterations=50; empty changes none:")
+        if typed:
+            limits = dict([read_limit(typed)])
+            self.talk.run(self.talk.driver.extend_limits(limits, actor=self.talk.actor))
+            self._say_standing(self.talk.snapshot())
 
     def _cancel(self) -> None:
         if not confirm(self.talk.console, "End this thread for good?"):

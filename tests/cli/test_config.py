@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hitl_tui.config import config_path, load_settings
+from hitl_tui.config import config_path, load_settings, user_themes
 from hitl_tui.errors import ExitCode, UsageError
 
 
@@ -82,3 +82,62 @@ def test_a_named_file_must_exist(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_values_are_one_printable_line(value: str) -> None:
     with pytest.raises(UsageError, match="reviewer: must"):
         load_settings({"reviewer": value})
+
+
+def test_ascii_is_true_or_false_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().ascii is None
+    path = write_config("ascii = true\n")
+    assert (load_settings().ascii, load_settings().origins["ascii"]) == (True, f"{path}:1")
+    monkeypatch.setenv("HITL_TUI_ASCII", "no")
+    assert (load_settings().ascii, load_settings().origins["ascii"]) == (False, "HITL_TUI_ASCII")
+    monkeypatch.setenv("HITL_TUI_ASCII", "perhaps")
+    with pytest.raises(UsageError, match="HITL_TUI_ASCII: ascii: must be true or false"):
+        load_settings()
+    monkeypatch.delenv("HITL_TUI_ASCII")
+    write_config('ascii = "yes"\n')
+    with pytest.raises(UsageError, match=":1: ascii: must be true or false"):
+        load_settings()
+
+
+def test_keys_are_written_with_dots_or_quotes_and_know_their_lines() -> None:
+    path = write_config(
+        'reviewer = "ann"\n[keys]\nrun.step = "n"\n"run.continue" = "f5"\ntravel = { on = "N" }\n'
+    )
+    settings = load_settings()
+    assert settings.keys == {"run.step": "n", "run.continue": "f5", "travel.on": "N"}
+    assert settings.key_places == {
+        "run.step": f"{path}:3",
+        "run.continue": f"{path}:4",
+        "travel.on": f"{path}:5",
+    }
+    assert settings.origins["keys"] == f"{path}:2"
+
+
+def test_what_keys_mean_is_for_the_screen_to_judge_but_they_are_a_table() -> None:
+    write_config("[keys]\nno.such = 3\n")
+    assert load_settings().keys == {"no.such": 3}
+    path = write_config('keys = "n"\n')
+    with pytest.raises(UsageError) as caught:
+        load_settings()
+    assert caught.value.message == f'{path}:1: keys: must be a table, as in [keys] and "run.step" = "n"'
+
+
+def test_each_value_has_an_origin() -> None:
+    write_config('[keys]\nrun.step = "n"\n')
+    settings = load_settings({"theme": "light"})
+    assert set(settings.origins) == set(settings.__struct_fields__) - {"origins", "key_places"}
+    assert settings.origins["theme"] == "flag"
+
+
+def test_a_misspelt_variable_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HITL_TUI_STROE", "memory:")
+    with pytest.raises(UsageError) as caught:
+        load_settings()
+    hint = "did you mean 'HITL_TUI_STORE'?"
+    assert caught.value.message == f"HITL_TUI_STROE: there is no such variable; {hint}"
+
+
+def test_themes_stand_beside_the_file_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert user_themes() == config_path().parent / "themes"
+    monkeypatch.setenv("HITL_TUI_CONFIG", str(tmp_path / "other.toml"))
+    assert user_themes() == tmp_path / "themes"

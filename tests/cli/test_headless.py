@@ -11,6 +11,14 @@ from hitl_tui.config import default_store
 from hitl_tui.stores import open_store
 from tests.support.commands import App
 
+LIMITED = """
+from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+from hitl_tui.engine.records import Limits
+graph = StateGraph({"n": Channel(0)}, name="limited").add_node("a", lambda state: {"n": state["n"] + 1})
+ways = {"on": "a", "off": END}
+graph = graph.add_edge(START, "a").add_conditional_edge("a", lambda state: "on", ways)
+graph = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_iterations=2))
+"""
 FAILING = """
 from hitl_tui import END, START, Channel, StateGraph
 def bad(state):
@@ -88,6 +96,25 @@ def test_cancel_is_for_good(review: App) -> None:
     assert [(one["actor"], one["note"]) for one in log["decisions"] if one["decision"] == "cancel"] == [
         ("ann", "no time")
     ]
+
+
+def test_a_limit_waits_for_a_human_who_raises_it(app: App, tmp_path: Path) -> None:
+    (tmp_path / "limited.py").write_text(LIMITED)
+    done = app.expect(3, "run", str(tmp_path / "limited.py"), "--headless", "--thread", "l")
+    assert "Waiting at step 2: a limit is reached." in done.out
+    app.expect(3, "resume", "l", "--headless")
+    for wrong in (
+        "max_iteration=9",
+        "max_iterations=many",
+        "max_iterations=-1",
+        "max_iterations=1.5",
+        "max_tokens",
+    ):
+        assert "limit" in app.expect(2, "extend", "l", wrong).err
+    assert (
+        app.expect(0, "extend", "l", "max_iterations=4", "max_seconds=none", "--json").document["step"] == 2
+    )
+    assert "Step 4 by a" in app.expect(3, "resume", "l", "--headless").out
 
 
 def test_pausing_what_does_not_run(review: App) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -189,3 +191,21 @@ def test_doctor_finds_a_store_that_is_none(app: App, tmp_path: Path) -> None:
 def test_completion_scripts(app: App, shell: str) -> None:
     assert "_HITL_TUI_COMPLETE" in app.expect(0, "completion", shell).out
     assert app("completion", "tcsh").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("hitl-tui upd", "update-state"), ("hitl-tui show r", "r"), ("hitl-tui resume --he", "--headless")],
+)
+def test_the_shell_completes_commands_threads_and_options(
+    review: App, monkeypatch: pytest.MonkeyPatch, words: str, expected: str
+) -> None:
+    review.expect(0, "fork", "r", "with blank")
+    monkeypatch.setenv("_HITL_TUI_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    done = subprocess.run(
+        [sys.executable, "-m", "hitl_tui"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert f"plain,{expected}" in done.stdout.splitlines()
+    assert "blank" not in done.stdout

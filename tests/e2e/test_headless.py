@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.terminal import Terminal
+
 SLOW = """
 import pathlib, time
 from hitl_tui import END, START, Channel, StateGraph
@@ -110,11 +112,24 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
 
 
 def test_a_dumb_terminal_talks_in_lines() -> None:
-    from tests.support.terminal import Terminal
-
     with Terminal([*command("demo", "--pace", "0")], env={"TERM": "dumb"}) as terminal:
         terminal.wait_for("Command:")
         text = terminal.text()
         assert "worker is next" in text
         terminal.press("q", "enter")
         assert terminal.wait_exit() == 3
+
+
+def test_ctrl_c_pauses_a_session_in_lines_and_again_gives_the_node_up() -> None:
+    with Terminal(command("demo", "--plain", "--pace", "20", "--thread", "p")) as terminal:
+        terminal.wait_for("Command:")
+        terminal.press("c", "enter")
+        terminal.wait_for("Step 1: worker runs.")
+        terminal.press("ctrl+c")
+        terminal.wait_for("Pausing after this node")
+        terminal.press("ctrl+c")
+        terminal.wait_for("worker was given up")
+        terminal.wait_for("Paused at step 0: worker is next.")
+        terminal.press("q", "enter")
+        assert terminal.wait_exit() == 3
+        assert "Left. Go on with: hitl-tui resume p" in terminal.text()

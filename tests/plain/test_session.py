@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.commands import App, Done, close_log
+
+LIMITED = """
+from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+from hitl_tui.engine.records import Limits
+graph = StateGraph({"n": Channel(0)}, name="limited").add_node("a", lambda state: {"n": state["n"] + 1})
+ways = {"on": "a", "off": END}
+graph = graph.add_edge(START, "a").add_conditional_edge("a", lambda state: "on", ways)
+graph = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_iterations=2))
+"""
 
 
 class Talker:
@@ -115,6 +125,15 @@ def test_what_can_not_be_done_now_is_said(waiting: Talker) -> None:
     assert "Nothing waits for a decision." in done.out
     assert "the run is completed" in done.out
     assert done.code == 0
+
+
+def test_a_limit_is_raised(talk: Talker, tmp_path: Path) -> None:
+    (tmp_path / "limited.py").write_text(LIMITED)
+    done = talk("c\nm\n\nm\nmax_turns=1\nm\nmax_iterations=3\nc\nq\n", "run", str(tmp_path / "limited.py"))
+    assert "Waiting at step 2: a limit is reached." in done.out
+    assert "there is no limit 'max_turns'" in done.out
+    assert "Step 3 by a" in done.out
+    assert done.code == 3
 
 
 def test_the_end_of_the_input_leaves(waiting: Talker) -> None:

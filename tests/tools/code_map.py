@@ -25,6 +25,7 @@ PACKAGES = (
     "loading/graphfile",
     "drivers",
     "view",
+    "plain",
     "ui",
     "ui/screens",
     "ui/widgets",
