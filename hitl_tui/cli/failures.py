@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -21,7 +22,7 @@ def guarded(command: Callable[[], object]) -> int:
     except click.exceptions.Exit as left:
         return left.exit_code
     except click.ClickException as wrong:
-        wrong.show()
+        _say(_words_of(wrong))
         return wrong.exit_code
     except (click.Abort, KeyboardInterrupt):
         _say("stopped")
@@ -45,6 +46,13 @@ def report(error: HitlError) -> None:
     for part in (error.details, error.hint):
         if part:
             _say("\n".join(f"  {line}" for line in part.splitlines()))
+
+
+def _words_of(wrong: click.ClickException) -> str:
+    """Click's own words; they quote what was typed."""
+    words = io.StringIO()
+    wrong.show(file=words)
+    return words.getvalue().rstrip("\n")
 
 
 def _unexpected(error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 
@@ -87,3 +88,24 @@ def test_no_control_character_comes_out(hostile: App, arguments: tuple[str, ...]
             assert done.documents
         elif arguments[0] in ("log", "diff", "blame") or arguments == ("show", "h"):
             assert not re.search(r"^(Question:|1\. approve|Command:)", done.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--\x1b[2J\x9b\u202e",), ("show", "--\x1b[2J\x9b"), ("\x1b[2J\x9b",), ("threads", "a", "\x9b2J")],
+)
+def test_what_was_mistyped_is_quoted_harmlessly(app: App, arguments: tuple[str, ...]) -> None:
+    done = app.expect(2, *arguments)
+    assert done.err
+    assert not CONTROL.search(done.out + done.err)
+
+
+def test_a_session_in_lines_lets_nothing_through(hostile: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = f"w\nl\nt\nv text\nv map\n\x1b[2J\x9b\nd\n2\n{NASTY[:30]!r}\ne other\n\x1b\x9b\n.\nno\no h\nq\n"
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    done = hostile.expect(3, "resume", "h", "--plain")
+    assert not CONTROL.search(done.out + done.err)
+    fakes = [line for line in done.out.splitlines() if "APPROVED" in line and not line.startswith("  | ")]
+    # What is left are titles inside lines of ours, on one line, their line breaks made visible.
+    assert all("⏎" in line or "…" in line for line in fakes)
+    assert not re.search(r"^1\. approve: yes", done.out, re.MULTILINE)
