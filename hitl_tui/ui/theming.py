@@ -219,12 +219,14 @@ def _colour_problems(table: str, given: Any, place: Place, *, complete: bool) ->
         return []
     problems = []
     for name, value in given.items():
-        where = f"{place(table, name)}: [{table}] {name}"
         if name not in known:
             hint = _elsewhere(name, table) or did_you_mean(name, known)
-            problems.append(f"{where}: unknown key" + (f"; {hint}" if hint else ""))
+            problem = "unknown key" + (f"; {hint}" if hint else "")
         elif not _is_colour(value):
-            problems.append(f"{where}: {value!r} is no colour; write it as #rrggbb")
+            problem = f"{value!r} is no colour; write it as #rrggbb"
+        else:
+            continue
+        problems.append(f"{place(table, name)}: [{table}] {name}: {problem}")
     if complete and (missing := [name for name in known if name not in given]):
         listed = ", ".join(missing)
         problems.append(
