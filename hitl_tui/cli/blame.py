@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hitl_tui.cli.places import OpenPlace
     from hitl_tui.engine.records import Checkpoint
     from hitl_tui.errors import ExitCode
+    from hitl_tui.view.blame import BlameLine
 
 _PAGE = 200
 
@@ -65,11 +66,24 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
             return ExitCode.DONE
         if reached:
             say(f"(what is older than step {reached} was not looked at: --limit)", err=True)
-        rows_ = [(f"step {line.step}", line.who, f"| {line.text}") for line in lines]
-        say(*(table(rows_) if rows_ else ["nobody has written it yet"]))
+        say(*(_rows(lines) if lines else ["nobody has written it yet"]))
         return ExitCode.DONE
 
     return at_desk(load_settings({"store": store}), open_existing, work)
+
+
+def _rows(lines: Sequence[BlameLine]) -> list[str]:
+    """Step, writer and text side by side; the text never reaches the left edge."""
+    from hitl_tui.plain.content import on_terminal
+    from hitl_tui.view.cells import cells
+
+    taken = max(cells(f"step {line.step}  {line.who}  | ") for line in lines)
+    shown: list[tuple[str, str, str]] = []
+    for line in lines:
+        first, *more = on_terminal(line.text, taken)
+        shown.append((f"step {line.step}", line.who, f"| {first}"))
+        shown += [("", "", f"| {row}") for row in more]
+    return table(shown)
 
 
 def split_path(values: Mapping[str, Any], path: str) -> tuple[str, list[str]]:

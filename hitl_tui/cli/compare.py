@@ -101,6 +101,8 @@ async def changed_since(driver: Driver, step: int, now: int) -> str:
 
 def _around(lines: Sequence[DiffLine]) -> Iterator[str]:
     """The changed lines with some around them, cut where there are too many."""
+    from hitl_tui.plain.content import on_terminal
+
     near = [at for at, line in enumerate(lines) if line.kind != "same"]
     wanted = sorted(
         {at + by for at in near for by in range(-_CONTEXT, _CONTEXT + 1)} & set(range(len(lines)))
@@ -109,7 +111,8 @@ def _around(lines: Sequence[DiffLine]) -> Iterator[str]:
     for at in wanted[:_MOST]:
         if at > last + 1:
             yield "    …"
-        yield _SIGNS[lines[at].kind] + lines[at].text
+        sign = _SIGNS[lines[at].kind]
+        yield from (sign + row for row in on_terminal(lines[at].text, len(sign)))
         last = at
     if len(wanted) > _MOST:
         yield f"    … {len(wanted) - _MOST:,} more lines"

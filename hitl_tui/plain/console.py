@@ -46,7 +46,7 @@ class Terminal:
     def ask(self, prompt: str) -> str:
         """Read one line after a prompt; a ctrl+c empties it, and the end of the input is `Left`."""
         try:
-            return input(f"{self._shown(prompt)} ").strip()
+            typed = input(f"{self._shown(prompt)} ").strip()
         except EOFError:
             print()
             raise Left from None
@@ -56,6 +56,9 @@ class Terminal:
         except UnicodeDecodeError:
             self.say("That line is no text; nothing was done.")
             return ""
+        if not sys.stdin.isatty():
+            print()  # nobody's enter key has ended the prompt's line
+        return typed
 
     @staticmethod
     def _shown(text: str) -> str:

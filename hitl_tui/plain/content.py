@@ -7,6 +7,7 @@ whatever a model draws, an approval box of ours included, is recognised as what 
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
 
 from hitl_tui.view.cells import cells, cut
@@ -19,10 +20,10 @@ _NARROWEST = 20
 
 def content(lines: Iterable[str], limit: int | None = None) -> list[str]:
     """Sanitised lines behind the bar, in the width of the terminal; with `limit` at most so many."""
-    room = max(shutil.get_terminal_size((100, 24)).columns - cells(BAR) - 1, _NARROWEST)
+    room = columns_beside(cells(BAR))
     shown: list[str] = []
     for line in lines:
-        for row in _rows(line, room):
+        for row in rows(line, room):
             if limit is not None and len(shown) == limit:
                 return [*shown, f"{BAR}(more: show it whole with its channel's number)"]
             shown.append(BAR + row)
@@ -34,7 +35,17 @@ def spans(lines: Iterable[Line], limit: int | None = None) -> list[str]:
     return content(map(plain_text, lines), limit)
 
 
-def _rows(line: str, room: int) -> Iterator[str]:
+def columns_beside(taken: int) -> int:
+    """The cells that are left for content in a row of the terminal."""
+    return max(shutil.get_terminal_size((100, 24)).columns - taken - 1, _NARROWEST)
+
+
+def on_terminal(line: str, taken: int) -> list[str]:
+    """A line as it is for a file or a pipe, and in rows for a terminal, which would wrap it to its edge."""
+    return list(rows(line, columns_beside(taken))) if sys.stdout.isatty() else [line]
+
+
+def rows(line: str, room: int) -> Iterator[str]:
     """A line in rows of so many cells, cut between words where there are some."""
     for part in sanitise(line).replace("\t", "    ").split("\n"):
         at = 0

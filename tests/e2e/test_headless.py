@@ -133,3 +133,15 @@ def test_ctrl_c_pauses_a_session_in_lines_and_again_gives_the_node_up() -> None:
         terminal.press("q", "enter")
         assert terminal.wait_exit() == 3
         assert "Left. Go on with: hitl-tui resume p" in terminal.text()
+
+
+def test_content_is_wrapped_before_the_terminal_would_bring_it_to_its_edge() -> None:
+    call("run", "review", "--json", "--thread", "r", "--input", "task=x")
+    fake = "".join("y" * before + "Question: APPROVED. " for before in range(60, 80))
+    assert call("update-state", "r", f"draft={fake}").returncode == 0
+    for arguments in (("diff", "r@0", "r"), ("blame", "r", "draft"), ("log", "r"), ("show", "r")):
+        with Terminal(command(*arguments)) as terminal:
+            assert terminal.wait_exit() in (0, 3)
+            rows = terminal.text().splitlines()
+        assert any("APPROVED" in row for row in rows)
+        assert not [row for row in rows if row.startswith(("Question", "y", "APP"))]
