@@ -11,8 +11,10 @@ import click
 import pytest
 
 from hitl_tui.cli.main import COMMANDS, cli
-from hitl_tui.config import Settings
+from hitl_tui.config import Settings, load_settings, user_themes
 from hitl_tui.ui.actions import BY_ID
+from hitl_tui.ui.keymap import load_keymap
+from hitl_tui.ui.theming import Themes, theme_names
 from tests.tools.code_map import GUIDE, with_map
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,8 +57,33 @@ def test_every_command_is_documented(name: str) -> None:
 
 def test_every_setting_is_documented() -> None:
     for field in Settings.__struct_fields__:
-        if field != "origins":
+        if field == "keys":
+            assert "| `keys` | | " in README
+        elif field not in ("origins", "key_places"):
             assert f"| `{field}` | `HITL_TUI_{field.upper()}` |" in README
+
+
+def test_the_settings_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each example names its file in its first line."""
+    files = {block.split()[1]: block for block in blocks("toml")}
+    assert set(files) == {"config.toml", "themes/mine.toml"}
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    monkeypatch.setenv("HITL_TUI_CONFIG", str(tmp_path / "config.toml"))
+    settings = load_settings()
+    keymap = load_keymap(settings.keys)
+    assert keymap.problems == ()
+    assert keymap.configured == set(settings.keys)
+    themes = Themes(user_themes())
+    assert settings.theme in themes.names()
+    assert themes.load("mine").theme.accent == "#ff9e64"
+
+
+def test_the_themes_of_the_guide_are_ours() -> None:
+    assert ", ".join(f"`{name}`" for name in ("dark", "light", "high-contrast")) in README
+    assert set(theme_names()) == {"dark", "light", "high-contrast", "presenter"}
 
 
 def test_keys_are_those_of_the_app() -> None:
