@@ -15,7 +15,7 @@ from hitl_tui.cli.options import store_option
 from hitl_tui.cli.output import emit, json_option, one_line, say, table
 from hitl_tui.errors import ExitCode, HitlError
 
-_LIBRARIES = ("textual", "rich", "litellm", "click", "msgspec", "netext", "tomli", "jsonschema-rs", "rfc8785")
+_LIBRARIES = ("textual", "rich", "litellm", "click", "msgspec", "tomli", "jsonschema-rs", "rfc8785")
 _KEYS = (
     "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AZURE_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY",
     "GROQ_API_KEY", "COHERE_API_KEY", "DEEPSEEK_API_KEY", "OPENROUTER_API_KEY",
