@@ -205,14 +205,22 @@ class HitlApp(App[AppResult]):
         self.set_keymap({name: ",".join(keymap.bindings[name]) for name in keymap.configured})
         self.run_screen = screen = run.RunScreen(keymap=keymap)
         await self.push_screen(screen)
-        await screen.begin(session)
+        try:
+            await screen.begin(session)
+        except HitlError as error:
+            await self.hub.close()
+            self.exit(AppResult(error=error))
+            return
         if keymap.problems:
             self._untold.append(KeysInvalid("\n".join(keymap.problems), "all other keys apply"))
         for untold in self._untold:
             screen.complain(untold)
         if self.start.list_threads:
             screen.do_app_threads()
-        await session.drain()
+        # What is drained here the screen would not hear of by itself.
+        if await session.drain():
+            screen.show_all()
+            screen.on_progress(session)
         for key in self._opening.early_keys:
             self.simulate_key(key)
 

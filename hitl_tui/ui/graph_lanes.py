@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 
 from hitl_tui.drivers.protocol import EdgeInfo
 from hitl_tui.engine.records import END, START
+from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.sanitise import sanitise_line
 
 Run = tuple[str, str]
+_LONGEST = 80
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _JOINTS = {
     _UP: "│", _DOWN: "│", _UP | _DOWN: "│", _LEFT: "─", _RIGHT: "─", _LEFT | _RIGHT: "─",
@@ -102,13 +105,14 @@ def plain_list(order: Sequence[str], edges: Sequence[EdgeInfo], look: Look, widt
         places[name] = len(rows)
         here = name == look.current
         count = f" ×{look.visits[name]}" if look.visits.get(name) else ""
-        head = ("▶ " if here else "  ") + _cut(name, width - 2 - len(count))
+        head = ("▶ " if here else "  ") + cut(_words(name), width - 2 - len(count))
         rows.append(((head, "current" if here else "node"), (count, "count")))
         for edge in edges:
             if edge.source == name:
                 role = "route" if (name, edge.target) in look.taken else "edge"
-                text = f"{edge.label} → {edge.target}" if edge.label else f"→ {edge.target}"
-                rows.append((("    " + _cut(text, width - 4), role),))
+                way = f"→ {_words(edge.target)}"
+                text = f"{_words(edge.label)} {way}" if edge.label else way
+                rows.append((("    " + cut(text, width - 4), role),))
     return Picture(tuple(rows), places, plain=True)
 
 
@@ -125,12 +129,12 @@ class _Canvas:
         self.place = {name: index for index, name in enumerate(order)}
         self.labels: dict[tuple[str, str], list[str]] = defaultdict(list)
         for edge in edges:
-            self.labels[edge.source, edge.target] += [edge.label] if edge.label else []
+            self.labels[edge.source, edge.target] += [_words(edge.label)] if edge.label else []
         pairs = list(dict.fromkeys((edge.source, edge.target) for edge in edges))
         self.straight = {pair for pair in pairs if self.place[pair[1]] == self.place[pair[0]] + 1}
         self.jumps = [pair for pair in pairs if pair not in self.straight]
         self.entered = {target for _, target in self.jumps}
-        longest = max((len(name) + self._extra(name) for name in order), default=0)
+        longest = max((cells(_words(name)) + self._extra(name) for name in order), default=0)
         self.inner = min(longest, max(6, width - 6))
         self.spine = 2 + self.inner // 2 + 1 if boxes else 1
         self.right = self.inner + 4 if boxes else self.inner + 3
@@ -242,7 +246,7 @@ class _Canvas:
         if label:
             room = self.right - self.spine - 2 if self.entered else self.width - self.spine - 2
             free = self._free(self.spine + 2, top, self.width)
-            self._put(self.spine + 2, top, _cut(label, max(room, free)), role if role == "route" else "label")
+            self._put(self.spine + 2, top, cut(label, max(room, free)), role if role == "route" else "label")
 
     def _free(self, x: int, y: int, limit: int) -> int:
         count = 0
@@ -276,9 +280,9 @@ class _Canvas:
             bottom[-1] = "┴"
         self._put(1, place.row, "".join(top), frame)
         side = "├" if out and place.leave == place.enter else "│"
-        text = ("▶" if here else " ") + _cut(name, self.inner)
+        text = ("▶" if here else " ") + cut(_words(name), self.inner)
         self._put(1, place.enter, "│", frame)
-        self._put(2, place.enter, text.ljust(span), role)
+        self._put(2, place.enter, text + " " * (span - cells(text)), role)
         self._put(2 + span, place.enter, side, frame)
         self._put(1, place.row + 2, "".join(bottom), frame)
         if count:
@@ -292,11 +296,11 @@ class _Canvas:
             return
         count = self.look.visits.get(name, 0)
         dot = "▶" if here else "●" if count else "○"
-        text = _cut(name, self.inner - self._extra(name))
+        text = cut(_words(name), self.inner - self._extra(name))
         self._put(1, place.row, dot, role)
         self._put(3, place.row, text, "end" if name in (START, END) and not here else role)
         if count:
-            self._put(4 + len(text), place.row, f"×{count}", "count")
+            self._put(4 + cells(text), place.row, f"×{count}", "count")
 
     def _lane_label(self, target: str) -> None:
         """A lane with one source says its routing key where there is room beside it."""
@@ -309,14 +313,23 @@ class _Canvas:
         middle = sum(ends) // 2
         for row in sorted(range(ends[0] + 1, ends[1]), key=lambda row: abs(row - middle)):
             room = self._free(x + 2, row, self.width)
-            if room >= min(len(label), 4) and (x + 1, row) not in self.cells:
+            if room >= min(cells(label), 4) and (x + 1, row) not in self.cells:
                 role = self._role((sources[0], target))
-                self._put(x + 2, row, _cut(label, room), role if role == "route" else "label")
+                self._put(x + 2, row, cut(label, room), role if role == "route" else "label")
                 return
 
     def _put(self, x: int, y: int, text: str, role: str) -> None:
-        for offset, char in enumerate(text):
-            self.cells[x + offset, y] = (char, role)
+        """Write from a cell on; a wide character takes two, a mark stays with what it stands on."""
+        for char in text:
+            wide = cells(char)
+            if wide:
+                self.cells[x, y] = (char, role)
+                if wide > 1:
+                    self.cells[x + 1, y] = ("", role)
+                x += wide
+            elif (x - 1, y) in self.cells:
+                before = x - 1 if self.cells[x - 1, y][0] else x - 2
+                self.cells[before, y] = (self.cells[before, y][0] + char, role)
 
     def _row(self, y: int) -> tuple[Run, ...]:
         runs: list[Run] = []
@@ -330,5 +343,6 @@ class _Canvas:
         return tuple(runs)
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+def _words(text: str) -> str:
+    """Somebody's name for a node or a way, as it may be shown."""
+    return sanitise_line(text, _LONGEST)

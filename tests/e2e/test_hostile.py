@@ -1,0 +1,182 @@
+"""Hostile text in everything that has a text, on the screen and in lines, in a real terminal."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_story import press_until
+from tests.support.hostile import ALL, NAME, TEXTS, unexpected
+from tests.support.terminal import Terminal
+
+ROOT = Path(__file__).resolve().parents[2]
+APP = [str(Path(sys.executable).with_name("hitl-tui"))]
+THREAD = "t\u202e\u200b[red][/$(rm)漢"
+GRAPH = f"graph {NAME}.py"
+REVIEWER = "\u202eann[red][/]\u200b"
+CHANNELS = 4
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / GRAPH).write_text("from tests.support.hostile_graph import build\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    return tmp_path
+
+
+class Watched:
+    """A terminal that is looked at after each step: nothing odd was sent, and fakes look like content."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+        self._seen = 0
+
+    def check(self, after: str) -> str:
+        screen = self.terminal.settle(0.12)
+        raw = bytes(self.terminal.raw)
+        assert not unexpected(raw[self._seen :]), f"after {after}"
+        self._seen = raw.rfind(b"\x1b") if raw else 0
+        for line in screen.split("\n"):
+            if "FAKE-ANSWER" in line:
+                assert line.startswith(("│", " ")), f"after {after}: a fake that looks like ours:\n{screen}"
+                assert line.index("FAKE-ANSWER") > 4
+        assert "owned" not in line_of_title(raw)
+        return screen
+
+    def press(self, *keys: str, shows: str = "") -> None:
+        self.terminal.press(*keys)
+        if shows:
+            self.terminal.wait_for(shows)
+        self.check(f"pressing {keys}")
+
+
+def line_of_title(raw: bytes) -> str:
+    """What the terminal was told to call its window."""
+    return b" ".join(part.partition(b"\x07")[0] for part in raw.split(b"\x1b]0;")[1:]).decode(
+        errors="replace"
+    )
+
+
+@pytest.fixture
+def watched(place: Path) -> Iterator[Watched]:
+    argv = [*APP, "run", GRAPH, "--thread", THREAD, "--reviewer", REVIEWER]
+    with Terminal(argv, cwd=place) as terminal:
+        yield Watched(terminal)
+
+
+def look_at_all(watched: Watched) -> None:
+    """Every channel in every mode."""
+    for _ in range(CHANNELS):
+        for mode in "1234":
+            watched.press(mode)
+        watched.press("down")
+
+
+def test_every_screen(watched: Watched) -> None:
+    terminal = watched.terminal
+    terminal.wait_for("is next")
+    watched.press("s", shows="WAITING")
+    look_at_all(watched)
+
+    watched.press("?", shows="Continue")
+    watched.press("escape")
+    watched.press("ctrl+p")
+    watched.press("Theme", shows="Theme:")
+    watched.press("escape", "escape")
+    watched.press("t", shows="search")
+    watched.press("escape")
+    watched.press("f", shows="name of the new thread")
+    watched.press("escape")
+    watched.press("x")
+    watched.press("escape")
+    watched.press("e", shows="Becomes step 2")
+    watched.press("tab", "tab", "a note [/] $(rm)")
+    watched.press("escape")
+    if "Drop the changes" in terminal.text():
+        watched.press("d")
+    terminal.wait_for("WAITING")
+
+    watched.press("d", shows="Your decision")
+    press_until(terminal, "r", "write what to change")
+    watched.press("[red] {} $(rm)", "escape")
+    watched.press("escape")
+    watched.press("d", shows="Your decision")
+    press_until(terminal, "a", "send it now")
+    watched.press("enter", shows="step 2")
+
+    watched.press("c", shows="FAILED")
+    look_at_all(watched)
+    for key in ("[", "[", "0", "]", "g"):
+        watched.press(key)
+    terminal.resize(80, 24)
+    for _ in range(6):
+        watched.press("w")
+    terminal.resize(50, 12)
+    watched.press("w")
+    terminal.resize(120, 40)
+    watched.press("q")
+    if "quit anyway" in terminal.text():
+        watched.press("q")
+    assert terminal.wait_exit() == 0
+    assert not unexpected(bytes(terminal.raw))
+    assert "go on with: hitl-tui resume" in terminal.text()
+
+
+def test_the_plain_front_end(place: Path) -> None:
+    argv = [*APP, "run", GRAPH, "--thread", THREAD, "--reviewer", REVIEWER, "--plain"]
+    with Terminal(argv, cwd=place, size=(100, 60)) as terminal:
+        watched = Watched(terminal)
+        terminal.wait_for("Command")
+        for words in ("step", "show", "show text", "show map", "show list", "help", "continue"):
+            terminal.press(words, "enter")
+            watched.check(words)
+        terminal.press("quit", "enter")
+        terminal.settle()
+        assert not unexpected(bytes(terminal.raw))
+
+
+@pytest.mark.parametrize("name", ["osc52", "clear", "csi8", "c0", "reset"])
+def test_a_thread_can_not_be_called_that(name: str, place: Path) -> None:
+    text = TEXTS[name].replace("\x00", "")
+    for arguments in (["run", GRAPH, "--thread", text], ["demo", "--thread", text]):
+        with Terminal([*APP, *arguments], cwd=place) as terminal:
+            assert terminal.wait_exit() == 2
+            assert not unexpected(bytes(terminal.raw))
+            assert "control character" in " ".join(terminal.text().split())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", f"no{NAME}.py"],
+        ["run", f"no{NAME}:x"],
+        ["run", GRAPH, "--input", f"{NAME}=1"],
+        ["run", GRAPH, "--input", NAME],
+        ["demo", "--theme", NAME],
+        ["demo", "--store", f"x{NAME}://y"],
+        ["demo", "--store", f"no{NAME}/dir/x.db"],
+        ["resume", NAME],
+        ["resume", "x", "--store", f"{NAME}.db"],
+        [NAME],
+        ["demo", f"--{NAME}"],
+        ["demo", NAME],
+    ],
+    ids=lambda arguments: " ".join(arguments).encode("unicode_escape").decode()[:40],
+)
+def test_what_is_quoted_in_a_refusal(arguments: list[str], place: Path) -> None:
+    done = subprocess.run([*APP, *arguments], cwd=place, capture_output=True, timeout=60, check=False)
+    assert done.returncode in (1, 2)
+    assert not unexpected(done.stdout + done.stderr)
+    assert b"Traceback" not in done.stderr
+
+
+def test_an_error_while_the_graph_is_built(place: Path) -> None:
+    (place / "bad.py").write_text(f"raise RuntimeError({ALL!r})\n")
+    done = subprocess.run([*APP, "run", "bad.py"], cwd=place, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert not unexpected(done.stdout + done.stderr)
