@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 THREAD = "t\u202e\u200b[red][/$(rm)漢"
 GRAPH = f"graph {NAME}.py"
-REVIEWER = "\u202eann[red][/]\u200b"
+REVIEWER = "ann [red][/] $(rm) 漢"
 CHANNELS = 4
 
 
@@ -79,7 +79,7 @@ def look_at_all(watched: Watched) -> None:
 
 def test_every_screen(watched: Watched) -> None:
     terminal = watched.terminal
-    terminal.wait_for("is next")
+    terminal.wait_for("◉ input")
     watched.press("s", shows="WAITING")
     look_at_all(watched)
 
@@ -163,6 +163,7 @@ def test_a_thread_can_not_be_called_that(name: str, place: Path) -> None:
         ["resume", NAME],
         ["resume", "x", "--store", f"{NAME}.db"],
         [NAME],
+        ["demo", "--reviewer", NAME],
         ["demo", f"--{NAME}"],
         ["demo", NAME],
     ],

@@ -83,11 +83,11 @@ class Terminal:
     def text(self) -> str:
         """The screen as it is now, without blanks at the ends of lines."""
         self._pump(0)
-        return "\n".join(line.rstrip() for line in self._screen.display)
+        return "\n".join(line.rstrip() for line in self._display())
 
     def find(self, wanted: str) -> tuple[int, int] | None:
         """Column and row of a text on the screen, both from 0."""
-        for row, line in enumerate(self._screen.display):
+        for row, line in enumerate(self._display()):
             if (column := line.find(wanted)) >= 0:
                 return column, row
         return None
@@ -163,6 +163,11 @@ class Terminal:
             if over and not done():
                 raise AssertionError(f"waited for {what}, but {over}; the screen:\n{self.text()}")
         return self.text()
+
+    def _display(self) -> list[str]:
+        """The rows; pyte's own can't take half a wide character, which a program may leave."""
+        buffer, columns = self._screen.buffer, range(self._screen.columns)
+        return ["".join(buffer[row][column].data for column in columns) for row in range(self._screen.lines)]
 
     def _feed(self, data: bytes) -> None:
         """Paint; pyte knows no alternate screen, so leaving it leaves an empty one."""
