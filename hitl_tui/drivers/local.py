@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from hitl_tui.drivers import reading
 from hitl_tui.drivers.buffer import EventBuffer
+from hitl_tui.drivers.deadlines import Deadlines
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.family import family
 from hitl_tui.drivers.protocol import Capabilities, Preview, Relative, Snapshot, Stamped
@@ -40,6 +41,7 @@ HEARTBEAT = 5.0
 LEASE_TIME = 30_000_000
 PAGE = 50
 _QUIT_PATIENCE = 3.0
+_TRIES, _BETWEEN_TRIES = 40, 0.025
 
 
 class LocalDriver:
@@ -48,7 +50,6 @@ class LocalDriver:
     Args:
         open_session: opens (or prepares) the thread; called on the engine's thread.
         store: where the thread lives.
-        patience: seconds `close` waits for the engine to put the thread down.
     """
 
     capabilities = Capabilities()
@@ -65,7 +66,7 @@ class LocalDriver:
         self._task: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
         self._replay_from = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._deadlines: Deadlines | None = None
         self._watcher: Watcher | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -250,8 +251,8 @@ class LocalDriver:
                         "it will run again when the thread is resumed"
                     )
                 await asyncio.wait([self._task], timeout=_QUIT_PATIENCE)
-            if self._timer:
-                self._timer.cancel()
+            if self._deadlines:
+                self._deadlines.stop()
             if self._watching:
                 self._watching.cancel()
             self._callers.close()
@@ -273,6 +274,7 @@ class LocalDriver:
             session.sink = self._tell
             session.on_moved = self._resync
             self._session = session
+            self._deadlines = Deadlines(session)
             self._watcher = Watcher(
                 session,
                 self._store,
@@ -303,14 +305,26 @@ class LocalDriver:
         return await self._engine.call(job())
 
     async def _write(self, work: Callable[[Session], T]) -> T:
-        def write(session: Session) -> T:
+        def write() -> T:
+            session = self._opened()
             self._catch_up()
             with session.writing():
                 result = work(session)
             self._watch_deadlines()
             return result
 
-        return await self._on_engine(write)
+        async def job() -> T:
+            for _ in range(_TRIES):
+                try:
+                    return write()
+                except ThreadBusy:
+                    if self._session is None or self._session.cursor.status == "running":
+                        raise
+                # Nothing runs, so another process is in the middle of an edit or an answer like this one.
+                await asyncio.sleep(_BETWEEN_TRIES)
+            return write()
+
+        return await self._engine.call(job())
 
     async def _launch(self, *, once: bool, stop_before: frozenset[str]) -> None:
         """Start a run; returns once it has begun, or found nothing to do."""
@@ -369,21 +383,5 @@ class LocalDriver:
             self._watch_deadlines()
 
     def _watch_deadlines(self) -> None:
-        """Let requests expire while the thread is open, though nobody looks at it."""
-        if self._timer:
-            self._timer.cancel()
-            self._timer = None
-        session = self._session
-        deadlines = [one.deadline for one in session.cursor.pending if one.deadline] if session else []
-        if session and deadlines:
-            wait = max(0.0, (min(deadlines) - session.clock()) / 1e6) + 0.01
-            self._timer = asyncio.get_running_loop().call_later(wait, self._expire, session)
-
-    def _expire(self, session: Session) -> None:
-        try:
-            with session.writing():
-                decisions.expire(session)
-        except HitlError as error:
-            log.warning("deadlines of %s: %s", self.thread_id, error)
-            return
-        self._watch_deadlines()
+        if self._deadlines:
+            self._deadlines.watch()

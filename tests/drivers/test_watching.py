@@ -1,0 +1,170 @@
+"""A thread that another process runs: seen as it moves, not to be touched, taken over when that process dies."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer, ThreadBusy
+from hitl_tui.drivers.difference import moved_since
+from hitl_tui.engine.events import PRIVATE, RunEnded, StepCommitted
+from hitl_tui.errors import UnknownThread
+from tests.drivers.conftest import Bench
+from tests.drivers.holding import another, gated, ticker
+from tests.support.flows import check_log, ledger_of
+from tests.support.watching import Watcher
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SQLiteCheckpointer]:
+    opened = SQLiteCheckpointer(path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+async def desk(store: SQLiteCheckpointer) -> AsyncIterator[Bench]:
+    """Drivers of this process, on the file that the other one writes."""
+    made = Bench(store)
+    yield made
+    await made.close()
+
+
+async def watch(desk: Bench) -> Watcher:
+    return await desk.watch(ticker(desk.store, lambda _: None))
+
+
+async def test_each_step_of_another_process_is_told(desk: Bench, path: Path) -> None:
+    async with another("asked", path) as other:
+        await other.says("at 1")
+        watcher = await watch(desk)
+        for number in (1, 2, 3):
+            other.tell()  # it doesn't go on after that, so the step is told while it is the newest
+            view = await watcher.until(lambda view, number=number: view.values["n"] == number)
+            assert (view.progress.head, view.progress.status) == (number, "running")
+        assert [event.checkpoint.step for event in watcher.told(StepCommitted)] == [1, 2, 3]
+        assert [update.channel for update in watcher.view.head_updates] == ["log", "n"]
+        await other.says("at 4")
+        await watcher.driver.snapshot()
+        await watcher.check()
+
+
+async def test_a_watcher_keeps_up_with_slow_steps(desk: Bench, path: Path) -> None:
+    async with another("free", path) as other:
+        await other.says("running")
+        watcher = await watch(desk)
+        for _ in range(4):
+            seen = watcher.view.progress.head + 1
+            await watcher.until(lambda view, seen=seen: view.progress.head >= seen)
+            cursor = desk.store.cursor("t")
+            assert cursor is not None
+            assert cursor.head < seen + 5
+
+
+async def test_a_watcher_knows_who_holds_the_thread_and_can_read_all_of_it(desk: Bench, path: Path) -> None:
+    async with another("asked", path) as other:
+        for number in (1, 2, 3):
+            await other.says(f"at {number}")
+            other.tell()
+        await other.says("at 4")
+        watcher = await watch(desk)
+        view = await watcher.until(lambda view: view.progress.head == 3)
+        assert view.held_by == f"tester on host {socket.gethostname()}, process {other.pid}"
+        assert view.running_node == "count"
+        driver = watcher.driver
+        assert [point.step for point in await driver.history()] == [3, 2, 1, 0]
+        assert (await driver.state_at(1))["log"] == ["step 1"]
+        assert [update.after for update in await driver.updates_at(2)] == [["step 1", "step 2"], 2]
+        assert (await driver.preview({"n": 7})).problems == {}
+        assert [relative.thread_id for relative in await driver.family()] in ([], ["t"])
+
+
+async def test_a_watcher_can_change_nothing_but_may_fork(desk: Bench, path: Path) -> None:
+    async with another("asked", path) as other:
+        await other.says("at 1")
+        watcher = await watch(desk)
+        driver = watcher.driver
+        for command in (
+            driver.step(),
+            driver.run(),
+            driver.update_state({"n": 5}, expected_step=0),
+            driver.cancel(),
+            driver.extend_limits({"max_iterations": 5}),
+        ):
+            with pytest.raises(ThreadBusy, match=f"process {other.pid}"):
+                await command
+        assert watcher.told(RunEnded) == []
+        assert await driver.fork(0, "mine", changes={"n": 41}) == "mine"
+        other.tell()
+        await watcher.until(lambda view: view.values["n"] == 1)
+        await other.says("at 2")
+        await watcher.driver.snapshot()
+        await watcher.check()
+
+
+async def test_when_the_holder_dies_the_watcher_takes_over(desk: Bench, path: Path) -> None:
+    async with another("asked", path) as other:
+        await other.says("at 1")
+        other.tell()
+        await other.says("at 2")
+        watcher = await watch(desk)
+        assert watcher.view.held_by
+        await other.kill()
+        view = await watcher.until(lambda view: view.progress.status == "waiting" and not view.held_by)
+        assert (view.progress.reason, view.progress.head, view.running_node) == ("paused", 1, None)
+        assert [entry.kind for entry in view.ledger] == ["takeover"]
+        assert f"process {other.pid}" in (view.ledger[0].note or "")
+        view = await watcher.step()
+        assert view.values["log"] == ["step 1", "step 2"]
+        assert len(ledger_of(desk.store, "t", "takeover")) == 1
+        await watcher.check()
+        check_log(ticker(desk.store, lambda _: None), "t")
+
+
+@pytest.mark.parametrize(("role", "refusal"), [("edit", "StaleWriter"), ("answer", "AnswerRefused")])
+async def test_of_two_processes_one_wins_and_the_other_is_told(
+    desk: Bench, path: Path, role: str, refusal: str
+) -> None:
+    runner = gated(desk.store)
+    runner.invoke({}, thread_id="t")
+    watcher = await desk.watch(runner)
+    words = ("ours", "theirs") if role == "edit" else ("accept", "approve")
+    async with another(role, path, "ann", words[0]) as ann, another(role, path, "bob", words[1]) as bob:
+        await asyncio.gather(ann.says("ready"), bob.says("ready"))
+        ann.tell()
+        bob.tell()
+        outcomes = await asyncio.gather(ann.says("done"), bob.says("done"))
+    assert sorted(outcomes) == ["done 3", f"done {refusal}"]
+    kind = "edit" if role == "edit" else "refused"
+    view = await watcher.until(lambda view: kind in [entry.kind for entry in view.ledger])
+    winner = ("ann", "bob")[outcomes.index("done 3")]
+    assert (view.head and view.head.actor, desk.store.checkpoint("t", 4)) == (winner, None)
+    refused = [entry.actor for entry in ledger_of(desk.store, "t", "refused")]
+    assert refused == ([] if role == "edit" else [{"ann": "bob", "bob": "ann"}[winner]])
+    await watcher.check()
+    check_log(runner, "t")
+
+
+async def test_what_moved_is_told_channel_by_channel(desk: Bench) -> None:
+    runner = gated(desk.store)
+    runner.invoke({}, thread_id="t")
+    watcher = await desk.watch(runner)
+    assert await moved_since(watcher.driver, 2) == ()
+    runner.update_state("t", {"draft": "theirs", "n": 7}, expected_step=2, actor="bob")
+    moved = await moved_since(watcher.driver, 2)
+    assert [(one.channel, one.change, one.before, one.after) for one in moved] == [
+        ("draft", "changed", "draft 1", "theirs"),
+        ("n", "changed", 1, 7),
+    ]
+    assert PRIVATE not in [one.after for one in moved]
+    with pytest.raises(UnknownThread):
+        await moved_since(watcher.driver, 99)
