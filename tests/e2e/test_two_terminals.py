@@ -12,17 +12,20 @@ APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 SLOW = '''
 import time
 from hitl_tui import END, START, Channel, StateGraph
+from hitl_tui.engine.records import Limits
 
 def count(state):
     time.sleep(0.3)
     return {"n": state["n"] + 1}
 
-graph = (
-    StateGraph({"n": Channel(0)}, name="slow")
-    .add_node("count", count)
-    .add_edge(START, "count")
-    .add_conditional_edge("count", lambda state: state["n"] < 500, {"true": "count", "false": END})
-)
+def build(checkpointer):
+    return (
+        StateGraph({"n": Channel(0)}, name="slow")
+        .add_node("count", count)
+        .add_edge(START, "count")
+        .add_conditional_edge("count", lambda state: state["n"] < 500, {"true": "count", "false": END})
+        .compile(checkpointer=checkpointer, limits=Limits(max_iterations=None))
+    )
 '''
 
 
@@ -30,12 +33,12 @@ def test_one_runs_and_the_other_watches(isolated: Path, tmp_path: Path) -> None:
     graph = tmp_path / "slow.py"
     graph.write_text(SLOW)
     with Terminal([*APP, "run", str(graph), "--thread", "shared"]) as runs:
-        runs.wait_for("count is next")
+        runs.wait_for("READY")
         runs.press("c")
         runs.wait_for("step 2")
         with Terminal([*APP, "resume", "shared"]) as watches:
             watches.wait_for("shared")
-            watches.wait_for(f"run by tester on host {socket.gethostname()}, process {runs.pid}"[:40])
+            watches.wait_for(f"run by tester on host {socket.gethostname()}, process {runs.pid}")
             first = watches.wait_for("step 4")
             assert "count" in first
             watches.press("s")
