@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.engine.records import ThreadInfo, ThreadSummary
+from hitl_tui.engine.records import ThreadSummary
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.session import Session, fresh_agents
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import UnknownThread
-
-BuildGraph = Callable[[ThreadInfo], GraphRunner]
 
 
 class LocalHub:
@@ -83,6 +82,6 @@ class LocalHub:
         return tuple(sentence for sentence in lost if sentence)
 
     def _add(self, thread_id: str, open_session: Callable[[], Session]) -> LocalDriver:
-        driver = LocalDriver(thread_id, open_session, self._store)
+        driver = LocalDriver(thread_id, open_session, self._store, self._build)
         self._drivers[thread_id] = driver
         return driver

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hitl_tui.drivers import reading
+from hitl_tui.drivers.alongside import Alongside, keep_lease
 from hitl_tui.drivers.buffer import EventBuffer
-from hitl_tui.drivers.deadlines import Deadlines
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.family import family
+from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.protocol import Capabilities, Preview, Relative, Snapshot, Stamped
-from hitl_tui.drivers.watching import Watcher
 from hitl_tui.engine import decisions, forking
 from hitl_tui.engine.calling import SyncCaller
 from hitl_tui.engine.events import (
@@ -31,14 +31,11 @@ from hitl_tui.engine.preview import preview_answer, preview_edit
 from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
-from hitl_tui.errors import HitlError, ThreadBusy
+from hitl_tui.errors import HitlError, ThreadBusy, UsageError
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-HEARTBEAT = 5.0
-"""Seconds between renewals of the lease of a running thread."""
-LEASE_TIME = 30_000_000
 PAGE = 50
 _QUIT_PATIENCE = 3.0
 _TRIES, _BETWEEN_TRIES = 40, 0.025
@@ -50,14 +47,22 @@ class LocalDriver:
     Args:
         open_session: opens (or prepares) the thread; called on the engine's thread.
         store: where the thread lives.
+        build: makes the thread's graph again when its file was saved; None never does.
     """
 
     capabilities = Capabilities()
 
-    def __init__(self, thread_id: str, open_session: Callable[[], Session], store: Store) -> None:
+    def __init__(
+        self,
+        thread_id: str,
+        open_session: Callable[[], Session],
+        store: Store,
+        build: BuildGraph | None = None,
+    ) -> None:
         self.thread_id = thread_id
         self._open_session = open_session
         self._store = store
+        self._build = build
         self._buffer = EventBuffer()
         self._engine = EngineThread(f"hitl-tui engine {thread_id}")
         self._callers = SyncCaller()
@@ -66,9 +71,7 @@ class LocalDriver:
         self._task: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
         self._replay_from = 0
-        self._deadlines: Deadlines | None = None
-        self._watcher: Watcher | None = None
-        self._watching: asyncio.Task[None] | None = None
+        self._alongside: Alongside | None = None
 
     # What there is to see
 
@@ -86,7 +89,8 @@ class LocalDriver:
                 self.capabilities,
                 last_event=last_event,
                 page=PAGE,
-                held_by=self._watcher.holder if self._watcher else "",
+                held_by=self._alongside.holder if self._alongside else "",
+                graph_changed=self._alongside.graph_changed if self._alongside else None,
             )
 
         return await self._on_engine(look)
@@ -238,6 +242,21 @@ class LocalDriver:
 
         return await self._on_engine(make)
 
+    async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
+        """Go on with the graph as its file is now; returns what is different, in words."""
+
+        async def reload() -> tuple[str, ...]:
+            self._opened()
+            file = self._alongside.graph_file if self._alongside else None
+            if file is None:
+                raise UsageError("the graph of this thread comes from no file that can be loaded again")
+            self._refuse_running()
+            found = await file.reload(actor)
+            self._resync()
+            return found
+
+        return await self._engine.call(reload())
+
     async def close(self) -> str:
         """Stop at once; committed steps stay. Returns what was not committed, "" for nothing."""
 
@@ -251,10 +270,8 @@ class LocalDriver:
                         "it will run again when the thread is resumed"
                     )
                 await asyncio.wait([self._task], timeout=_QUIT_PATIENCE)
-            if self._deadlines:
-                self._deadlines.stop()
-            if self._watching:
-                self._watching.cancel()
+            if self._alongside:
+                self._alongside.end()
             self._callers.close()
             return lost
 
@@ -274,23 +291,25 @@ class LocalDriver:
             session.sink = self._tell
             session.on_moved = self._resync
             self._session = session
-            self._deadlines = Deadlines(session)
-            self._watcher = Watcher(
+            self._alongside = Alongside(
                 session,
                 self._store,
+                self._build,
                 tell=self._tell,
                 resync=self._resync,
                 busy=lambda: self._task is not None and not self._task.done(),
             )
-            self._watcher.look()
-            self._watching = asyncio.get_running_loop().create_task(self._watcher.follow())
-            self._watch_deadlines()
+            self._alongside.begin()
         return self._session
+
+    def _refuse_running(self) -> None:
+        if self._run is not None and not self._run.ended:
+            raise ThreadBusy(f"thread {self.thread_id!r} is running", "pause it first")
 
     def _catch_up(self) -> None:
         """Tell what another process has committed, before this one adds to it."""
-        if self._watcher and self._session and self._session.exists and self._run is None:
-            self._watcher.look()
+        if self._alongside and self._session and self._session.exists and self._run is None:
+            self._alongside.watcher.look()
 
     def _resync(self) -> None:
         """Let every watcher take a new snapshot."""
@@ -329,8 +348,7 @@ class LocalDriver:
     async def _launch(self, *, once: bool, stop_before: frozenset[str]) -> None:
         """Start a run; returns once it has begun, or found nothing to do."""
         if self._task and not self._task.done():
-            if self._run is not None and not self._run.ended:
-                raise ThreadBusy(f"thread {self.thread_id!r} is running", "pause it first")
+            self._refuse_running()
             await asyncio.wait([self._task])
         session = self._opened()
         self._catch_up()
@@ -340,7 +358,7 @@ class LocalDriver:
         await asyncio.shield(self._started)
 
     async def _drive(self, run: Run, session: Session) -> None:
-        heart = asyncio.create_task(self._beat(session))
+        heart = asyncio.create_task(keep_lease(session))
         try:
             async for _ in run.steps():
                 # Reads and pauses get their turn between nodes that never wait for anything.
@@ -363,14 +381,6 @@ class LocalDriver:
             else:
                 self._started.set_result(None)
 
-    async def _beat(self, session: Session) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT)
-            try:
-                session.renew(LEASE_TIME)
-            except HitlError as error:
-                log.warning("the lease of %s could not be renewed: %s", self.thread_id, error)
-
     def _tell(self, event: Event) -> None:
         number = self._buffer.add(event)
         if isinstance(event, NodeStarted):
@@ -383,5 +393,5 @@ class LocalDriver:
             self._watch_deadlines()
 
     def _watch_deadlines(self) -> None:
-        if self._deadlines:
-            self._deadlines.watch()
+        if self._alongside:
+            self._alongside.deadlines.watch()

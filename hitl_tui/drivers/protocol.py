@@ -49,7 +49,8 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     `checkpoints` is the newest page, oldest first; `last_event` the number to ask events after.
     `notice` says what opening the thread found, as a lease taken over from a dead process;
-    `held_by` who runs it in another process, "" for nobody.
+    `held_by` who runs it in another process, "" for nobody; `graph_changed` what differs in the graph
+    since its file was saved, None while it wasn't.
     """
 
     thread_id: str
@@ -65,6 +66,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     last_event: int
     notice: str = ""
     held_by: str = ""
+    graph_changed: tuple[str, ...] | None = None
 
 
 class Stamped(msgspec.Struct, frozen=True):
@@ -185,6 +187,14 @@ class Driver(Protocol):
         note: str | None = None,
     ) -> str:
         """Make a new thread from a committed step; returns its id."""
+
+    async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
+        """Go on with the graph as its file is now; returns what is different, in words.
+
+        Raises:
+            ThreadBusy: the thread is running, here or elsewhere.
+            GraphInvalid: the file can't be built, or the thread can't go on with it as it stands.
+        """
 
     def events(self, since: int) -> Sequence[Stamped]:
         """Events with a number greater than `since`, without waiting.

@@ -23,11 +23,13 @@ def snapshot(
     last_event: int,
     page: int,
     held_by: str,
+    graph_changed: tuple[str, ...] | None,
 ) -> Snapshot:
     """Everything a screen needs to begin.
 
     Args:
         held_by: the other process that runs the thread, "" for none.
+        graph_changed: what differs since the file of the graph was saved.
         last_event: the number of the newest event that is in it.
         page: checkpoints to give at most.
     """
@@ -46,6 +48,7 @@ def snapshot(
         last_event=last_event,
         notice=session.notice,
         held_by=held_by,
+        graph_changed=graph_changed,
     )
 
 

@@ -245,6 +245,10 @@ class ReplayDriver:
             )
         )
 
+    async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
+        """Noted; nothing differs."""
+        return tuple(self._noted("reload_graph", (), actor=actor))
+
     async def close(self) -> str:
         """Noted; nothing is lost."""
         self.closed = True

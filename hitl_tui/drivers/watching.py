@@ -82,10 +82,12 @@ class Watcher:
             return
         values = session.state.values
         session.reload()
-        steps = self._store.checkpoints(session.thread_id, None, session.cursor.head - before.head)
+        # The other process may be further by now: what follows is about the cursor that was loaded.
+        now = session.cursor
+        steps = self._store.checkpoints(session.thread_id, now.head + 1, now.head - before.head)
         for checkpoint in reversed(steps):
             values = self._tell_step(checkpoint, values)
-        for entry in self._store.ledger(session.thread_id)[before.ledger_n :]:
+        for entry in self._store.ledger(session.thread_id)[before.ledger_n : now.ledger_n]:
             self._tell(LedgerWritten(entry))
         self._tell(ProgressChanged(session.progress))
 

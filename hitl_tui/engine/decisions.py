@@ -15,11 +15,12 @@ from hitl_tui.engine.asking import gate_of
 from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import Change, reduce_updates, set_values
 from hitl_tui.engine.channels import RUN_INPUTS
+from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.interrupts import check_answer, find_request, vote
 from hitl_tui.engine.records import END, START, Cursor, LedgerEntry, Limits, Request
-from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.session import Session, fresh_agents, replace
 from hitl_tui.engine.values import normalise
-from hitl_tui.errors import AnswerRefused, StaleWriter, UsageError
+from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, UsageError
 
 DONE = ("completed", "cancelled")
 _SPLICED = ("append", "last_n")
@@ -281,6 +282,24 @@ def cancel(session: Session, *, actor: str | None = None, note: str | None = Non
         )
     entry = _entry(session, [], "cancel", actor=actor, note=note)
     session.commit_cursor(replace(cursor, status="cancelled", reason="user", pending=()), [entry])
+
+
+def change_graph(session: Session, graph: CompiledGraph, *, actor: str | None = None) -> None:
+    """Go on with another version of the thread's graph; logged with the digests of both.
+
+    Raises:
+        LogCorrupt: the log does not make this graph's state; the thread keeps the graph it had.
+    """
+    before, agents = session.graph, session.agents
+    session.graph, session.agents = graph, fresh_agents(graph)
+    try:
+        session.load_state()
+    except HitlError:
+        session.graph, session.agents = before, agents
+        raise
+    if session.exists:
+        entry = _entry(session, [], "graph", actor=actor, data={"was": before.digest, "is": graph.digest})
+        session.commit_cursor(session.cursor, [entry])
 
 
 def _entry(

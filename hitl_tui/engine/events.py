@@ -186,6 +186,13 @@ class HolderChanged(msgspec.Struct, frozen=True):
     holder: str
 
 
+class GraphChanged(msgspec.Struct, frozen=True):
+    """The file of the thread's graph was saved; `differences` says what isn't as it was, () for nothing
+    that shows from outside.  The thread goes on with the graph as it was until it is reloaded."""
+
+    differences: tuple[str, ...]
+
+
 class RunEnded(msgspec.Struct, frozen=True):
     """The one terminal event of a run or a single step."""
 
@@ -205,5 +212,6 @@ Event = (
     | AttemptDropped
     | ThreadForked
     | HolderChanged
+    | GraphChanged
     | RunEnded
 )

@@ -186,7 +186,7 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     """One entry of the decision ledger: who decided what, when, why and seeing what (SPEC 10).
 
     `kind` is one of request, rebound, vote, answer, refused, timeout, edit, extend, cancel, pause,
-    resume, fork, takeover, failed.  `seen` is the state_hash that was on screen, b"" where there
+    resume, fork, takeover, graph, failed.  `seen` is the state_hash that was on screen, b"" where there
     was none.  Entries form a hash chain of their own.
     """
 

@@ -77,6 +77,25 @@ def import_named(name: str, directory: Path) -> ModuleType:
     return module
 
 
+def forget_code(directory: Path) -> None:
+    """Let the next import of what lies in a directory run it again; what runs already keeps its modules."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name == "__main__" or not file or not _is_theirs(Path(file), directory):
+            continue
+        del sys.modules[name]
+        # Compiled code counts as fresh by second and size: two saves within a second may look the same.
+        Path(importlib.util.cache_from_source(file)).unlink(missing_ok=True)
+    importlib.invalidate_caches()
+
+
+def _is_theirs(file: Path, directory: Path) -> bool:
+    """Whether a module's file was written below a directory, rather than installed there."""
+    if file.suffix != ".py" or not file.is_relative_to(directory):
+        return False
+    return "site-packages" not in file.parts and not str(file).startswith(_NOT_THEIRS)
+
+
 def blaming(what: str, call: Callable[[], T]) -> T:
     """Call a user's code; what it raises becomes an error that shows their lines only."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,18 @@ def resolve_spec(spec: str, directory: Path | None = None) -> str:
         neighbours = [file.name for end in ("*.py", "*.toml") for file in full.parent.glob(end)]
         raise UsageError(f"there is no file {full}", did_you_mean(full.name, neighbours))
     return f"{full}:{name}" if name else str(full)
+
+
+def spec_file(spec: str) -> Path | None:
+    """The file behind a GRAPH that was loaded, None where it isn't a user's file."""
+    if sample_path(spec):
+        return None
+    path, _ = _split(spec)
+    if path is None:
+        module = sys.modules.get(spec.partition(":")[0])
+        found = getattr(module, "__file__", None)
+        path = Path(found) if found else None
+    return path
 
 
 def load_graph(

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import hitl_tui
 from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import UsageError
 from hitl_tui.loading.code import blaming
-from hitl_tui.loading.graphs import load_graph, resolve_spec
+from hitl_tui.loading.graphs import load_graph, resolve_spec, spec_file
 
 _STORE_OPTION = "checkpointer"
 
@@ -42,6 +43,13 @@ def open_graph(
     if ":" in spec and ".py" not in spec and not spec.endswith(".toml"):
         source["directory"] = str(directory)
     return graph.with_store(store, source)
+
+
+def source_file(source: Mapping[str, Any]) -> Path | None:
+    """The user's own file that a graph of this source is built from, None where there is none."""
+    spec = source.get("graph")
+    path = spec_file(spec) if isinstance(spec, str) else None
+    return None if path is None or path.is_relative_to(Path(hitl_tui.__file__).parent) else path
 
 
 def reopen_graph(thread_id: str, source: Mapping[str, Any], store: Store) -> GraphRunner:

@@ -19,6 +19,7 @@ class Situation:
     """What decides whether an action can be taken now.
 
     Args:
+        saved: the file of the graph was saved since it was loaded.
         card: what the review card does: "" while it is closed, "sending" while a decision can be taken back.
         ways: what to press for an action, where it isn't the default key.
     """
@@ -31,6 +32,7 @@ class Situation:
     past: bool = False
     has_steps: bool = False
     limited: bool = False
+    saved: bool = False
     can: Capabilities = _ALL
     card: Literal["", "open", "sending"] = ""
     ways: Mapping[str, str] = field(default_factory=dict)
@@ -156,6 +158,16 @@ def _can_extend(now: Situation) -> str:
     return "" if now.limited else "no limit has stopped the run"
 
 
+def _can_reload(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.saved:
+        return "the file of the graph is as it was when it was loaded"
+    if not now.can.can_edit:
+        return now.can.why_not or "this thread can only be looked at"
+    return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
+
+
 def _past(now: Situation) -> str:
     return "" if now.past else "this is the newest step"
 
@@ -195,6 +207,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("card.reason", "/", "Reason", "Type a reason, or the answer", "Card", _card),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
     Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
+    Action("app.reload", "R", "Reload", "Go on with the graph as it was saved in its file", "App", _can_reload),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=8),
     Action("app.help", "?,f1", "Help", "All keys and what they do", "App", footer=10),
     Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=11),

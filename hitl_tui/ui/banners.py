@@ -42,9 +42,22 @@ def banner_of(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tup
         which = f"attempt {retry.attempt} of {retry.max_attempts}"
         text = f"{retry.node}: {which} failed, again in {retry.wait:g} s: {retry.error}"
         return (untrusted(text, "warning"),), "note"
+    if view.held_by:
+        holder = untrusted(f"{view.held_by} runs this thread", "warning", limit=80)
+        keys = _keys((ways["change.fork"], "fork"))
+        return (holder, Span("   you can look at everything, but not step", "dim"), *keys), "note"
+    if view.graph_changed is not None:
+        return _graph_changed(view.graph_changed, ways), "note"
     if view.notice:
         return (untrusted(view.notice, "dim"),), "note"
     return (), ""
+
+
+def _graph_changed(differences: tuple[str, ...], ways: Mapping[str, str]) -> Line:
+    more = f", and {len(differences) - 1} more" if len(differences) > 1 else ""
+    what = untrusted(f": {differences[0]}", "warning", limit=90) if differences else Span("")
+    saved = Span("The graph's file was saved", "warning")
+    return (saved, what, Span(more, "dim"), *_keys((ways["app.reload"], "reload it")))
 
 
 def _past(session: Session, ways: Mapping[str, str]) -> Line:

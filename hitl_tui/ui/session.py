@@ -84,6 +84,7 @@ class Session:
             past=self.is_past,
             has_steps=bool(self.view.checkpoints),
             limited=self.view.progress.reason == "limit",
+            saved=self.view.graph_changed is not None,
             can=self._can,
         )
 

@@ -71,6 +71,7 @@ class RunView:
         dropped: what was given up and not committed, in words; "" for nothing.
         forks: (child, step) of forks made since the view was opened.
         held_by: who runs the thread in another process, "" for nobody.
+        graph_changed: what differs in the graph since its file was saved, None while it wasn't.
     """
 
     thread_id: str
@@ -93,6 +94,7 @@ class RunView:
     dropped: str = ""
     forks: tuple[tuple[str, int], ...] = ()
     held_by: str = ""
+    graph_changed: tuple[str, ...] | None = None
     last_event: int = 0
 
     @property
@@ -140,6 +142,7 @@ def open_view(snapshot: Snapshot) -> RunView:
         error=snapshot.progress.error,
         notice=snapshot.notice,
         held_by=snapshot.held_by,
+        graph_changed=snapshot.graph_changed,
         last_event=snapshot.last_event,
     )
 
@@ -188,6 +191,7 @@ class _Builder:
         self.dropped = view.dropped
         self.forks: list[tuple[str, int]] = []
         self.held_by = view.held_by
+        self.graph_changed = view.graph_changed
         self.stream = view.stream
         self.pieces: list[str] = []
 
@@ -211,6 +215,7 @@ class _Builder:
             dropped=self.dropped,
             forks=(*view.forks, *self.forks) if self.forks else view.forks,
             held_by=self.held_by,
+            graph_changed=self.graph_changed,
             stream=self.stream,
         )
 
@@ -335,6 +340,10 @@ def _holder_changed(builder: _Builder, event: ev.HolderChanged) -> None:
     builder.held_by = event.holder
 
 
+def _graph_changed(builder: _Builder, event: ev.GraphChanged) -> None:
+    builder.graph_changed = event.differences
+
+
 def _run_ended(builder: _Builder, event: ev.RunEnded) -> None:
     builder.progress = event.progress
     builder.error = event.progress.error or (builder.error if event.progress.status == "failed" else None)
@@ -354,5 +363,6 @@ _APPLY: Final[dict[type, Callable[[_Builder, Any], None]]] = {
     ev.AttemptDropped: _attempt_dropped,
     ev.ThreadForked: _thread_forked,
     ev.HolderChanged: _holder_changed,
+    ev.GraphChanged: _graph_changed,
     ev.RunEnded: _run_ended,
 }

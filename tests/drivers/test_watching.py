@@ -1,4 +1,4 @@
-"""A thread that another process runs: seen as it moves, not to be touched, taken over when that process dies."""
+"""A thread that another process runs: seen as it moves, out of reach, taken over when that process dies."""
 
 from __future__ import annotations
 
@@ -150,6 +150,7 @@ async def test_of_two_processes_one_wins_and_the_other_is_told(
     assert (view.head and view.head.actor, desk.store.checkpoint("t", 4)) == (winner, None)
     refused = [entry.actor for entry in ledger_of(desk.store, "t", "refused")]
     assert refused == ([] if role == "edit" else [{"ann": "bob", "bob": "ann"}[winner]])
+    await watcher.driver.snapshot()  # by then all of it has been told
     await watcher.check()
     check_log(runner, "t")
 

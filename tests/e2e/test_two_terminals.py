@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.terminal import Terminal
 
 APP = [str(Path(sys.executable).with_name("hitl-tui"))]
-SLOW = '''
+SLOW = """
 import time
 from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.engine.records import Limits
@@ -26,7 +26,7 @@ def build(checkpointer):
         .add_conditional_edge("count", lambda state: state["n"] < 500, {"true": "count", "false": END})
         .compile(checkpointer=checkpointer, limits=Limits(max_iterations=None))
     )
-'''
+"""
 
 
 def test_one_runs_and_the_other_watches(isolated: Path, tmp_path: Path) -> None:

@@ -333,6 +333,15 @@ class RunScreen(Looking):
                 ThreadsScreen(self.hitl.hub, current, self.now, self.keymap.bindings["app.threads"]), chosen
             )
 
+    def do_app_reload(self) -> None:
+        """Go on with the graph as it is in its file now."""
+        if self.session:
+            self.command(self._reload_graph(self.session))
+
+    async def _reload_graph(self, session: Session) -> None:
+        found = await session.driver.reload_graph(actor=self.hitl.actor)
+        self.tell("; ".join(found) or "the graph was loaded again", "Reloaded" if found else "")
+
     def do_app_help(self) -> None:
         """Show all keys."""
         from hitl_tui.ui.screens.help import HelpScreen

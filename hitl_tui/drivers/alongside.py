@@ -1,0 +1,75 @@
+"""What goes on beside the runs of an open thread: other processes, deadlines, the file of its graph."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from hitl_tui.drivers.deadlines import Deadlines
+from hitl_tui.drivers.graph_file import BuildGraph, GraphFile, follow_file
+from hitl_tui.drivers.watching import Watcher
+from hitl_tui.engine.events import Event
+from hitl_tui.engine.session import Session
+from hitl_tui.engine.store import Store
+from hitl_tui.errors import HitlError
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT = 5.0
+"""Seconds between renewals of the lease of a running thread."""
+LEASE_TIME = 30_000_000
+
+
+async def keep_lease(session: Session) -> None:
+    """Renew the lease of a running thread again and again, until cancelled."""
+    while True:
+        await asyncio.sleep(HEARTBEAT)
+        try:
+            session.renew(LEASE_TIME)
+        except HitlError as error:
+            log.warning("the lease of %s could not be renewed: %s", session.thread_id, error)
+
+
+class Alongside:
+    """Everything that follows one thread while it is open; made and used on the engine's thread."""
+
+    def __init__(
+        self,
+        session: Session,
+        store: Store,
+        build: BuildGraph | None,
+        *,
+        tell: Callable[[Event], None],
+        resync: Callable[[], None],
+        busy: Callable[[], bool],
+    ) -> None:
+        self.deadlines = Deadlines(session)
+        self.watcher = Watcher(session, store, tell=tell, resync=resync, busy=busy)
+        self.graph_file: GraphFile | None = follow_file(session, build, tell)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self) -> None:
+        """Look once, and from then on again and again."""
+        self.watcher.look()
+        self.deadlines.watch()
+        follow = asyncio.get_running_loop().create_task
+        self._tasks.append(follow(self.watcher.follow()))
+        if self.graph_file:
+            self._tasks.append(follow(self.graph_file.follow()))
+
+    def end(self) -> None:
+        """Look no longer."""
+        self.deadlines.stop()
+        for task in self._tasks:
+            task.cancel()
+
+    @property
+    def holder(self) -> str:
+        """Which other process runs the thread, "" for none."""
+        return self.watcher.holder
+
+    @property
+    def graph_changed(self) -> tuple[str, ...] | None:
+        """What differs since the file of the graph was saved, None while it wasn't."""
+        return self.graph_file.changed if self.graph_file else None

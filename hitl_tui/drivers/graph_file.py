@@ -1,0 +1,109 @@
+"""The file of an open thread's graph: when it was saved, what of the thread still fits, and a reload."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from hitl_tui.engine import decisions
+from hitl_tui.engine.events import Event, GraphChanged
+from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.records import ThreadInfo
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.session import Session
+from hitl_tui.errors import GraphInvalid, HitlError
+from hitl_tui.loading.code import forget_code
+from hitl_tui.loading.fits import Difference, fits
+from hitl_tui.loading.sources import source_file
+
+BuildGraph = Callable[[ThreadInfo], GraphRunner]
+
+EVERY = 1.0
+"""Seconds between looks at the file."""
+
+
+class GraphFile:
+    """Follows the file that the graph of an open thread is built from.
+
+    Attributes:
+        changed: what is different since the file was saved, in words; None while it is as it was loaded.
+    """
+
+    def __init__(
+        self, session: Session, path: Path, build: BuildGraph, *, tell: Callable[[Event], None]
+    ) -> None:
+        self.changed: tuple[str, ...] | None = None
+        self._session = session
+        self._path = path
+        self._build = build
+        self._tell = tell
+        self._seen = _stamp(path)
+
+    async def follow(self) -> None:
+        """Look again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(EVERY)
+            await self.look()
+
+    async def look(self) -> None:
+        """Tell when the file was saved, and what then differs."""
+        stamp = _stamp(self._path)
+        if stamp is None or stamp == self._seen:  # editors replace files: for a moment there is none
+            return
+        self._seen = stamp
+        try:
+            found = self._fits(await self._load())
+        except HitlError as error:
+            self.changed = (f"it can't be loaded: {error.message}",)
+        else:
+            self.changed = tuple(one.words for one in found)
+        self._tell(GraphChanged(self.changed))
+
+    async def reload(self, actor: str | None) -> tuple[str, ...]:
+        """Go on with the graph as it is in the file now; returns what is different, in words.
+
+        Raises:
+            GraphInvalid: it can't be built, or the thread can't go on with it as it stands.
+        """
+        graph = await self._load()
+        found = self._fits(graph)
+        if blocking := [one.words for one in found if one.blocks]:
+            raise GraphInvalid(
+                f"the thread can't go on with the graph as it was saved: {'; '.join(blocking)}",
+                "mend the file, or edit the state, or fork from an earlier step",
+            )
+        with self._session.writing():
+            decisions.change_graph(self._session, graph, actor=actor)
+        self.changed = None
+        return tuple(one.words for one in found)
+
+    async def _load(self) -> CompiledGraph:
+        """The graph of the file; built in a thread of its own, since it runs the user's code."""
+
+        def load() -> CompiledGraph:
+            forget_code(self._path.parent)
+            return self._build(self._session.info).graph
+
+        return await asyncio.to_thread(load)
+
+    def _fits(self, graph: CompiledGraph) -> list[Difference]:
+        session = self._session
+        return fits(session.graph.info, graph.info, session.cursor, session.state.values)
+
+
+def follow_file(
+    session: Session, build: BuildGraph | None, tell: Callable[[Event], None]
+) -> GraphFile | None:
+    """The file of a session's graph, None where it has none of the user's own."""
+    path = source_file(session.info.source) if build else None
+    return GraphFile(session, path, build, tell=tell) if build and path else None
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is saved."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

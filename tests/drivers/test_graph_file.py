@@ -1,0 +1,136 @@
+"""The file of an open graph is saved: what differs is told, and a reload goes on with it where it fits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer, ThreadBusy
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.events import GraphChanged
+from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.loading.code import forget_code
+from hitl_tui.loading.sources import open_graph, reopen_graph
+from tests.drivers.holding import ticker
+from tests.support.flows import ledger_of
+from tests.support.watching import Watcher
+
+FILE = """
+from hitl_tui import END, START, Channel, StateGraph
+from words import WORD
+
+def a(state):
+    return {"text": state["text"] + WORD}
+
+def b(state):
+    return {"text": state["text"] + "b"}
+
+graph = (
+    StateGraph({"text": Channel("")}, name="small")
+    .add_node("a", a).add_node("b", b)
+    .add_edge(START, "a").add_edge("a", "b").add_edge("b", END)
+)
+"""
+
+
+class Desk:
+    """A thread of a graph in a file that can be saved again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "small.py"
+        self.helper = folder / "words.py"
+        self.save(FILE, "a")
+        self.store = SQLiteCheckpointer(folder / "runs.db")
+        self.hub = LocalHub(self.store, lambda info: reopen_graph(info.thread_id, info.source, self.store))
+
+    def save(self, text: str, word: str) -> None:
+        self.helper.write_text(f'WORD = "{word}"\n')
+        self.file.write_text(text)
+        times = self.file.stat().st_mtime_ns + 1_000_000
+        os.utime(self.file, ns=(times, times))
+
+    async def open(self) -> Watcher:
+        runner = open_graph(str(self.file), self.store)
+        watcher = await Watcher.open(await self.hub.new("t", runner, source=runner.source))
+        await watcher.driver.start({})
+        return watcher
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+    monkeypatch.setattr("hitl_tui.drivers.graph_file.EVERY", 0.02)
+    made = Desk(tmp_path)
+    yield made
+    await made.hub.close()
+    forget_code(tmp_path)
+
+
+async def test_a_saved_file_is_told_and_a_reload_runs_the_new_code(desk: Desk) -> None:
+    watcher = await desk.open()
+    await watcher.step()
+    desk.save(FILE.replace('+ "b"', '+ "B" + WORD'), "x")
+    view = await watcher.until(lambda view: view.graph_changed is not None)
+    assert view.graph_changed == ()
+    assert (await watcher.driver.snapshot()).graph_changed == ()
+    assert await watcher.driver.reload_graph(actor="ann") == ()
+    assert (await watcher.look()).graph_changed is None
+    view = await watcher.step()
+    assert view.values["text"] == "aBx"
+    assert [entry.actor for entry in ledger_of(desk.store, "t", "graph")] == ["ann"]
+    await watcher.check()
+
+
+async def test_what_differs_is_said_and_a_new_channel_is_there_after_the_reload(desk: Desk) -> None:
+    watcher = await desk.open()
+    desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'), "a")
+    view = await watcher.until(lambda view: view.graph_changed)
+    assert view.graph_changed == ("channel 'more' is new and starts at its default",)
+    assert await watcher.driver.reload_graph() == view.graph_changed
+    view = await watcher.look()
+    assert view.values["more"] == 7
+    assert [channel.name for channel in view.graph.channels] == ["text", "more"]
+    entry = ledger_of(desk.store, "t", "graph")[0]
+    assert entry.data["was"] != entry.data["is"] == view.graph.digest
+    await watcher.run()
+    await watcher.check()
+
+
+async def test_a_reload_that_the_thread_does_not_fit_is_refused(desk: Desk) -> None:
+    watcher = await desk.open()
+    await watcher.step()
+    desk.save(FILE.replace('"b"', '"other"'), "a")
+    view = await watcher.until(lambda view: view.graph_changed)
+    assert "the thread goes on at node 'b', which is gone" in view.graph_changed
+    with pytest.raises(GraphInvalid, match="goes on at node 'b', which is gone"):
+        await watcher.driver.reload_graph()
+    assert (await watcher.step()).values["text"] == "ab"
+
+
+async def test_a_file_that_can_not_be_loaded_leaves_the_graph_as_it_was(desk: Desk) -> None:
+    watcher = await desk.open()
+    desk.save("1 / 0\n", "a")
+    view = await watcher.until(lambda view: view.graph_changed)
+    assert "division by zero" in view.graph_changed[0]
+    with pytest.raises(GraphInvalid):
+        await watcher.driver.reload_graph()
+    desk.file.unlink()
+    assert (await watcher.run()).values["text"] == "ab"
+    assert len(watcher.told(GraphChanged)) == 1
+
+
+async def test_nothing_is_reloaded_under_a_run_or_without_a_file(desk: Desk) -> None:
+    runner = ticker(desk.store, lambda _: None)
+    watcher = await Watcher.open(await desk.hub.new("ticks", runner))
+    with pytest.raises(UsageError):
+        await watcher.driver.reload_graph()
+    slow = FILE.replace(
+        "def a(state):", "import threading\nheld = threading.Event()\n\ndef a(state):\n    held.wait(20)"
+    )
+    desk.save(slow, "a")
+    watcher = await desk.open()
+    await watcher.driver.step()
+    with pytest.raises(ThreadBusy):
+        await watcher.driver.reload_graph()
