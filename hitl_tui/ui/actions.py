@@ -207,7 +207,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("card.reason", "/", "Reason", "Type a reason, or the answer", "Card", _card),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
     Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
-    Action("app.reload", "R", "Reload", "Go on with the graph as it was saved in its file", "App", _can_reload),
+    Action("app.reload", "R", "Reload", "Go on with the graph as its file is now", "App", _can_reload),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=8),
     Action("app.help", "?,f1", "Help", "All keys and what they do", "App", footer=10),
     Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=11),

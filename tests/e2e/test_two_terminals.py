@@ -38,7 +38,7 @@ def test_one_runs_and_the_other_watches(isolated: Path, tmp_path: Path) -> None:
         runs.wait_for("step 2")
         with Terminal([*APP, "resume", "shared"]) as watches:
             watches.wait_for("shared")
-            watches.wait_for(f"run by tester on host {socket.gethostname()}, process {runs.pid}")
+            watches.wait_for(f"tester on host {socket.gethostname()}, process {runs.pid} runs this thread")
             first = watches.wait_for("step 4")
             assert "count" in first
             watches.press("s")
@@ -50,7 +50,7 @@ def test_one_runs_and_the_other_watches(isolated: Path, tmp_path: Path) -> None:
 
             runs.kill()
             watches.wait_for("taken over")
-            watches.wait_gone("run by")
+            watches.wait_gone("runs this thread")
             watches.press("s")
             watches.wait_for("count is next")
             watches.press("q")
