@@ -204,6 +204,11 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     hash: bytes
 
 
+def takeover_notice(holder: str) -> str:
+    """What to tell somebody who has taken a thread over from a process that died."""
+    return f"taken over from {holder}, which ended without giving the thread back"
+
+
 class Limits(msgspec.Struct, frozen=True):
     """What a run may use up (SPEC 5); None is no limit.  `max_seconds` is active time."""
 

@@ -31,6 +31,7 @@ from hitl_tui.engine.records import (
     Request,
     Source,
     ThreadInfo,
+    takeover_notice,
 )
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
@@ -373,7 +374,7 @@ class Session(Outlook):
 
     def _note_takeover(self, dead: Lease) -> None:
         who = f"{dead.user}@{dead.host}, process {dead.pid}"
-        self.notice = f"taken over from {who}, which ended without giving the thread back"
+        self.notice = takeover_notice(who)
         entry = journal.ledger_entry(
             self.cursor, "takeover", at=self.clock(), note=who, data={"status": self.cursor.status}
         )

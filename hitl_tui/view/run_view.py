@@ -14,7 +14,7 @@ from typing import Any, Final
 from hitl_tui.drivers.protocol import Capabilities, GraphInfo, Snapshot, Stamped
 from hitl_tui.engine import events as ev
 from hitl_tui.engine.events import AppliedUpdate, Progress
-from hitl_tui.engine.records import Checkpoint, ErrorInfo, LedgerEntry
+from hitl_tui.engine.records import Checkpoint, ErrorInfo, LedgerEntry, takeover_notice
 
 CHECKPOINT_WINDOW = 20_000
 LEDGER_WINDOW = 2_000
@@ -320,6 +320,8 @@ def _progress_changed(builder: _Builder, event: ev.ProgressChanged) -> None:
 
 def _ledger_written(builder: _Builder, event: ev.LedgerWritten) -> None:
     builder.ledger.append(event.entry)
+    if event.entry.kind == "takeover":
+        builder.notice = takeover_notice(event.entry.note or "")
 
 
 def _node_failed(builder: _Builder, event: ev.NodeFailed) -> None:
