@@ -46,12 +46,13 @@ def test_one_runs_and_the_other_watches(isolated: Path, tmp_path: Path) -> None:
             watches.press("[")
             watches.wait_for("not the newest")
             watches.press("g")
-            watches.wait_for("step 8")
+            watches.wait_gone("not the newest")
 
             runs.kill()
             watches.wait_for("taken over")
             watches.wait_gone("runs this thread")
             watches.press("s")
-            watches.wait_for("count is next")
+            watches.wait_gone("taken over")
+            watches.wait_for("PAUSED")
             watches.press("q")
             assert watches.wait_exit() == 0
