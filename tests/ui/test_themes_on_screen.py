@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from textual.color import Color
 
 from hitl_tui.ui.app import Look
 from tests.ui.harness import Desk, desk
 
 MINE = 'base = "dark"\n[colors]\naccent = "#00ff00"\n'
+
+
+@pytest.fixture(autouse=True)
+def short_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages name files from here, so that a toast does not break them in two."""
+    monkeypatch.chdir(tmp_path)
 
 
 def save(path: Path, text: str) -> None:
@@ -24,14 +31,13 @@ def accent(it: Desk) -> Color | None:
     return it.run.get_component_styles("role--accent").color
 
 
-def look(directory: Path, name: str = "mine") -> Look:
-    return Look(name, directory)
+MINE_LOOK = Look("mine", Path())
 
 
 async def test_a_saved_theme_applies_live_and_a_broken_save_keeps_the_last(tmp_path: Path):
     path = tmp_path / "mine.toml"
     save(path, MINE)
-    async with desk(look=look(tmp_path)) as it:
+    async with desk(look=MINE_LOOK) as it:
         assert accent(it) == Color.parse("#00ff00")
         save(path, MINE.replace("#00ff00", "#0000ff"))
         await it.until(lambda: accent(it) == Color.parse("#0000ff"), "the new colour")
@@ -45,7 +51,7 @@ async def test_a_saved_theme_applies_live_and_a_broken_save_keeps_the_last(tmp_p
 async def test_saving_the_base_applies_too(tmp_path: Path):
     save(tmp_path / "base.toml", MINE)
     save(tmp_path / "mine.toml", 'base = "base"\n')
-    async with desk(look=look(tmp_path)) as it:
+    async with desk(look=MINE_LOOK) as it:
         save(tmp_path / "base.toml", MINE.replace("#00ff00", "#0000ff"))
         await it.until(lambda: accent(it) == Color.parse("#0000ff"), "the base's colour")
 
@@ -53,7 +59,7 @@ async def test_saving_the_base_applies_too(tmp_path: Path):
 async def test_a_broken_theme_falls_back_with_one_message_until_it_is_mended(tmp_path: Path):
     path = tmp_path / "mine.toml"
     save(path, MINE.replace("accent", "accnet").replace("base", "bsae"))
-    async with desk(look=look(tmp_path), size=(140, 40)) as it:
+    async with desk(look=MINE_LOOK, size=(140, 40)) as it:
         await it.shows("The theme can't be used", "'accent'?", "'dark' is used instead")
         assert it.text().count("The theme can't be used") == 1
         assert it.app.theme == "dark"
@@ -64,7 +70,7 @@ async def test_a_broken_theme_falls_back_with_one_message_until_it_is_mended(tmp
 async def test_a_file_that_goes_away_changes_nothing(tmp_path: Path):
     path = tmp_path / "mine.toml"
     save(path, MINE)
-    async with desk(look=look(tmp_path)) as it:
+    async with desk(look=MINE_LOOK) as it:
         path.unlink()
         it.app._look_at_theme()
         assert accent(it) == Color.parse("#00ff00")
@@ -74,7 +80,7 @@ async def test_the_palette_offers_all_themes_and_tells_of_broken_ones(tmp_path: 
     save(tmp_path / "mine.toml", MINE)
     save(tmp_path / "bad.toml", "colors = 3\n")
     save(tmp_path / "\x1b[31mred.toml", MINE)
-    async with desk(look=Look("", tmp_path), size=(140, 40)) as it:
+    async with desk(look=Look("", Path()), size=(140, 40)) as it:
         offered = [entry.title for entry in it.app.get_system_commands(it.run) if "Theme" in entry.title]
         assert offered == [
             f"Theme: {name}" for name in ("dark", "bad", "high-contrast", "light", "mine", "presenter")
