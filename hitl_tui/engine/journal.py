@@ -12,6 +12,7 @@ from hitl_tui.engine.canonical import canonical
 from hitl_tui.engine.changes import Change
 from hitl_tui.engine.records import Cursor, LedgerEntry, Source, UpdateRecord
 from hitl_tui.engine.values import freeze, thaw
+from hitl_tui.errors import LogCorrupt
 
 _encode = msgspec.json.Encoder().encode
 
@@ -159,5 +160,12 @@ def encode_snapshot(values: dict[str, Any]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> dict[str, Any]:
-    """The state back from `encode_snapshot`, frozen."""
-    return {name: freeze(value) for name, value in msgspec.json.decode(data).items()}
+    """The state back from `encode_snapshot`, frozen.
+
+    Raises:
+        LogCorrupt: that is not what it is.
+    """
+    try:
+        return {name: freeze(value) for name, value in msgspec.json.decode(data).items()}
+    except (msgspec.MsgspecError, ValueError, AttributeError) as error:
+        raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error

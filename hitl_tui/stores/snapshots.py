@@ -79,7 +79,10 @@ def whole(parts: Iterable[bytes]) -> bytes:
 def _opaque(stored: bytes) -> bytes:
     """A snapshot that was stored as it was; the first version of our files packed them all."""
     data = stored.removeprefix(_OPAQUE)
-    return zlib.decompress(data) if data[:1] == b"x" else data
+    try:
+        return zlib.decompress(data) if data[:1] == b"x" else data
+    except zlib.error as error:
+        raise ValueError(f"a snapshot can't be unpacked: {error}") from error
 
 
 def _joined(part: _Part, rest: Iterator[bytes]) -> Iterator[tuple[str, bytes]]:

@@ -340,7 +340,7 @@ class SQLiteCheckpointer(Checkpointer):
         try:
             with self._lock:
                 return self._db.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise translate(error, self.path) from error
         except UnicodeEncodeError:
             # A lone surrogate is in no file, so nothing has such a name.

@@ -48,7 +48,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         _migrate(db, path)
         # Last, so that a file is marked as ours in its first bytes before a log lies beside it.
         _write_ahead(db)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         db.close()
         raise translate(error, path) from error
     except HitlError:
@@ -57,8 +57,13 @@ def open_file(path: Path) -> sqlite3.Connection:
     return db
 
 
-def translate(error: sqlite3.Error, path: Path) -> HitlError:
-    """What an error of SQLite means to a user, in words."""
+def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> HitlError:
+    """What an error of SQLite means to a user, in words.
+
+    One about a damaged schema quotes it, which Python then may not be able to decode.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return damaged(path, "its schema can't be read")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreUnusable(
