@@ -1,0 +1,85 @@
+"""A program in a pseudo-terminal, fast enough to time it: nothing is emulated, bytes are only looked at."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from fcntl import ioctl
+from pathlib import Path
+
+APP = str(Path(sys.executable).with_name("hitl-tui"))
+_CONTROL = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
+
+
+class Program:
+    """A program in a terminal of 120x40; use it as a context manager, so that it ends."""
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        self.started = time.perf_counter()
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+            plain = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+            os.execvpe(argv[0], list(argv), {**os.environ, **plain, **env})
+
+    def __enter__(self) -> Program:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self._terminal)
+
+    def press(self, keys: str) -> None:
+        """Send keys."""
+        os.write(self._terminal, keys.encode())
+
+    def until(self, wanted: str, seconds: float = 60.0) -> float:
+        """Wait until a text is painted from now on ("" for anything visible); seconds it took."""
+        begun, seen = time.perf_counter(), b""
+        while (taken := time.perf_counter() - begun) < seconds:
+            seen += self._read(0.2)
+            words = _CONTROL.sub(b"", seen)
+            if wanted.encode() in words if wanted else words.strip():
+                return time.perf_counter() - begun
+            seen = seen[-20_000:]
+        raise SystemExit(f"{wanted!r} was not painted in {taken:.0f} s")
+
+    def quiet(self, seconds: float) -> None:
+        """Let it paint until that long nothing came, or five times that long has passed."""
+        end = time.perf_counter() + 5 * seconds
+        while self._read(seconds) and time.perf_counter() < end:
+            pass
+
+    def drain(self) -> None:
+        """Read what was painted by now."""
+        while self._read(0):
+            pass
+
+    @property
+    def memory(self) -> float:
+        """Resident memory in MB."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
+
+    def _read(self, seconds: float) -> bytes:
+        if not select.select([self._terminal], [], [], seconds)[0]:
+            return b""
+        data = os.read(self._terminal, 65536)
+        if b"\x1b[c" in data:
+            os.write(self._terminal, b"\x1b[?62;22c")
+        return data
+
+
+def homes(folder: Path) -> dict[str, str]:
+    """An environment whose settings, store and logs are below a folder."""
+    kinds = ("CONFIG", "DATA", "STATE", "CACHE")
+    return {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in kinds}
