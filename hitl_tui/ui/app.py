@@ -21,6 +21,7 @@ from textual.binding import Binding, BindingType
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.ending import continue_as_one, keep_text, listen
 from hitl_tui.ui.screens.opening import OpeningScreen
+from hitl_tui.ui.terminal_bytes import take_any_bytes
 from hitl_tui.ui.theme_watch import LOOK_EVERY, ThemeWatch
 from hitl_tui.ui.theming import DEFAULT_THEME, LoadedTheme, ThemeInvalid, Themes, builtin_theme
 
@@ -326,6 +327,7 @@ def run_app(
         Exception: whatever nobody caught, once the terminal is as it was before.
     """
     app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads), look)
+    take_any_bytes()
     result = app.run(mouse=mouse)
     if app._exception is not None:
         raise app._exception

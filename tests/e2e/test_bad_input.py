@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import App, close_log
+from tests.support.hostile import unexpected
 from tests.support.openai_server import Hang, Refuse, openai_server
 from tests.support.terminal import Terminal
 
@@ -290,6 +291,24 @@ def test_a_tiny_terminal_and_a_storm_of_sizes() -> None:
         terminal.resize(120, 40)
         terminal.press("escape")
         terminal.wait_for("WAITING")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+def test_bytes_that_are_no_text_are_typed_and_pasted() -> None:
+    with Terminal([*APP, "demo", "--pace", "0", "--thread", "bytes"]) as terminal:
+        terminal.wait_for("worker is next")
+        terminal.send(b"\xff\xc3(\x1b[M\xe1\xe2\xe3")
+        terminal.press("e")
+        terminal.wait_for("Becomes step 1")
+        terminal.send(b"a\xffb\x1b[200~" + "\u202e[red][/]\x05\x9b31m".encode() + b"\xfe\x1b[201~")
+        terminal.wait_for("[red][/]")
+        terminal.settle()
+        assert not unexpected(bytes(terminal.raw))
+        terminal.press("escape")
+        terminal.wait_for("Drop the changes?")
+        terminal.press("d")
+        terminal.wait_for("worker is next")
         terminal.press("q")
         assert terminal.wait_exit() == 0
 

@@ -117,6 +117,11 @@ class Terminal:
             os.write(self._master, data.encode())
             self._pump(0.03)
 
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        os.write(self._master, data)
+        self._pump(0.03)
+
     def click(self, wanted: str) -> None:
         """Click with the left button on a text that is on the screen."""
         self.wait_for(wanted)
