@@ -269,7 +269,45 @@ def test_a_full_disk_and_on_screen(tmp_path: Path) -> None:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
 
-def test_the_store_goes_bad_before_the_first_step_on_screen(tmp_path: Path) -> None:
+def test_a_store_that_somebody_keeps_locked(tmp_path: Path) -> None:
+    store = str(tmp_path / "runs.db")
+    begun = call("run", COUNTER, "--headless", "--thread", "c", "--store", store, cwd=tmp_path)
+    assert begun.returncode == 0
+    holder = sqlite3.connect(store, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        assert call("show", "c", "--store", store, cwd=tmp_path).returncode == 0
+        done = call("fork", "c@1", "d", "--store", store, cwd=tmp_path)
+    finally:
+        holder.close()
+    assert done.returncode == 1
+    assert "stayed locked by another program" in done.stderr
+    assert call("fork", "c@1", "d", "--store", store, cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["sqlite:///{}/runs.db", "files:{}/runs"])
+def test_a_file_system_that_is_read_only(kind: str, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("a file system can't be mounted here")
+    store = kind.format(disk)
+    try:
+        run = ("run", COUNTER, "--headless", "--thread", "c", "--store", store)
+        assert call(*run, cwd=tmp_path).returncode == 0
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        for arguments in (("fork", "c@1", "d"), ("resume", "c", "--headless"), ("threads",), ("show", "c")):
+            done = call(*arguments, "--store", store, cwd=tmp_path)
+            assert done.returncode in (0, 1)
+            assert done.returncode == 0 or "read-only" in done.stderr.lower(), done.stderr
+            assert "unexpected" not in done.stderr
+        assert call("fork", "c@1", "d", "--store", store, cwd=tmp_path).returncode == 1
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_what_the_first_step_on_screen_can_not_store(tmp_path: Path) -> None:
     with Terminal([*APP, "run", COUNTER, "--thread", "x" * 201], cwd=tmp_path) as terminal:
         assert terminal.wait_exit() == 2
         assert "1 to 200 characters" in " ".join(terminal.text().split())
@@ -290,6 +328,7 @@ def test_a_tiny_terminal_and_a_storm_of_sizes() -> None:
             terminal.press("w" if step % 7 == 0 else "")
         terminal.resize(120, 40)
         terminal.press("escape")
+        terminal.settle()
         terminal.wait_for("WAITING")
         terminal.press("q")
         assert terminal.wait_exit() == 0
