@@ -54,7 +54,10 @@ def main() -> None:
                 argv = [APP, "resume", thread, "--store", str(folder / thread / "runs.db")]
                 found[thread].append(look(argv, homes(folder), f"step {length}"))
             found["demo"].append(look([APP, "demo"], homes(folder), "worker is next"))
-    middle = {name: [statistics.median(column) for column in zip(*rows)] for name, rows in found.items()}
+    middle = {
+        name: [statistics.median(column) for column in zip(*rows, strict=True)]
+        for name, rows in found.items()
+    }
     for name, (first, content, memory) in middle.items():
         print(f"{name:6} first paint {first:.3f} s   content {content:.3f} s   memory {memory:.0f} MB")
     long, short, demo = middle["long"], middle["short"], middle["demo"]
