@@ -59,10 +59,11 @@ class Program:
         while self._read(seconds) and time.perf_counter() < end:
             pass
 
-    def drain(self) -> None:
-        """Read what was painted by now."""
-        while self._read(0):
-            pass
+    def listen(self, seconds: float) -> None:
+        """Let it paint for so long; a terminal that isn't read makes its program wait."""
+        end = time.perf_counter() + seconds
+        while (left := end - time.perf_counter()) > 0:
+            self._read(left)
 
     @property
     def memory(self) -> float:

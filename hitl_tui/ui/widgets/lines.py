@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual import events
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
@@ -104,6 +104,20 @@ class LineView(ScrollView, can_focus=True):
         self.set_titles(title)
         self.lines: Sequence[Line] = ()
         self.cursor_row: int | None = None
+        self._paint_style: Style | None = None
+
+    @property
+    def rich_style(self) -> Style:
+        """The widget's own style; it takes a walk up to the screen, so all rows of one paint share it."""
+        return self._paint_style or super().rich_style
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw the visible rows."""
+        self._paint_style = super().rich_style
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._paint_style = None
 
     def show(self, lines: Sequence[Line], *, width: int = 0, home: bool = False) -> None:
         """Show these rows; `width` is the widest of them where they may be scrolled sideways."""
