@@ -98,8 +98,14 @@ async def another(role: str, path: Path, *words: str) -> AsyncIterator[Other]:
         await other.kill()
 
 
+def _say(words: str) -> None:
+    """A whole line at once: `print` writes its end apart, and another thread may get between."""
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
 def _wait_for_word(number: int) -> None:
-    print(f"at {number}", flush=True)
+    _say(f"at {number}")
     sys.stdin.readline()
 
 
@@ -109,7 +115,7 @@ async def _run(path: str, tick: Callable[[int], object]) -> None:
     driver = await LocalHub(store, lambda info: graph).new("t", graph)
     await driver.start({})
     await driver.run()
-    print("running", flush=True)
+    _say("running")
     await asyncio.Event().wait()
 
 
@@ -119,7 +125,7 @@ async def _decide(path: str, role: str, actor: str, choice: str) -> None:
     graph = gated(store)
     driver = await LocalHub(store, lambda info: graph).open("t")
     seen = (await driver.snapshot()).progress
-    print("ready", flush=True)
+    _say("ready")
     sys.stdin.readline()
     try:
         if role == "edit":
@@ -128,9 +134,9 @@ async def _decide(path: str, role: str, actor: str, choice: str) -> None:
             request = seen.pending[0]
             step = await driver.answer(request.id, choice, step=request.step, actor=actor)
     except HitlError as error:
-        print("done", type(error).__name__, flush=True)
+        _say(f"done {type(error).__name__}")
     else:
-        print("done", step, flush=True)
+        _say(f"done {step}")
 
 
 def _main(role: str, path: str, *words: str) -> None:
