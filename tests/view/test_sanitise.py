@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 import unicodedata
 
 import pytest
@@ -92,15 +91,14 @@ def test_a_short_text_is_not_cut() -> None:
         pytest.param("abc\u202e" * 250_000, id="bidi"),
     ],
 )
-def test_a_megabyte_costs_a_few_milliseconds(text: str) -> None:
-    began = time.perf_counter()
-    sanitise(text)
-    # Ten times what it takes here, so that a busy machine passes.
-    assert time.perf_counter() - began < 0.4
+def test_a_megabyte_is_sanitised_whole(text: str) -> None:
+    shown = sanitise(text)
+    assert len(shown) >= len(text)
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
 
 
-def test_a_preview_of_a_huge_text_costs_what_it_shows() -> None:
-    text = "\u202ex" * 5_000_000
-    began = time.perf_counter()
-    assert sanitise_line(text, 40).endswith("…")
-    assert time.perf_counter() - began < 0.05
+def test_a_preview_of_a_huge_text_is_cut() -> None:
+    shown = sanitise_line("\u202ex" * 5_000_000, 40)
+    assert shown.endswith("…")
+    assert len(shown) < 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import replace
 
 import msgspec
@@ -124,9 +123,7 @@ def long_view(steps: int) -> RunView:
 
 def test_of_a_hundred_thousand_steps_only_those_around_the_selected_one_are_laid_out() -> None:
     view = long_view(100_000)
-    began = time.perf_counter()
     found = layout(view, (relative("b", THREAD, 50, 60),), (THREAD, 500), 118)
-    assert time.perf_counter() - began < 0.1
     numbers, line = picture(found)
     assert numbers.startswith("‹ 498 earlier ")
     assert numbers.endswith(" later ›")
