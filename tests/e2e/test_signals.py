@@ -193,7 +193,7 @@ def test_stopped_and_continued_the_screen_comes_back(place: Path) -> None:
         terminal.press("again ")
         terminal.wait_for("MINE again first words")
         terminal.press("ctrl+s")
-        terminal.wait_for("step 2")
+        terminal.wait_for("Channels at step 2")
         terminal.press("q")
         assert terminal.wait_exit() == 0
         restored.check()
@@ -235,7 +235,7 @@ def test_ctrl_c_in_the_users_own_editor_is_the_editors(place: Path) -> None:
         terminal.wait_for("interrupted")
         terminal.wait_for("Becomes step 2")
         terminal.press("ctrl+s")
-        terminal.wait_for("step 2")
+        terminal.wait_for("Channels at step 2")
         terminal.press("q")
         assert terminal.wait_exit() == 0
 
