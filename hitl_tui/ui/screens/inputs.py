@@ -81,7 +81,8 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
             text = field.value.strip() or wanted.example
             if not text:
                 field.focus()
-                self.notify(f"{wanted.label or wanted.name} is needed", markup=False, severity="warning")
+                name = sanitise(wanted.label or wanted.name, multiline=False)
+                self.notify(f"{name} is needed", markup=False, severity="warning")
                 return
             values[wanted.channel] = _value(text, types.get(wanted.channel, "text"))
         self.dismiss(values)
