@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import SQLiteCheckpointer, ThreadBusy
-from hitl_tui.drivers.difference import moved_since
-from hitl_tui.engine.events import PRIVATE, RunEnded, StepCommitted
-from hitl_tui.errors import UnknownThread
+from hitl_tui.engine.events import RunEnded, StepCommitted
 from tests.drivers.conftest import Bench
 from tests.drivers.holding import another, gated, ticker
 from tests.support.flows import check_log, ledger_of
@@ -153,19 +151,3 @@ async def test_of_two_processes_one_wins_and_the_other_is_told(
     await watcher.driver.snapshot()  # by then all of it has been told
     await watcher.check()
     check_log(runner, "t")
-
-
-async def test_what_moved_is_told_channel_by_channel(desk: Bench) -> None:
-    runner = gated(desk.store)
-    runner.invoke({}, thread_id="t")
-    watcher = await desk.watch(runner)
-    assert await moved_since(watcher.driver, 2) == ()
-    runner.update_state("t", {"draft": "theirs", "n": 7}, expected_step=2, actor="bob")
-    moved = await moved_since(watcher.driver, 2)
-    assert [(one.channel, one.change, one.before, one.after) for one in moved] == [
-        ("draft", "changed", "draft 1", "theirs"),
-        ("n", "changed", 1, 7),
-    ]
-    assert PRIVATE not in [one.after for one in moved]
-    with pytest.raises(UnknownThread):
-        await moved_since(watcher.driver, 99)
