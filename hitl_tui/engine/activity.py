@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
 from hitl_tui.engine.events import Event, ModelCalled, NodeRetrying, TextStreamed
 from hitl_tui.engine.records import ModelUse
@@ -26,6 +27,9 @@ class Activity:
         self.node = node
         self.attempt = attempt
         self.uses: list[ModelUse] = []
+        self.tainted_by: list[str] = []
+        self.interrupt: Callable[[Any], Any] | None = None
+        """Ask a human as `config.interrupt` does, for agents below a node; None outside a graph."""
         self._sink = sink
         self._cancelled = False
         self._on_cancel: list[Callable[[], None]] = []
@@ -47,6 +51,11 @@ class Activity:
         if self._cancelled:
             callback()
         return lambda: self._on_cancel.remove(callback)
+
+    def taint(self, source: str) -> None:
+        """Say that something from outside (a tool, file, network) went into what the node writes (SPEC 8)."""
+        if source not in self.tainted_by:
+            self.tainted_by.append(source)
 
     def text(self, text: str, agent: str = "") -> None:
         """Stream a piece of text to whoever watches."""

@@ -39,6 +39,7 @@ class NodeConfig:
         self._activity = activity
         self._clock = clock
         self._asked = 0
+        activity.interrupt = self.interrupt
 
     @property
     def idempotency_key(self) -> str:
@@ -94,7 +95,8 @@ async def run_attempt(
     """
     extras = {"goal": cursor.goal, "constraints": cursor.constraints}
     view = WorkflowState(state.values, graph.channels, node.reads, extras)
-    args = (view, NodeConfig(agents, cursor, activity, clock)) if node.takes_config else (view,)
+    config = NodeConfig(agents, cursor, activity, clock)
+    args = (view, config) if node.takes_config else (view,)
     token = current_activity.set(activity)
     try:
         answer = await call(node.function, args, threads, node.timeout)
