@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+# Started in the background of a shell, a process ignores ctrl+c and so do its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _DISPLAY = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "CLICOLOR", "CLICOLOR_FORCE", "TERM_PROGRAM")
 _PLACES = {
