@@ -160,9 +160,11 @@ async def call(
     Raises:
         TookTooLong: it took longer.
     """
+    if timeout is None:
+        return await _call(function, args, threads, in_thread=threads is not None)
     try:
         async with asyncio.timeout(timeout) as scope:
-            return await _call(function, args, threads, in_thread=bool(threads or timeout))
+            return await _call(function, args, threads, in_thread=True)
     except TimeoutError:
         if scope.expired():
             raise TookTooLong from None
@@ -172,7 +174,7 @@ async def call(
 async def _call(
     function: Callable[..., Any], args: tuple[Any, ...], threads: SyncCaller | None, *, in_thread: bool
 ) -> Any:
-    if inspect.iscoroutinefunction(function) or not in_thread:
+    if not in_thread or inspect.iscoroutinefunction(function):
         result = function(*args)
     elif threads:
         result = await threads.call(function, *args)
@@ -182,6 +184,6 @@ async def _call(
             result = await own.call(function, *args)
         finally:
             own.close()
-    if not inspect.isawaitable(result):
+    if isinstance(result, dict) or not inspect.isawaitable(result):
         return result
     return await (threads.finish(result) if threads else result)

@@ -273,8 +273,8 @@ class Session(Outlook):
             iteration=cursor.iteration,
             attempt=attempt,
             duration=duration,
-            tokens_in=sum(use.tokens_in for use in uses),
-            tokens_out=sum(use.tokens_out for use in uses),
+            tokens_in=sum([use.tokens_in for use in uses]),
+            tokens_out=sum([use.tokens_out for use in uses]),
             cost=_cost(uses),
             state_hash=state_hash(state.digests) if self.store else b"",
             first_seq=cursor.last_seq + 1,
@@ -353,10 +353,12 @@ class Session(Outlook):
     def _snapshot(
         self, cursor: Cursor, changes: Sequence[Change], state: LiveState
     ) -> tuple[bytes | None, int, int]:
+        if self.store is None:
+            return None, 0, 0
         log_bytes = cursor.log_bytes + journal.log_size(changes)
         # Defaults are in no record, so the first step keeps the whole state: the store alone must give it.
         due = self.cursor.head < 0 or journal.snapshot_due(log_bytes, cursor.snapshot_bytes)
-        if self.store is None or not due:
+        if not due:
             return None, log_bytes, cursor.snapshot_bytes
         data = journal.encode_snapshot(state.values)
         return data, 0, len(data)
@@ -390,5 +392,7 @@ def fresh_agents(graph: CompiledGraph) -> dict[str, Any]:
 
 
 def _cost(uses: Sequence[ModelUse]) -> float | None:
+    if not uses:
+        return 0
     costs = [use.cost for use in uses]
     return None if None in costs else sum(cost for cost in costs if cost is not None)
