@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-# Started in the background of a shell, a process ignores ctrl+c and so do its children.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+from tests.support.hanging import no_longer_than
 
 _DISPLAY = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "CLICOLOR", "CLICOLOR_FORCE", "TERM_PROGRAM")
 _PLACES = {
@@ -19,6 +19,23 @@ _PLACES = {
     "XDG_STATE_HOME": "state",
     "XDG_CACHE_HOME": "cache",
 }
+
+
+TOO_LONG = 150
+"""Seconds after which a test has hung; those that install things get as long again."""
+
+
+def pytest_configure() -> None:
+    """A shell that starts us in the background has ctrl+c ignored, and our programs would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """A hang is a failure with a stack, never a run that does not end."""
+    with no_longer_than(TOO_LONG * 2 if item.get_closest_marker("wheel") else TOO_LONG):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)
