@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -113,8 +114,21 @@ def config(store: str | None, theme: str | None, reviewer: str | None, as_json: 
         emit(listed("config", rows, file=str(config_path()), file_exists=config_path().exists()))
     else:
         shown = [
-            tuple(one_line(str(row[part] or "-")) for part in ("name", "value", "origin")) for row in rows
+            tuple(map(one_line, (str(row["name"]), _shown(row["value"]), str(row["origin"])))) for row in rows
+        ]
+        shown += [
+            (one_line(f"keys.{name}"), one_line(_shown(value)), one_line(settings.key_places.get(name, "-")))
+            for name, value in settings.keys.items()
         ]
         say(*table([("SETTING", "VALUE", "FROM"), *shown]))
         there = "" if config_path().exists() else " (there is none)"
         say(f"file: {config_path()}{there}")
+
+
+def _shown(value: object) -> str:
+    """A setting for people; keys have lines of their own."""
+    if isinstance(value, Mapping):
+        return f"{len(value)} of your own" if value else "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "-" if value is None or value == "" else str(value)

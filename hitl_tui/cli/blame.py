@@ -45,7 +45,7 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
         from hitl_tui.errors import ExitCode
         from hitl_tui.view.blame import blame as last_writers
 
-        at = await open_place(desk, place)
+        at = await open_place(desk, place, reading=True)
         values = await at.driver.state_at(at.step)
         channel, keys = split_path(values, path)
         versions, reached = await _versions(at, channel, keys, limit)
@@ -61,6 +61,7 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
                     path=keys,
                     complete=reached == 0,
                     lines=rows,
+                    notes=desk.notes,
                 )
             )
             return ExitCode.DONE

@@ -40,13 +40,13 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
         from hitl_tui.cli.shapes import document
         from hitl_tui.errors import ExitCode
 
-        left, right = await open_place(desk, a), await open_place(desk, b)
+        left, right = await open_place(desk, a, reading=True), await open_place(desk, b, reading=True)
         before, after = await left.driver.state_at(left.step), await right.driver.state_at(right.step)
         rows = compared(before, after)
         if as_json:
             places = [{"thread": one.driver.thread_id, "step": one.step} for one in (left, right)]
             equal = all(row["change"] in ("same", "private") for row in rows)
-            emit(document("diff", a=places[0], b=places[1], equal=equal, channels=rows))
+            emit(document("diff", a=places[0], b=places[1], equal=equal, channels=rows, notes=desk.notes))
         else:
             say(f"--- {left.name}", f"+++ {right.name}", *diff_lines(rows))
         return ExitCode.DONE

@@ -79,7 +79,8 @@ def answer(
     """
 
     def make(found: Request) -> Any:
-        from hitl_tui.plain.answers import choice_answer, find_choice, value_answer
+        from hitl_tui.plain.answers import find_choice
+        from hitl_tui.view.answers import choice_answer, value_answer
 
         return choice_answer(find_choice(found, value), note) if found.choices else value_answer(found, value)
 
@@ -149,7 +150,8 @@ def revise(
 
 def _choosing(choice: str, words: str | None) -> Callable[[Request], Any]:
     def make(request: Request) -> Any:
-        from hitl_tui.plain.answers import choice_answer, find_choice
+        from hitl_tui.plain.answers import find_choice
+        from hitl_tui.view.answers import choice_answer
 
         return choice_answer(find_choice(request, choice), words)
 

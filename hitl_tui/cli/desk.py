@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -29,12 +29,28 @@ class Desk:
     settings: Settings
     store: Checkpointer
     hub: LocalHub
+    notes: list[str] = field(default_factory=list)
+    """What a reader should know of how it was read."""
 
     async def thread(self, thread: str | None) -> Driver:
         """The driver of a thread that is in the store; its graph is built again from its record."""
         from hitl_tui.cli.resume import find_thread
 
         return await self.hub.open(find_thread(self.store, thread))
+
+    async def reading(self, thread: str | None) -> Driver:
+        """The driver of a thread to look at; without its graph where that can't be built, which is told."""
+        from hitl_tui.cli.resume import find_thread
+        from hitl_tui.errors import GraphInvalid, UsageError
+
+        found = find_thread(self.store, thread)
+        try:
+            return await self.hub.open(found)
+        except (GraphInvalid, UsageError) as error:
+            note = f"the graph of {found!r} can't be built ({error.message}); this is from the log alone"
+        self.notes.append(note)
+        say(f"hitl-tui: {note}", err=True)
+        return await self.hub.open_recorded(found, note)
 
 
 def at_desk(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -15,13 +15,19 @@ INTERRUPTED = 130
 """What shells report for a program ended by ctrl+c."""
 
 
-def guarded(command: Callable[[], object]) -> int:
-    """Run a command; returns its exit code and never lets a traceback out."""
+def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int:
+    """Run a command; returns its exit code and never lets a traceback out.
+
+    Args:
+        arguments: what was typed: with `--json` in it, arguments that can't be read are a document too.
+    """
     try:
         result = command()
     except click.exceptions.Exit as left:
         return left.exit_code
     except click.ClickException as wrong:
+        if "--json" in arguments:
+            _emit_usage(wrong)
         _say(_words_of(wrong))
         return wrong.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -53,6 +59,16 @@ def _words_of(wrong: click.ClickException) -> str:
     words = io.StringIO()
     wrong.show(file=words)
     return words.getvalue().rstrip("\n")
+
+
+def _emit_usage(wrong: click.ClickException) -> None:
+    """What a command itself could not: it was never called."""
+    from hitl_tui.cli.output import emit
+    from hitl_tui.cli.shapes import error_document
+    from hitl_tui.errors import UsageError
+
+    context = getattr(wrong, "ctx", None)
+    emit(error_document(UsageError(wrong.format_message(), context.get_usage() if context else "")))
 
 
 def _unexpected(error: Exception) -> None:

@@ -33,7 +33,7 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.errors import ExitCode
 
-        driver = await desk.thread(thread)
+        driver = await desk.reading(thread)
         snapshot = await driver.snapshot()
         points = (await driver.history(before=before, limit=limit))[::-1]
         updates = [await driver.updates_at(point.step) for point in points]
@@ -46,7 +46,11 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
                 for point, some in zip(points, updates, strict=True)
             ]
             decisions = [shapes.decision(entry, secret) for entry in snapshot.ledger]
-            emit(shapes.document("log", thread=thread, checkpoints=steps, decisions=decisions))
+            emit(
+                shapes.document(
+                    "log", thread=thread, checkpoints=steps, decisions=decisions, notes=desk.notes
+                )
+            )
             return ExitCode.DONE
         from hitl_tui.plain.words import step_lines
 

@@ -70,4 +70,5 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
-    sys.exit(guarded(lambda: cli.main(prog_name="hitl-tui", standalone_mode=False)))
+    arguments = sys.argv[1:]
+    sys.exit(guarded(lambda: cli.main(arguments, prog_name="hitl-tui", standalone_mode=False), arguments))

@@ -27,15 +27,18 @@ class OpenPlace:
         return f"{self.driver.thread_id}@{self.step}"
 
 
-async def open_place(desk: Desk, text: str) -> OpenPlace:
+async def open_place(desk: Desk, text: str, *, reading: bool = False) -> OpenPlace:
     """Open the thread of a place and find its step, the newest one by default.
+
+    Args:
+        reading: only to look at it, which takes no graph.
 
     Raises:
         UnknownThread: there is no such thread, or no such step in it.
         UsageError: the thread has no step yet.
     """
     thread, step = split_place(desk.store, text)
-    driver = await desk.thread(thread)
+    driver = await (desk.reading(thread) if reading else desk.thread(thread))
     snapshot = await driver.snapshot()
     head = snapshot.progress.head
     if head < 0:

@@ -17,6 +17,7 @@ Every document has `"hitl_tui": 1` and a `"kind"`; a change that could break a r
 | `themes`, `keys`, `config`, `doctor` | the commands of these names | a list each |
 | `error` | any, with exit code above 0 | `title`, `message`, `hint`, `exit_code` |
 
+`notes` of `thread`, `log`, `diff` and `blame` say what a reader should know, as that the graph is missing.
 Values of private channels are `"[private]"`, and so are the state hashes of a graph that has some;
 hashes are `"sha256:…"`, times ISO 8601 in UTC, durations seconds, costs US dollars or null.
 """  # noqa: E501 - a table

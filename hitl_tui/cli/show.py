@@ -35,12 +35,12 @@ def show(place: str, channel: str | None, store: str | None, as_json: bool) -> i
         from hitl_tui.cli.places import open_place
         from hitl_tui.errors import ExitCode
 
-        at = await open_place(desk, place)
+        at = await open_place(desk, place, reading=True)
         values = dict(await at.driver.state_at(at.step))
         if channel is not None:
             values = {channel: _value(values, channel)}
         if as_json:
-            emit(await _document(at, values))
+            emit({**await _document(at, values), "notes": desk.notes})
         elif channel is not None:
             _say_value(values[channel])
         else:

@@ -9,6 +9,7 @@ from typing import Any
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.drivers.recorded import only_reading, recorded_graph
 from hitl_tui.engine.records import ThreadSummary
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.session import Session, fresh_agents
@@ -47,6 +48,21 @@ class LocalHub:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
         runner = await asyncio.to_thread(self._build, info)
         return self._add(thread_id, lambda: Session.open(runner.graph, self._store, thread_id))
+
+    async def open_recorded(self, thread_id: str, why: str) -> Driver:
+        """The driver of a thread as its log has it, without its graph: for looking alone.
+
+        Args:
+            why: why nothing else can be done, in words.
+        """
+        info = await asyncio.to_thread(self._store.info, thread_id)
+        if info is None:
+            raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
+        graph = await asyncio.to_thread(recorded_graph, self._store, info)
+        driver = LocalDriver(thread_id, lambda: Session.open(graph, self._store, thread_id), self._store)
+        driver.capabilities = only_reading(why)
+        self._drivers[thread_id] = driver
+        return driver
 
     async def new(
         self,

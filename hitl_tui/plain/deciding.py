@@ -8,11 +8,12 @@ from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.records import Choice, Request
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.plain.answers import choice_answer, find_choice, value_answer, wants_text
+from hitl_tui.plain.answers import find_choice
 from hitl_tui.plain.console import confirm, refusal
 from hitl_tui.plain.content import content
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import card_lines, name, numbered
+from hitl_tui.view.answers import choice_answer, value_answer, wants_text
 from hitl_tui.view.review import ReviewCard, review_card
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.value_lines import value_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from hitl_tui.ui.theming import DEFAULT_THEME, LoadedTheme, Themes
+from hitl_tui.ui.theming import DEFAULT_THEME, LoadedTheme, ThemeInvalid, Themes
 
 LOOK_EVERY: Final = 1.0
 """Seconds between two looks at the files."""
@@ -19,6 +19,7 @@ class ThemeWatch:
         self.themes = themes
         self._files: tuple[Path, ...] = ()
         self._stamps: tuple[Stamp, ...] = ()
+        self._gone: tuple[Stamp, ...] = ()
 
     def choose(self, name: str) -> LoadedTheme:
         """Use a theme from now on; a broken one is looked at too, so that mending it helps at once.
@@ -38,13 +39,19 @@ class ThemeWatch:
         """The theme anew if one of its files was saved since the last look.
 
         Raises:
-            ThemeInvalid: what was saved can't be used.
+            ThemeInvalid: what was saved can't be used, or a file has been away for two looks.
         """
         stamps = tuple(map(_stamp, self._files))
-        # An editor that replaces a file may have taken the old one away for a moment.
-        if stamps == self._stamps or None in stamps:
+        if stamps == self._stamps:
             return None
-        self._stamps = stamps
+        if None in stamps:
+            # An editor that replaces a file may have taken the old one away for a moment.
+            if stamps == self._gone:
+                self._stamps = stamps
+                raise ThemeInvalid(f"{self._files[stamps.index(None)]} is gone")
+            self._gone = stamps
+            return None
+        self._stamps, self._gone = stamps, ()
         return self._load(self._files[0].stem)
 
     def _load(self, name: str) -> LoadedTheme:
@@ -54,7 +61,7 @@ class ThemeWatch:
 
     def _look_at(self, files: tuple[Path, ...]) -> None:
         self._files = files
-        self._stamps = tuple(map(_stamp, files))
+        self._stamps, self._gone = tuple(map(_stamp, files)), ()
 
 
 def _stamp(path: Path) -> Stamp:

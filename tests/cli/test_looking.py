@@ -209,3 +209,14 @@ def test_the_shell_completes_commands_threads_and_options(
     )
     assert f"plain,{expected}" in done.stdout.splitlines()
     assert "blank" not in done.stdout
+
+
+def test_config_shows_each_key_of_ones_own_and_where_it_stands(app: App) -> None:
+    path = config_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('[keys]\n"run.step" = "n"\n"change.extend" = ""\n')
+    lines = [line.split() for line in app.expect(0, "config").out.splitlines()]
+    assert ["keys.run.step", "n", f"{path}:2"] in lines
+    assert ["keys.change.extend", "-", f"{path}:3"] in lines
+    rows = {row["name"]: row["value"] for row in app.expect(0, "config", "--json").document["config"]}
+    assert rows["keys"] == {"run.step": "n", "change.extend": ""}

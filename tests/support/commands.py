@@ -40,7 +40,8 @@ class App:
 
     def __call__(self, *arguments: str) -> Done:
         self._capsys.readouterr()
-        code = guarded(lambda: cli.main(list(arguments), prog_name="hitl-tui", standalone_mode=False))
+        given = list(arguments)
+        code = guarded(lambda: cli.main(given, prog_name="hitl-tui", standalone_mode=False), given)
         said = self._capsys.readouterr()
         return Done(code, said.out, said.err)
 

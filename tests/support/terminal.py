@@ -35,6 +35,8 @@ KEYS = {
     "pagedown": "\x1b[6~",
 }
 
+PATIENCE = 60.0
+"""Seconds; no test gets slower by it, and a busy machine may need them."""
 LEAVE_ALTERNATE = b"\x1b[?1049l"
 
 
@@ -92,11 +94,11 @@ class Terminal:
                 return column, row
         return None
 
-    def wait_for(self, wanted: str, timeout: float = 20) -> str:
+    def wait_for(self, wanted: str, timeout: float = PATIENCE) -> str:
         """Wait until a text is on the screen; returns the screen."""
         return self._wait(lambda: wanted in self.text(), f"{wanted!r} to come up", timeout)
 
-    def wait_gone(self, unwanted: str, timeout: float = 20) -> str:
+    def wait_gone(self, unwanted: str, timeout: float = PATIENCE) -> str:
         """Wait until a text is no longer on the screen; returns the screen."""
         return self._wait(lambda: unwanted not in self.text(), f"{unwanted!r} to go away", timeout)
 
@@ -152,7 +154,7 @@ class Terminal:
             self.signal(signal.SIGKILL)
             self._program.wait()
 
-    def wait_exit(self, timeout: float = 20) -> int:
+    def wait_exit(self, timeout: float = PATIENCE) -> int:
         """Wait until the program has ended; returns its exit code."""
         self._wait(lambda: self._program.poll() is not None, "the program to end", timeout)
         self._pump(0)

@@ -16,6 +16,8 @@ from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.screens.run import RunScreen
 from tests.support import tape as tapes
 
+PATIENCE = 40
+"""Seconds; no test gets slower by it, and a busy machine may need them."""
 NOW = tapes.T0 + 20 * tapes.SECOND
 
 
@@ -56,7 +58,7 @@ class Desk:
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         """Wait for a condition; fails with the screen's text."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < end, f"{what or 'it'} did not come about; the screen:\n{self.text()}"
             await self.pilot.pause()

@@ -67,13 +67,18 @@ async def test_a_broken_theme_falls_back_with_one_message_until_it_is_mended(tmp
         await it.until(lambda: accent(it) == Color.parse("#00ff00"), "the mended theme")
 
 
-async def test_a_file_that_goes_away_changes_nothing(tmp_path: Path):
+async def test_a_file_that_goes_away_is_told_once_and_changes_nothing(tmp_path: Path):
     path = tmp_path / "mine.toml"
     save(path, MINE)
     async with desk(look=MINE_LOOK) as it:
         path.unlink()
-        it.app._look_at_theme()
+        await it.shows("mine.toml is gone", "the colours stay as they were")
+        for _ in range(3):
+            it.app._look_at_theme()
+        assert it.text().count("mine.toml is gone") == 1
         assert accent(it) == Color.parse("#00ff00")
+        save(path, MINE.replace("#00ff00", "#0000ff"))
+        await it.until(lambda: accent(it) == Color.parse("#0000ff"), "the file that came back")
 
 
 async def test_the_palette_offers_all_themes_and_tells_of_broken_ones(tmp_path: Path):

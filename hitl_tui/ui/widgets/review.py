@@ -12,8 +12,8 @@ from textual.containers import Vertical
 from textual.content import Content
 
 from hitl_tui.engine.records import Request
-from hitl_tui.errors import AnswerRefused, HitlError
-from hitl_tui.ui.answering import Decision, choice_answer, free_answer, wants_json
+from hitl_tui.errors import AnswerRefused, HitlError, UsageError
+from hitl_tui.ui.decision import Decision
 from hitl_tui.ui.keys import written
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.card_text import card_lines
@@ -21,6 +21,7 @@ from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.reason import ReasonField
 from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.answers import choice_answer, value_answer, wants_text
 from hitl_tui.view.review import ChoiceView, ReviewCard, Version, review_card
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -191,7 +192,7 @@ class ReviewPane(Vertical):
     def _label(self) -> str:
         request = self._request
         if request is not None and not request.choices:
-            return "Your answer as JSON (tab)" if wants_json(request) else "Your answer (tab)"
+            return "Your answer (tab)" if wants_text(request) else "Your answer as JSON (tab)"
         return "Your reason (tab), it goes into the log"
 
     def on_resize(self, event: events.Resize) -> None:
@@ -336,9 +337,9 @@ class ReviewPane(Vertical):
     def _decide_freely(self) -> None:
         assert self._request is not None
         try:
-            answer = free_answer(self._request, self.reason)
-        except ValueError as error:
-            self._problem = f"no JSON: {error}"
+            answer = value_answer(self._request, self.reason)
+        except UsageError as error:
+            self._problem = f"{error.message}; {error.hint}"
             self._show_note()
             return
         self._prepare("the answer", answer, with_note=False)

@@ -1,0 +1,44 @@
+"""From what a person chose or typed to an answer that a request takes; wrong ones are told at once."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hitl_tui.engine.records import Choice, Request
+from hitl_tui.errors import UsageError
+from hitl_tui.view.review import ChoiceView
+
+
+def choice_answer(choice: Choice | ChoiceView, words: str | None) -> Any:
+    """A choice as an answer, with words of one's own where it carries them.
+
+    Raises:
+        UsageError: it needs words and there are none.
+    """
+    if choice.text == "required" and not (words or "").strip():
+        raise UsageError(f"the answer {choice.id!r} needs words of yours", 'give them: --note "…"')
+    return {"choice": choice.id, "text": words} if words and choice.text != "none" else choice.id
+
+
+def value_answer(request: Request, word: str) -> Any:
+    """A typed value: text where text is asked for, JSON otherwise.
+
+    Raises:
+        UsageError: not JSON; says where.
+    """
+    if wants_text(request):
+        return word
+    try:
+        return json.loads(word)
+    except json.JSONDecodeError as error:
+        raise UsageError(
+            f"the answer to {request.title!r} must be JSON: line {error.lineno}, column {error.colno}: "
+            f"{error.msg}",
+            "a text is written in quotation marks, as '\"a text\"'",
+        ) from None
+
+
+def wants_text(request: Request) -> bool:
+    """Whether a free answer is a text: where its schema says so, or says nothing."""
+    return not request.schema or request.schema.get("type") == "string"

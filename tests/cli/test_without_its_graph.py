@@ -1,0 +1,77 @@
+"""A thread whose graph file has gone: its log is the truth, and all that looks at it still works."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hitl_tui.stores import open_store
+from tests.support.commands import App
+
+GRAPH = """
+from hitl_tui import END, START, Channel, StateGraph, append
+def write(state):
+    return {"lines": f"line {state['n'] + 1}", "n": state["n"] + 1, "key": "SECRET"}
+graph = StateGraph({
+    "lines": Channel([], reducer=append()), "n": Channel(0), "key": Channel("", visibility="private"),
+}, name="lost")
+graph.add_node("write", write).add_edge(START, "write")
+graph.add_conditional_edge("write", lambda s: s["n"] < 2, {"true": "write", "false": END})
+"""
+
+
+@pytest.fixture
+def lost(app: App, tmp_path: Path) -> App:
+    """The command line with a thread `t` of three steps whose graph has gone."""
+    path = tmp_path / "lost.py"
+    path.write_text(GRAPH)
+    app.expect(0, "run", str(path), "--headless", "--thread", "t")
+    path.unlink()
+    return app
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", "t"), "line 2"),
+        (("show", "t@1"), "line 1"),
+        (("log", "t"), "Step 2 by write"),
+        (("diff", "t@1", "t"), "n: changed"),
+        (("blame", "t", "lines"), "line 2"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_it_can_be_looked_at(lost: App, arguments: tuple[str, ...], said: str) -> None:
+    done = lost.expect(0, *arguments)
+    assert said in done.out
+    assert "lost.py" in done.err
+    assert "this is from the log alone" in done.err
+    found = lost.expect(0, *arguments, "--json").document
+    assert "from the log alone" in found["notes"][0]
+    assert "SECRET" not in done.out + str(found)
+
+
+def test_it_can_be_verified_and_carried(lost: App, tmp_path: Path) -> None:
+    assert lost.expect(0, "verify", "t", "--json").document["ok"] is True
+    file = tmp_path / "t.jsonl"
+    lost.expect(0, "export", "t", str(file), "--private")
+    elsewhere = f"files:{tmp_path / 'elsewhere'}"
+    lost.expect(0, "import", str(file), "--store", elsewhere)
+    assert "line 2" in lost.expect(0, "show", "t", "--store", elsewhere).out
+    assert open_store(elsewhere).load_latest("t")[1]["n"] == 2  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("resume", "t", "--headless"), ("step", "t"), ("update-state", "t", "n=9"), ("fork", "t", "u"),
+     ("verify", "t", "--strict")],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_needs_the_graph_says_so_and_changes_nothing(lost: App, arguments: tuple[str, ...]) -> None:
+    assert "lost.py" in lost.expect(2, *arguments).err
+    assert lost.expect(0, "show", "t", "--json").document["step"] == 2
+
+
+def test_with_a_graph_that_fits_there_is_no_note(review: App) -> None:
+    assert review.expect(0, "show", "r", "--json").document["notes"] == []
