@@ -53,6 +53,7 @@ class Alongside:
         """Look once, and from then on again and again."""
         self.watcher.look()
         self.deadlines.watch()
+        self.deadlines.apply_due()
         follow = asyncio.get_running_loop().create_task
         self._tasks.append(follow(self.watcher.follow()))
         if self.graph_file:

@@ -7,9 +7,12 @@ import logging
 
 from hitl_tui.engine import decisions
 from hitl_tui.engine.session import Session
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import HitlError, ThreadBusy
 
 log = logging.getLogger(__name__)
+
+_AGAIN = 1.0
+"""Seconds until the next try where another process writes the thread just now."""
 
 
 class Deadlines:
@@ -34,11 +37,20 @@ class Deadlines:
             self._timer.cancel()
             self._timer = None
 
+    def apply_due(self) -> None:
+        """Apply deadlines that passed while the thread was open nowhere."""
+        session = self._session
+        now = session.clock()
+        if session.exists and any(one.deadline and now > one.deadline for one in session.cursor.pending):
+            self._expire()
+
     def _expire(self) -> None:
         try:
             with self._session.writing():
                 decisions.expire(self._session)
+        except ThreadBusy:
+            self._timer = asyncio.get_running_loop().call_later(_AGAIN, self._expire)
         except HitlError as error:
             log.warning("deadlines of %s: %s", self._session.thread_id, error)
-            return
-        self.watch()
+        else:
+            self.watch()

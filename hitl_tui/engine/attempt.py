@@ -57,7 +57,7 @@ class NodeConfig:
         """Stream a piece of text to whoever watches."""
         self._activity.text(text)
 
-    def interrupt(self, request: Any) -> Any:
+    def interrupt(self, request: Any, *, response_schema: Any = None) -> Any:
         """Ask a human and return the answer.
 
         The node stops here, and restarts from its top once there is an answer; answers of earlier
@@ -65,8 +65,12 @@ class NodeConfig:
 
         Args:
             request: any JSON to show, or a mapping with `kind` (approve, edit, choose, ask) and any of
-                title, payload, choices, schema, reviewers, quorum, deadline (seconds), on_timeout.
+                title, payload, choices, schema, reviewers, quorum, deadline (seconds), on_timeout.  A
+                payload in the shape of Agent Inbox or LangChain's middleware is answered in that shape.
+            response_schema: what the answer to a payload must be: a JSON Schema, type or pydantic model.
         """
+        if response_schema is not None:
+            request = {"kind": "ask", "payload": request, "schema": response_schema}
         order = self._asked
         self._asked += 1
         if order < len(self._cursor.answers):

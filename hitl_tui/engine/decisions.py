@@ -16,7 +16,7 @@ from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import Change, reduce_updates, set_values
 from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.graph import CompiledGraph
-from hitl_tui.engine.interrupts import check_answer, find_request, vote
+from hitl_tui.engine.interrupts import check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.records import END, START, Cursor, LedgerEntry, Limits, Request
 from hitl_tui.engine.session import Session, fresh_agents, replace
 from hitl_tui.engine.values import normalise
@@ -161,13 +161,15 @@ def answer(
 ) -> int:
     """Answer a pending request; returns the head after it.
 
+    Deadlines that have passed come first: a late answer finds the thread gone on without it.
+
     Raises:
         AnswerRefused: recorded in the ledger; nothing else was stored.
     """
-    now = session.clock()
+    expire(session)
     try:
-        request = find_request(session.cursor, request_id, _was_answered(session, request_id))
-        value = check_answer(request, value, step=step, actor=actor, now=now)
+        request = find_request(session.cursor, request_id, _how_it_ended(session, request_id))
+        value = check_answer(request, value, step=step, actor=actor, now=session.clock())
         if seen and seen != state_hash(session.state.digests):
             raise AnswerRefused(
                 f"{request.title!r} was answered on another state than the thread has now",
@@ -198,6 +200,8 @@ def _apply_answer(
     data = {"answer": value}
     if not settled and kind == "answer":
         pending = tuple(voted if one.id == request.id else one for one in cursor.pending)
+        if deadlocked(voted):
+            data["deadlocked"] = True
         entry = _entry(session, [], "vote", request=request, actor=actor, note=note, seen=seen, data=data)
         session.commit_cursor(replace(cursor, pending=pending), [entry])
         return cursor.head
@@ -237,18 +241,31 @@ def pass_breakpoints(session: Session, actor: str | None = None) -> None:
 
 def expire(session: Session) -> bool:
     """Apply what became of requests whose deadline has passed; True where the thread failed by it."""
-    for request in session.cursor.pending:
-        if request.deadline is None or session.clock() <= request.deadline:
-            continue
-        if request.on_timeout is not None:
-            _apply_answer(
-                session, request, request.on_timeout, actor=None, note="deadline passed", kind="timeout"
-            )
-            continue
-        entry = _entry(session, [], "timeout", request=request)
-        cursor = replace(session.cursor, status="failed", reason="deadline", pending=())
-        session.commit_cursor(cursor, [entry])
-        return True
+    now = session.clock()
+    for late in [one.id for one in session.cursor.pending if one.deadline is not None and now > one.deadline]:
+        request = next((one for one in session.cursor.pending if one.id == late), None)
+        if request is not None and not _timed_out(session, request):
+            return True
+    return False
+
+
+def _timed_out(session: Session, request: Request) -> bool:
+    """Apply the answer that a request has for its deadline; without one the thread fails: False."""
+    why = None
+    if request.on_timeout is not None:
+        note = "deadline passed"
+        try:
+            _apply_answer(session, request, request.on_timeout, actor=None, note=note, kind="timeout")
+        except HitlError as error:
+            why = f"its answer for the deadline could not be applied: {error.message}"
+        else:
+            return True
+    ledger = [_entry(session, [], "timeout", request=request, note=why)]
+    for other in session.cursor.pending:
+        if other.id != request.id:
+            ledger.append(_entry(session, ledger, "withdrawn", request=other))
+    cursor = replace(session.cursor, status="failed", reason="deadline", pending=())
+    session.commit_cursor(cursor, ledger)
     return False
 
 
@@ -319,13 +336,16 @@ def _entry(
     return journal.ledger_entry(cursor, kind, at=session.clock(), request_id=wanted, **facts)
 
 
-def _was_answered(session: Session, request_id: str) -> bool:
+def _how_it_ended(session: Session, request_id: str) -> str:
+    """What the ledger says became of a request: answer, timeout, withdrawn; "" for nothing."""
     if session.store is None or any(request.id == request_id for request in session.cursor.pending):
-        return False
-    return any(
-        entry.request_id == request_id and entry.kind in ("answer", "timeout")
+        return ""
+    ends = [
+        entry.kind
         for entry in session.store.ledger(session.thread_id)
-    )
+        if entry.request_id == request_id and entry.kind in ("answer", "timeout", "withdrawn")
+    ]
+    return ends[-1] if ends else ""
 
 
 def _recordable(value: Any) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from hitl_tui.engine import foreign
 from hitl_tui.engine.canonical import equal
 from hitl_tui.engine.gates import Gate, check_choice, check_terms
 from hitl_tui.engine.records import Choice, Cursor, Request, RequestKind, Vote, When
@@ -19,6 +20,7 @@ from hitl_tui.errors import AnswerRefused, SchemaMismatch, UsageError, ValueReje
 KINDS = ("approve", "edit", "choose", "ask")
 _APPROVE = (Choice("approve", "approve", "a"), Choice("reject", "reject", "r"))
 _GO_ON = (Choice("continue", "go on", "c"),)
+_TYPES = ((bool, "boolean"), (str, "string"), (int | float, "number"), (list, "array"), (dict, "object"))
 
 
 class _Asked(msgspec.Struct, forbid_unknown_fields=True):
@@ -94,37 +96,61 @@ def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, n
 def inside_request(cursor: Cursor, node: str, order: int, question: Any, now: int) -> Request:
     """The request of `config.interrupt(question)`: a mapping with a known `kind`, or any payload.
 
+    What a kind leaves open has a default: `approve` takes approve or reject, `edit` a value of the
+    payload's type, `ask` anything; `choose` must say its choices.  A payload in the shape of another
+    tool (see `foreign`) is answered in that shape.
+
     Raises:
         UsageError, GraphInvalid, ValueRejected: it could not be stored, or never be answered.
     """
     asked = _read_question(node, question)
     check_terms(asked.reviewers, asked.quorum, asked.deadline)
-    choices = tuple(Choice(one, one) if isinstance(one, str) else one for one in asked.choices)
+    plain = not asked.choices and asked.schema is None
+    shape = foreign.shape_of(asked.payload) if plain and asked.kind in ("ask", "approve") else ""
+    actions = foreign.actions_of(shape, asked.payload)
     request = Request(
         id=request_id(cursor, node, "inside", order),
-        kind=asked.kind,
+        kind="approve" if shape else asked.kind,
         node=node,
         when="inside",
         step=cursor.head,
-        title=asked.title or f"{node} asks",
+        title=asked.title or (foreign.title_of(actions) if shape else f"{node} asks"),
         payload=asked.payload,
         subject=asked.subject,
-        schema=asked.schema,
-        choices=choices or (_APPROVE if asked.kind == "approve" else ()),
+        schema=_default_schema(asked) if asked.schema is None else asked.schema,
+        choices=foreign.choices_of(actions) if shape else _choices(asked),
         recommended=asked.recommended,
         order=order,
         reviewers=asked.reviewers,
         quorum=asked.quorum,
         deadline=None if asked.deadline is None else now + int(asked.deadline * 1e6),
-        on_timeout=asked.on_timeout,
         risk=asked.risk,
         asked_at=now,
+        shape=shape,
     )
     _answer_schema(request)
-    for answer in (request.recommended if request.choices else None, request.on_timeout):
-        if answer is not None:
-            _checked_value(request, answer)
-    return request
+    if request.choices and request.recommended is not None:
+        check_choice(request.choices, request.recommended)
+    if asked.on_timeout is None:
+        return request
+    return msgspec.structs.replace(request, on_timeout=_checked_value(request, asked.on_timeout))
+
+
+def _choices(asked: _Asked) -> tuple[Choice, ...]:
+    if not asked.choices and asked.kind == "choose":
+        raise UsageError(
+            "a request of kind choose has no choices",
+            'give them: config.interrupt({…, "choices": ["a", "b"]})',
+        )
+    choices = tuple(Choice(one, one) if isinstance(one, str) else one for one in asked.choices)
+    return choices or (_APPROVE if asked.kind == "approve" else ())
+
+
+def _default_schema(asked: _Asked) -> dict[str, Any] | None:
+    """What an edited payload may be: a value of the same type."""
+    if asked.kind != "edit" or asked.choices:
+        return None
+    return next(({"type": name} for kind, name in _TYPES if isinstance(asked.payload, kind)), None)
 
 
 def _read_question(node: str, question: Any) -> _Asked:
@@ -145,22 +171,27 @@ def _read_question(node: str, question: Any) -> _Asked:
     return asked
 
 
-def find_request(cursor: Cursor, wanted: str, answered: bool) -> Request:
+def find_request(cursor: Cursor, wanted: str, ended: str = "") -> Request:
     """The pending request of an id.
 
     Args:
-        answered: whether the ledger knows an answer to it.
+        ended: how the ledger says that it has ended: answer, timeout, withdrawn; "" where it doesn't.
 
     Raises:
-        AnswerRefused: unknown, or answered before.
+        AnswerRefused: unknown, or no longer waiting.
     """
     for request in cursor.pending:
         if request.id == wanted:
             return request
-    if answered:
+    if ended == "answer":
         raise AnswerRefused(f"request {wanted} has been answered already", "see the decisions of the thread")
+    if ended == "timeout":
+        raise AnswerRefused(f"request {wanted} has expired", "the thread went on without the answer")
     waiting = ", ".join(f"{request.id} ({request.title})" for request in cursor.pending) or "none"
-    raise AnswerRefused(f"no request {wanted!r} waits in thread {cursor.thread_id!r}", f"waiting: {waiting}")
+    gone = "it was withdrawn when the thread was moved on; " if ended else ""
+    raise AnswerRefused(
+        f"no request {wanted!r} waits in thread {cursor.thread_id!r}", f"{gone}waiting: {waiting}"
+    )
 
 
 def check_answer(request: Request, answer: Any, *, step: int, actor: str | None, now: int) -> Any:
@@ -181,7 +212,7 @@ def check_answer(request: Request, answer: Any, *, step: int, actor: str | None,
             f"{actor or 'an unnamed person'} may not answer {request.title!r}",
             f"reviewers: {', '.join(request.reviewers)}",
         )
-    if any(vote.actor == actor for vote in request.votes):
+    if any(vote.actor == actor for vote in request.votes) and not deadlocked(request):
         raise AnswerRefused(f"{actor} has answered {request.title!r} already", "another reviewer must answer")
     if request.quorum > 1 and not actor:
         raise AnswerRefused(f"{request.title!r} wants {request.quorum} reviewers by name", "give an actor")
@@ -191,6 +222,8 @@ def check_answer(request: Request, answer: Any, *, step: int, actor: str | None,
 def _checked_value(request: Request, answer: Any) -> Any:
     try:
         value = normalise(answer, f"answer to {request.title}")
+        if request.shape:
+            return normalise(foreign.own_answer(request.shape, thaw(request.payload), thaw(value)), "answer")
         if request.choices:
             check_choice(request.choices, value)
         else:
@@ -210,9 +243,25 @@ def vote(
     """The request with one more vote, and whether that settles it."""
     if request.quorum <= 1:
         return request, True
-    votes = (*request.votes, Vote(actor or "", answer, now, note))
-    alike = sum(equal(_decided(one.answer), _decided(answer)) for one in votes)
-    return msgspec.structs.replace(request, votes=votes), alike >= request.quorum
+    others = (one for one in request.votes if one.actor != actor)
+    votes = (*others, Vote(actor or "", answer, now, note))
+    return msgspec.structs.replace(request, votes=votes), _alike(votes, answer) >= request.quorum
+
+
+def deadlocked(request: Request) -> bool:
+    """Whether its reviewers disagree so that no answer can reach the quorum any more.
+
+    Then each of them may change their vote; until somebody does, it waits, for its deadline at most.
+    """
+    if not request.reviewers or not request.votes:
+        return False
+    still_to_vote = len(set(request.reviewers) - {one.actor for one in request.votes})
+    best = max(_alike(request.votes, one.answer) for one in request.votes)
+    return best + still_to_vote < request.quorum
+
+
+def _alike(votes: Sequence[Vote], answer: Any) -> int:
+    return sum(equal(_decided(one.answer), _decided(answer)) for one in votes)
 
 
 def _decided(answer: Any) -> Any:

@@ -46,7 +46,7 @@ def preview_edit(
 
 def preview_answer(session: Session, request_id: str, answer: Any) -> Preview:
     """What an answer would do; raises `AnswerRefused` for one that is not allowed."""
-    request = find_request(session.cursor, request_id, answered=False)
+    request = find_request(session.cursor, request_id)
     gate = gate_of(session, request)
     changes: list[Change] = []
     if gate is not None:

@@ -16,6 +16,7 @@ Operation = Literal["reduce", "set"]
 Visibility = Literal["public", "private"]
 RequestKind = Literal["approve", "edit", "choose", "ask"]
 When = Literal["before", "after", "inside"]
+Shape = Literal["", "agent_inbox", "hitl_middleware", "tool_approval"]
 
 START = "START"
 END = "END"
@@ -158,6 +159,7 @@ class Request(msgspec.Struct, frozen=True):
         deadline: when it expires; None waits for ever.
         on_timeout: the answer applied then, or None to fail the thread with reason "deadline".
         risk: "high" wants a second key press on screen.
+        shape: the contract of another tool that payload and answer keep to (see foreign), "" for none.
     """
 
     id: str
@@ -180,6 +182,7 @@ class Request(msgspec.Struct, frozen=True):
     on_timeout: Any = None
     risk: Literal["normal", "high"] = "normal"
     asked_at: int = 0
+    shape: Shape = ""
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):

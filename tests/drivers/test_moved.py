@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, StaleWriter, ThreadBusy
+from hitl_tui.engine import decisions
 from hitl_tui.engine.events import RunEnded
 from tests.drivers.conftest import Bench
-from tests.support.flows import check_log, line, review_loop, say
+from tests.support.flows import Desk, check_log, line, review_loop, say
 from tests.support.watching import Blocker, Watcher
 
 GATE = Gate(
@@ -150,3 +151,29 @@ async def test_a_deadline_that_somebody_else_met_does_nothing(bench: Bench) -> N
         view = await watcher.until(lambda view: not view.progress.pending)
     assert (view.values["verdict"], view.progress.status) == ("approved", "waiting")
     await watcher.check()
+
+
+async def test_a_deadline_that_passed_while_nobody_had_it_open_is_applied_by_opening_it(bench: Bench) -> None:
+    gate = Gate("check", title="verdict", choices=GATE.choices, deadline=60, on_timeout="approve")
+    runner = review_loop(bench.store, interrupt_after=[gate])
+    long_ago = Desk(runner, "t")
+    long_ago.do(decisions.start, {})
+    await asyncio.to_thread(long_ago.run)
+    watcher = await bench.watch(runner)
+    assert (watcher.view.progress.pending, watcher.view.values["verdict"]) == ((), "approved")
+    assert watcher.view.ledger[-1].kind == "timeout"
+    check_log(runner, "t")
+
+
+async def test_a_deadline_waits_for_whoever_writes_the_thread_just_then(bench: Bench) -> None:
+    gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05, on_timeout="approve")
+    runner = review_loop(bench.store, interrupt_after=[gate])
+    runner.invoke({}, thread_id="t")
+    other = runner.open("t")
+    with other.writing():
+        watcher = await bench.watch(runner)
+        request = watcher.view.progress.pending[0]
+        await asyncio.sleep(max(0, (request.deadline or 0) - other.clock()) / 1e6 + 0.1)
+        assert (await watcher.look()).progress.pending
+    view = await watcher.until(lambda view: not view.progress.pending)
+    assert view.values["verdict"] == "approved"
