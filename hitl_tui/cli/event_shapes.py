@@ -26,8 +26,40 @@ def _named(one: ev.Event, secret: bool) -> tuple[str, dict[str, Any]]:
         case ev.NodeFailed():
             error = one.error
             return "node_failed", {"node": error.node, "attempt": error.attempt, "message": error.message}
+        case ev.BranchStarted() | ev.BranchEnded() | ev.BranchWaits() | ev.ChildMoved():
+            return _inside(one)
         case _:
             return _work(one)
+
+
+def _inside(
+    one: ev.BranchStarted | ev.BranchEnded | ev.BranchWaits | ev.ChildMoved,
+) -> tuple[str, dict[str, Any]]:
+    """What the branches of a node do, and the thread of a subgraph."""
+    match one:
+        case ev.BranchStarted():
+            fields = {"name": one.name, "index": one.index, "total": one.total, "attempt": one.attempt}
+            return "branch_started", {
+                "node": one.node,
+                "path": one.path,
+                **fields,
+                "at": shapes.time(one.at),
+            }
+        case ev.BranchEnded():
+            return "branch_ended", {
+                "node": one.node,
+                **shapes.branch(one.outcome),
+                "at": shapes.time(one.at),
+            }
+        case ev.BranchWaits():
+            return "branch_waits", {"node": one.node, "path": one.path, "title": one.title}
+    child = {"thread": one.thread_id, **shapes.standing(one.progress)}
+    return "child_moved", {
+        "node": one.node,
+        "path": one.path,
+        "running": one.running or None,
+        "child": child,
+    }
 
 
 def _work(one: ev.Event) -> tuple[str, dict[str, Any]]:
@@ -37,10 +69,11 @@ def _work(one: ev.Event) -> tuple[str, dict[str, Any]]:
             at = shapes.time(one.at)
             return "node_started", {"node": one.node, "step": one.step, "attempt": one.attempt, "at": at}
         case ev.TextStreamed():
-            return "text", {"node": one.node, "agent": one.agent, "text": one.text}
+            return "text", {"node": one.node, "path": one.path or None, "agent": one.agent, "text": one.text}
         case ev.ModelCalled():
             return "model_called", {
                 "node": one.node,
+                "path": one.path or None,
                 "agent": one.agent,
                 "model": one.model,
                 "tokens_in": one.tokens_in,
@@ -51,6 +84,7 @@ def _work(one: ev.Event) -> tuple[str, dict[str, Any]]:
         case ev.NodeRetrying():
             return "node_retrying", {
                 "node": one.node,
+                "path": one.path or None,
                 "attempt": one.attempt,
                 "max_attempts": one.max_attempts,
                 "wait": one.wait,

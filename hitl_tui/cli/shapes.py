@@ -31,6 +31,7 @@ from typing import Any
 
 from hitl_tui.engine.description import GraphInfo
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate, Progress
+from hitl_tui.engine.outcomes import BranchOutcome
 from hitl_tui.engine.records import Checkpoint, LedgerEntry, Request, ThreadSummary
 from hitl_tui.errors import ExitCode, HitlError
 
@@ -164,6 +165,8 @@ def request(one: Request) -> dict[str, Any]:
         "deadline": time(one.deadline),
         "risk": one.risk,
         "asked_at": time(one.asked_at),
+        "path": one.path or None,
+        "thread": one.thread or None,
     }
 
 
@@ -190,6 +193,22 @@ def checkpoint(one: Checkpoint, secret: bool) -> dict[str, Any]:
         "note": one.note,
         "decision": one.decision,
         "text": one.text,
+        "branches": [branch(each) for each in one.branches],
+    }
+
+
+def branch(one: BranchOutcome) -> dict[str, Any]:
+    """What became of a branch of a step."""
+    return {
+        "path": one.path,
+        "name": one.name,
+        "index": one.index,
+        "status": one.status,
+        "error": one.error.message if one.error else None,
+        "attempts": one.attempts,
+        "duration": one.duration / 1e6,
+        "overridden": list(one.overridden),
+        "thread": one.thread or None,
     }
 
 
@@ -207,6 +226,7 @@ def update(one: AppliedUpdate) -> dict[str, Any]:
         "changed": PRIVATE_TEXT if private else one.changed,
         "actor": one.actor,
         "note": one.note,
+        "path": one.path or None,
     }
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from hitl_tui.engine.events import Event, ModelCalled, NodeRetrying, TextStreamed
-from hitl_tui.engine.records import ModelUse
+from hitl_tui.engine.outcomes import ModelUse
 
 __all__ = ["Activity", "AttemptCancelled", "ModelUse", "current_activity"]
 
@@ -23,8 +23,10 @@ class AttemptCancelled(BaseException):
 class Activity:
     """The running attempt of one node.  Thread-safe: nodes and agents may call it from any thread."""
 
-    def __init__(self, node: str, attempt: int, sink: Callable[[Event], None] | None) -> None:
+    def __init__(self, node: str, attempt: int, sink: Callable[[Event], None] | None, path: str = "") -> None:
         self.node = node
+        self.path = path
+        """The branch of a map or a parallel it is at work for, "" for a plain node."""
         self.attempt = attempt
         self.uses: list[ModelUse] = []
         self.tainted_by: list[str] = []
@@ -60,7 +62,7 @@ class Activity:
     def text(self, text: str, agent: str = "") -> None:
         """Stream a piece of text to whoever watches."""
         if self._sink and text and not self._cancelled:
-            self._sink(TextStreamed(self.node, agent, text))
+            self._sink(TextStreamed(self.node, agent, text, self.path))
 
     def model_called(self, use: ModelUse, duration: int) -> None:
         """Count a model call, failed ones included; `duration` in microseconds."""
@@ -68,14 +70,21 @@ class Activity:
         if self._sink and not self._cancelled:
             self._sink(
                 ModelCalled(
-                    self.node, use.agent, use.model, use.tokens_in, use.tokens_out, use.cost, duration
+                    self.node,
+                    use.agent,
+                    use.model,
+                    use.tokens_in,
+                    use.tokens_out,
+                    use.cost,
+                    duration,
+                    self.path,
                 )
             )
 
     def retrying(self, attempt: int, max_attempts: int, wait: float, error: str) -> None:
         """Say that a call or attempt failed and will be tried again after `wait` seconds."""
         if self._sink:
-            self._sink(NodeRetrying(self.node, attempt, max_attempts, wait, error))
+            self._sink(NodeRetrying(self.node, attempt, max_attempts, wait, error, self.path))
 
 
 current_activity: ContextVar[Activity | None] = ContextVar("hitl_tui_activity", default=None)

@@ -16,7 +16,10 @@ from hitl_tui.engine.state import LiveState, undeclared
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One update of one channel through its reducer, with digests; `size` in canonical bytes."""
+    """One update of one channel through its reducer, with digests; `size` in canonical bytes.
+
+    `path` and `attempt` are those of the branch it came from; "" and 0 leave them to the step.
+    """
 
     channel: BoundChannel
     op: Operation
@@ -27,6 +30,8 @@ class Change(msgspec.Struct, frozen=True):
     update_hash: bytes
     after_hash: bytes
     size: int
+    path: str = ""
+    attempt: int = 0
 
     def applied(self, source: Source, actor: str | None = None, note: str | None = None) -> AppliedUpdate:
         """The change as it is told to screens; values of private channels stay behind."""
@@ -43,6 +48,7 @@ class Change(msgspec.Struct, frozen=True):
             changed=self.before_hash != self.after_hash,
             actor=actor,
             note=note,
+            path=self.path,
         )
 
 

@@ -49,6 +49,7 @@ def start(
             attempt=1,
             passed=False,
             answers=(),
+            branches=(),
             pending=(),
             error=None,
         )
@@ -122,6 +123,7 @@ def update_state(
             reason="paused",
             pending=(),
             answers=(),
+            branches=(),
             passed=False,
             error=None,
             attempt=1,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from hitl_tui.engine.records import Visibility
+
+NodeKind = Literal["node", "map", "parallel", "subgraph"]
 
 
 class ChannelInfo(msgspec.Struct, frozen=True):
@@ -22,12 +24,28 @@ class ChannelInfo(msgspec.Struct, frozen=True):
     schema: Mapping[str, Any]
 
 
-class NodeInfo(msgspec.Struct, frozen=True):
-    """A node as declared; `reads` and `writes` are what it may touch, ("*",) for all."""
+class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A node as declared; `reads` and `writes` are what it may touch, ("*",) for all.
+
+    Args:
+        kind: what it is made of (SPEC 7).
+        over: of a map: the channel or path whose items it goes through.
+        join: of a map or a parallel: "all", "first" or "quorum(n)".
+        members: of a parallel: the nodes that run at once, in their order.
+        graph: of a subgraph: the graph inside.
+        inputs, outputs: of a subgraph: (parent's channel, child's) and (child's, parent's).
+    """  # Defaults stay out of digests, so that those of plain graphs are what they always were.
 
     name: str
     reads: tuple[str, ...]
     writes: tuple[str, ...]
+    kind: NodeKind = "node"
+    over: str = ""
+    join: str = ""
+    members: tuple[NodeInfo, ...] = ()
+    graph: GraphInfo | None = None
+    inputs: tuple[tuple[str, str], ...] = ()
+    outputs: tuple[tuple[str, str], ...] = ()
 
 
 class EdgeInfo(msgspec.Struct, frozen=True):

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
+from hitl_tui.engine.outcomes import BranchOutcome, ErrorInfo
 from hitl_tui.engine.records import (
     Checkpoint,
-    ErrorInfo,
     LedgerEntry,
     Limits,
     Operation,
@@ -38,6 +38,7 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
     """One update through its reducer: old value, update, reducer, new value (the reducer lens).
 
     `op` "set" is a human's edit, without a reducer.  `changed` compares by canonical form (SPEC 2).
+    `path` is the branch it came from, "" for a plain node.
     """
 
     channel: str
@@ -51,6 +52,7 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
     changed: bool
     actor: str | None = None
     note: str | None = None
+    path: str = ""
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -109,12 +111,61 @@ class NodeStarted(msgspec.Struct, frozen=True):
     at: int
 
 
+class BranchStarted(msgspec.Struct, frozen=True):
+    """A branch of a map or a parallel begins: number `index` (from 0) of `total`."""
+
+    node: str
+    path: str
+    name: str
+    index: int
+    total: int
+    attempt: int
+    at: int
+
+
+class BranchEnded(msgspec.Struct, frozen=True):
+    """A branch has ended; what it did counts once the step is committed.
+
+    Branches that had not begun when the others settled the join end without a start.
+    """
+
+    node: str
+    outcome: BranchOutcome
+    at: int
+
+
+class BranchWaits(msgspec.Struct, frozen=True):
+    """A branch asks a human; the others go on until all have ended or ask."""
+
+    node: str
+    path: str
+    title: str
+
+
+class ChildMoved(msgspec.Struct, frozen=True):
+    """The thread of a subgraph's run began, began a node, committed or stopped.
+
+    `path` is the place in this thread's graph, as `team` or `team/inner`; `running` the child's node in
+    flight, "" between nodes.
+    """
+
+    node: str
+    path: str
+    thread_id: str
+    running: str
+    progress: Progress
+
+
 class TextStreamed(msgspec.Struct, frozen=True):
-    """A piece of text a node or its agent wrote while running; `agent` is "" for the node itself."""
+    """A piece of text a node or its agent wrote while running; `agent` is "" for the node itself.
+
+    `path` names the branch, or the node inside a subgraph, that wrote it.
+    """
 
     node: str
     agent: str
     text: str
+    path: str = ""
 
 
 class ModelCalled(msgspec.Struct, frozen=True):
@@ -127,6 +178,7 @@ class ModelCalled(msgspec.Struct, frozen=True):
     tokens_out: int
     cost: float | None
     duration: int
+    path: str = ""
 
 
 class NodeRetrying(msgspec.Struct, frozen=True):
@@ -137,6 +189,7 @@ class NodeRetrying(msgspec.Struct, frozen=True):
     max_attempts: int
     wait: float
     error: str
+    path: str = ""
 
 
 class StepCommitted(msgspec.Struct, frozen=True):
@@ -202,6 +255,10 @@ class RunEnded(msgspec.Struct, frozen=True):
 Event = (
     RunStarted
     | NodeStarted
+    | BranchStarted
+    | BranchEnded
+    | BranchWaits
+    | ChildMoved
     | TextStreamed
     | ModelCalled
     | NodeRetrying

@@ -20,7 +20,8 @@ from hitl_tui.engine.decisions import DONE, expire, pass_breakpoints
 from hitl_tui.engine.events import AttemptDropped, NodeStarted, RunEnded, RunStarted
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
 from hitl_tui.engine.interrupts import InterruptRaised
-from hitl_tui.engine.records import END, Cursor, ErrorInfo, ModelUse, Request, Status
+from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
+from hitl_tui.engine.records import END, Cursor, Request, Status
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.retry import NEVER_RETRIED
 from hitl_tui.engine.session import Session, replace
@@ -291,6 +292,7 @@ class Run:
             attempt=1,
             passed=False,
             answers=(),
+            branches=(),
         )
         ledger = []
         if name in session.graph.after:

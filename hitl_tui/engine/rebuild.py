@@ -111,6 +111,7 @@ def applied_updates(
                 changed=record.previous_hash != record.next_hash,
                 actor=record.actor,
                 note=record.note,
+                path=record.path,
             )
         )
     return tuple(updates), current

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ErrorInfo, ModelUse
+
 Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
 Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
 Operation = Literal["reduce", "set"]
@@ -54,17 +56,6 @@ class UpdateRecord(msgspec.Struct, frozen=True):
     result: Any = msgspec.UNSET
 
 
-class ModelUse(msgspec.Struct, frozen=True):
-    """One model call's use; `cost` in US dollars, None where the price is unknown."""
-
-    agent: str
-    provider: str
-    model: str
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
-
-
 class Checkpoint(msgspec.Struct, frozen=True):
     """One committed step.  Step 0 is the input (SPEC 10).
 
@@ -97,6 +88,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     decision: str | None = None
     text: str | None = None
     uses: tuple[ModelUse, ...] = ()
+    branches: tuple[BranchOutcome, ...] = ()
 
     @property
     def next_node(self) -> str | None:
@@ -160,6 +152,9 @@ class Request(msgspec.Struct, frozen=True):
         on_timeout: the answer applied then, or None to fail the thread with reason "deadline".
         risk: "high" wants a second key press on screen.
         shape: the contract of another tool that payload and answer keep to (see foreign), "" for none.
+        path: the branch that asks; "" for a node as a whole.
+        thread: the thread of a subgraph that asks; the answer goes there.
+        thread_step: the step of that thread which the request is bound to.
     """
 
     id: str
@@ -183,6 +178,9 @@ class Request(msgspec.Struct, frozen=True):
     risk: Literal["normal", "high"] = "normal"
     asked_at: int = 0
     shape: Shape = ""
+    path: str = ""
+    thread: str = ""
+    thread_step: int = -1
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
@@ -221,23 +219,13 @@ class Limits(msgspec.Struct, frozen=True):
     max_seconds: float | None = None
 
 
-class ErrorInfo(msgspec.Struct, frozen=True):
-    """A node's failure as stored and shown; `details` is its traceback."""
-
-    node: str
-    attempt: int
-    title: str
-    message: str
-    hint: str = ""
-    details: str = ""
-
-
 class Cursor(msgspec.Struct, frozen=True):
     """Where a thread stands: the one mutable row of a thread, replaced in each commit.
 
     `version` grows by one a commit; a writer that expects another one is stale.
     `head` is the last step (-1: none yet), `answers` the answers given to interrupts inside the
-    node at `position`, `passed` says that the interrupt before that node has been answered.
+    node at `position`, `passed` says that the interrupt before that node has been answered, `branches` is
+    what that node's branches have come to.
     """
 
     thread_id: str
@@ -271,6 +259,7 @@ class Cursor(msgspec.Struct, frozen=True):
     snapshot_bytes: int = 0
     created_at: int = 0
     updated_at: int = 0
+    branches: tuple[BranchState, ...] = ()
 
     @property
     def next_node(self) -> str | None:
@@ -278,11 +267,19 @@ class Cursor(msgspec.Struct, frozen=True):
         return next_of(self.position)
 
 
+class Owner(msgspec.Struct, frozen=True):
+    """The thread and the subgraph node that a child thread runs for."""
+
+    thread_id: str
+    node: str
+
+
 class ThreadInfo(msgspec.Struct, frozen=True):
     """What never changes about a thread: its graph and where it was forked from.
 
     `source` says how to build the graph again: {"graph": "module:attribute", "options": {...}}.
-    `fork_seq` is the last record it shares with its parent.
+    `fork_seq` is the last record it shares with its parent.  `owner` is set for the thread of a
+    subgraph's run; its `source` names the way to its graph as "within": [node, ...].
     """
 
     thread_id: str
@@ -294,6 +291,7 @@ class ThreadInfo(msgspec.Struct, frozen=True):
     fork_seq: int
     created_at: int
     created_by: str | None = None
+    owner: Owner | None = None
 
 
 class ThreadSummary(msgspec.Struct, frozen=True):

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from hitl_tui.engine.events import AppliedUpdate
-from hitl_tui.engine.records import ErrorInfo, ModelUse, Request, Status
+from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
+from hitl_tui.engine.records import Request, Status
 from hitl_tui.engine.state import undeclared
 from hitl_tui.errors import HitlError
 

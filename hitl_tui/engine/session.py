@@ -19,6 +19,7 @@ from hitl_tui.engine.events import (
     StepCommitted,
 )
 from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.outcomes import BranchOutcome, ModelUse
 from hitl_tui.engine.outlook import Outlook
 from hitl_tui.engine.rebuild import live_state
 from hitl_tui.engine.records import (
@@ -27,7 +28,6 @@ from hitl_tui.engine.records import (
     Cursor,
     Lease,
     LedgerEntry,
-    ModelUse,
     Request,
     Source,
     ThreadInfo,
@@ -234,6 +234,7 @@ class Session(Outlook):
         attempt: int = 1,
         state: LiveState | None = None,
         ledger: Sequence[LedgerEntry] = (),
+        branches: tuple[BranchOutcome, ...] = (),
     ) -> None:
         """Write one step: its records, its checkpoint and the cursor as given, in one transaction.
 
@@ -285,6 +286,7 @@ class Session(Outlook):
             decision=decision,
             text=text,
             uses=uses,
+            branches=branches,
         )
         snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state)
         last = records[-1] if records else None

@@ -58,7 +58,7 @@ class Store(Protocol):
         """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork."""
 
     def totals(self, thread_id: str, step: int) -> Totals:
-        """Sums over the checkpoints of steps 0 to `step`; visits count steps of source "node"."""
+        """Sums over the checkpoints of steps 0 to `step`; visits count the steps of nodes of any kind."""
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         """The forks of a thread, oldest first."""

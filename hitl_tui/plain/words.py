@@ -60,7 +60,7 @@ def step_lines(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -> l
     facts = [f"Step {checkpoint.step} by {writer(checkpoint)}"]
     if checkpoint.decision:
         facts.append(f"decision {name(checkpoint.decision)}")
-    if checkpoint.source == "node":
+    if checkpoint.source in ("node", "map", "subgraph"):
         facts.append(duration(checkpoint.duration))
         used = checkpoint.tokens_in + checkpoint.tokens_out
         facts += [tokens(used)] if used else []

@@ -204,7 +204,7 @@ class Checkpointer(ABC):
                 spent += self._own_spending(segment.thread_id, last)
         visits: dict[str, int] = {}
         for part in spent:
-            if part.source == "node":
+            if part.source in ("node", "map", "subgraph"):
                 visits[part.node] = visits.get(part.node, 0) + part.steps
         return Totals(
             visits=visits,

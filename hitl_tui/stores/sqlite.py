@@ -58,7 +58,7 @@ _ADD_CURSOR = _insert("cursor", f"{rows.CURSOR}, thread")
 _ADD_THREAD = _insert(
     "thread",
     "id, graph_name, graph_digest, source, parent, fork_step, fork_seq, shared_entries, "
-    "created_at, created_by, past",
+    "created_at, created_by, past, owner",
 )
 _MOVE_CURSOR = (
     "UPDATE cursor SET version = ?, head = ?, status = ?, reason = ?, position = ?, waiting_for = ?, "
@@ -155,6 +155,7 @@ class SQLiteCheckpointer(Checkpointer):
             info.created_at,
             info.created_by,
             rows.past_body(past),
+            rows.owner_of(info),
         )
         return int(db.execute(_ADD_THREAD, row).lastrowid or 0)
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import msgspec
 
+from hitl_tui.engine.outcomes import BranchOutcome, ModelUse
 from hitl_tui.engine.records import (
     Checkpoint,
     Cursor,
     Lease,
     LedgerEntry,
-    ModelUse,
+    Owner,
     Source,
     ThreadInfo,
     ThreadSummary,
@@ -42,6 +43,8 @@ _decode = msgspec.json.Decoder().decode
 _decode_cursor = msgspec.json.Decoder(Cursor).decode
 _decode_spending = msgspec.json.Decoder(list[Spent]).decode
 _decode_past = msgspec.json.Decoder(tuple[Past, ...]).decode
+_decode_branches = msgspec.json.Decoder(tuple[BranchOutcome, ...]).decode
+_decode_owner = msgspec.json.Decoder(Owner).decode
 _decode_uses = msgspec.json.Decoder(tuple[ModelUse, ...]).decode
 
 RECORD = (
@@ -131,7 +134,7 @@ def record_hash_of(hashes: bytes) -> bytes:
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
     "duration, tokens_in, tokens_out, cost, state_hash, first_seq, last_seq, at, actor, note, decision, "
-    "text, uses"
+    "text, uses, branches"
 )
 
 
@@ -162,13 +165,15 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         point.decision,
         point.text,
         _encode(point.uses) if point.uses else None,
+        _encode(point.branches) if point.branches else None,
     )
 
 
 def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
     row_id, parent, *rest = row
-    rest[-1] = _decode_uses(rest[-1]) if rest[-1] else ()
+    rest[-2] = _decode_uses(rest[-2]) if rest[-2] else ()
+    rest[-1] = _decode_branches(rest[-1]) if rest[-1] else ()
     return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
 
 
@@ -234,17 +239,32 @@ def cursor_of(body: bytes) -> Cursor:
 
 # Columns of `thread AS t LEFT JOIN thread AS p ON p.key = t.parent`.
 THREAD = (
-    "t.id, t.graph_name, t.graph_digest, t.source, p.id, t.fork_step, t.fork_seq, t.created_at, t.created_by"
+    "t.id, t.graph_name, t.graph_digest, t.source, p.id, t.fork_step, t.fork_seq, t.created_at, "
+    "t.created_by, t.owner"
 )
-THREAD_COLUMNS = 9
+THREAD_COLUMNS = 10
 
 
 def thread_of(row: Row) -> ThreadInfo:
     """The fixed facts of a thread."""
-    thread_id, name, digest, source, parent, fork_step, fork_seq, created_at, created_by = row
+    thread_id, name, digest, source, parent, fork_step, fork_seq, created_at, created_by, owner = row
     return ThreadInfo(
-        thread_id, name, digest, _decode(source), parent, fork_step, fork_seq, created_at, created_by
+        thread_id,
+        name,
+        digest,
+        _decode(source),
+        parent,
+        fork_step,
+        fork_seq,
+        created_at,
+        created_by,
+        _decode_owner(owner) if owner else None,
     )
+
+
+def owner_of(info: ThreadInfo) -> bytes | None:
+    """Whom a child thread runs for, as JSON; None for a thread of its own."""
+    return _encode(info.owner) if info.owner else None
 
 
 def past_body(past: Sequence[Past]) -> bytes | None:

@@ -127,5 +127,11 @@ def _carried_threads(db: Connection) -> None:
     db.execute("ALTER TABLE thread ADD COLUMN past BLOB")
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first_version, _carried_threads)
+def _branches(db: Connection) -> None:
+    # JSON of a step's branches, and of whom a child thread runs for; NULL for none.
+    db.execute("ALTER TABLE checkpoint ADD COLUMN branches BLOB")
+    db.execute("ALTER TABLE thread ADD COLUMN owner BLOB")
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first_version, _carried_threads, _branches)
 """Item n makes version n + 1 out of version n; an empty file is version 0.  Only ever append."""

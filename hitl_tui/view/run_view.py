@@ -14,7 +14,8 @@ from typing import Any, Final
 from hitl_tui.drivers.protocol import Capabilities, GraphInfo, Snapshot, Stamped
 from hitl_tui.engine import events as ev
 from hitl_tui.engine.events import AppliedUpdate, Progress
-from hitl_tui.engine.records import Checkpoint, ErrorInfo, LedgerEntry, takeover_notice
+from hitl_tui.engine.outcomes import ErrorInfo
+from hitl_tui.engine.records import Checkpoint, LedgerEntry, takeover_notice
 
 CHECKPOINT_WINDOW = 20_000
 LEDGER_WINDOW = 2_000

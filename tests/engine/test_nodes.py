@@ -11,7 +11,7 @@ import pytest
 
 from hitl_tui import Channel, NodeFailed, NodeResult
 from hitl_tui.engine.events import StepCommitted, TextStreamed
-from hitl_tui.engine.records import ModelUse
+from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node, returning
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, HitlError, NodeResult, cost_limit, custom_condition, max_turns, text_match
-from hitl_tui.engine.records import Limits, ModelUse
+from hitl_tui.engine.outcomes import ModelUse
+from hitl_tui.engine.records import Limits
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.termination import Termination
 from hitl_tui.stores import Checkpointer

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, GraphRunner, NodeFailed, NodeResult
-from hitl_tui.engine.records import ModelUse
+from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import check_log, ledger_of, line, pending_id, say
 

@@ -8,15 +8,8 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.records import (
-    Checkpoint,
-    Commit,
-    Cursor,
-    LedgerEntry,
-    ModelUse,
-    ThreadInfo,
-    UpdateRecord,
-)
+from hitl_tui.engine.outcomes import ModelUse
+from hitl_tui.engine.records import Checkpoint, Commit, Cursor, LedgerEntry, ThreadInfo, UpdateRecord
 from hitl_tui.stores import Checkpointer
 
 NOW = 1_760_000_000_000_000

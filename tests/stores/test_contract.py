@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hitl_tui.engine.records import Cursor, ErrorInfo, Lease, Limits, Request
+from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ChildLink, ErrorInfo
+from hitl_tui.engine.records import Cursor, Lease, Limits, Owner, Request
 from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import MODEL_USE, NOW, Writer, entry, info
@@ -80,6 +81,10 @@ class TestCommit:
             "decision": "accept",
             "text": "a long\ntext",
             "uses": (MODEL_USE, MODEL_USE),
+            "branches": (
+                BranchOutcome("n[0]", "n", 0, "failed", ErrorInfo("n", 2, "T", "M", "H"), 2, 2**40),
+                BranchOutcome("g/b", "b", 1, "ok", None, 1, 7, ("plan",), "t/b#1"),
+            ),
         }
         commit = writer.step(point=changes)
         assert writer.store.checkpoint("t", 0) == commit.checkpoint
@@ -97,8 +102,24 @@ class TestCommit:
             goal={"g": [True]},
             error=ErrorInfo("n", 2, "T", "M", "H", "D"),
             log_bytes=2**40,
+            branches=(
+                BranchState("n[0]", "sha256:00", answers=(None, {"a": [1.5]})),
+                BranchState(
+                    "n[1]",
+                    outcome=BranchOutcome("n[1]", "n", 1, "ok"),
+                    updates={"plan": {"deep": [[2**70]]}},
+                    uses=(MODEL_USE,),
+                    child=ChildLink("t/n#1", 1, 2, 0.5, cost_known=False),
+                ),
+            ),
         )
         assert writer.cursor == commit.cursor
+
+    def test_keeps_whom_the_thread_of_a_subgraph_runs_for(self, writer: Writer) -> None:
+        child = msgspec.structs.replace(info("t/team#1"), owner=Owner("t", "team"))
+        writer.store.create_thread(child, Cursor("t/team#1"))
+        assert writer.store.info("t/team#1") == child
+        assert [one.info.owner for one in writer.store.threads("team")] == [Owner("t", "team")]
 
     def test_keeps_a_null_update_apart_from_no_result(self, writer: Writer) -> None:
         bare, null = writer.record("a", None), writer.record("b", None, 1, result=None)

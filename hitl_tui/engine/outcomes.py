@@ -1,0 +1,89 @@
+"""What became of work: errors, model calls, branches of maps, parallels and subgraphs (SPEC 7, 10).
+
+Units are those of `records`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
+
+
+class ErrorInfo(msgspec.Struct, frozen=True):
+    """A node's failure as stored and shown; `details` is its traceback."""
+
+    node: str
+    attempt: int
+    title: str
+    message: str
+    hint: str = ""
+    details: str = ""
+
+
+class ModelUse(msgspec.Struct, frozen=True):
+    """One model call's use; `cost` in US dollars, None where the price is unknown."""
+
+    agent: str
+    provider: str
+    model: str
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
+class BranchOutcome(msgspec.Struct, frozen=True):
+    """What became of one branch of a map or a parallel, or of a subgraph's run (SPEC 7).
+
+    Args:
+        path: as in the branch's records: `scan[0]`, `group/member`, `team#1`.
+        name: the map's node, the member, or the subgraph's node.
+        index: its place: of the item, or in the list of members.
+        status: "failed" contributes nothing; "cancelled" was given up while it ran, because others
+            had settled the join; "unneeded" had not begun then.
+        attempts: how often it was tried.
+        duration: microseconds, waits between attempts included.
+        overridden: overwrite channels whose value of this branch a later one replaced.
+        thread: the thread of a subgraph's run.
+    """
+
+    path: str
+    name: str
+    index: int
+    status: BranchStatus
+    error: ErrorInfo | None = None
+    attempts: int = 0
+    duration: int = 0
+    overridden: tuple[str, ...] = ()
+    thread: str = ""
+
+
+class ChildLink(msgspec.Struct, frozen=True):
+    """The thread of a subgraph's run, and how much of its spending its parent has counted."""
+
+    thread_id: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    cost_known: bool = True
+
+
+class BranchState(msgspec.Struct, frozen=True):
+    """What the cursor keeps of a branch until its step is committed: nothing done or answered is lost.
+
+    Args:
+        item: the hash of the branch's item; another item at its place makes a new branch of it.
+        answers: the answers given to interrupts inside it.
+        outcome: how it ended, None while it has to run (again); then `updates` and `uses` count.
+        child: the thread that a subgraph runs in.
+    """
+
+    path: str
+    item: str = ""
+    answers: tuple[Any, ...] = ()
+    outcome: BranchOutcome | None = None
+    updates: dict[str, Any] = {}
+    uses: tuple[ModelUse, ...] = ()
+    child: ChildLink | None = None
