@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     )
     from hitl_tui.stores import FileCheckpointer, MemoryCheckpointer, SQLiteCheckpointer, open_store
     from hitl_tui.workflows.advisor import advisor_workflow
+    from hitl_tui.workflows.debate import debate_workflow
+    from hitl_tui.workflows.planner import planner_workflow
+    from hitl_tui.workflows.sequential import sequential_workflow
+    from hitl_tui.workflows.supervisor import supervisor_workflow
 
 __version__ = "0.1.0"
 
@@ -96,6 +100,10 @@ _HOME = {
     "SQLiteCheckpointer": "stores",
     "open_store": "stores",
     "advisor_workflow": "workflows.advisor",
+    "supervisor_workflow": "workflows.supervisor",
+    "sequential_workflow": "workflows.sequential",
+    "planner_workflow": "workflows.planner",
+    "debate_workflow": "workflows.debate",
 } | dict.fromkeys(_ERRORS, "errors")
 
 __all__ = [
@@ -139,10 +147,14 @@ __all__ = [
     "append",
     "cost_limit",
     "custom_condition",
+    "debate_workflow",
     "last_n",
     "max_turns",
     "open_store",
+    "planner_workflow",
     "reducers",
+    "sequential_workflow",
+    "supervisor_workflow",
     "text_match",
 ]
 

@@ -24,6 +24,7 @@ class HitlError(Exception):
     Args:
         message: what was wrong and where (channel, node, file, key, line).
         hint: how to mend it; empty where there is nothing to say.
+        channel: the channel whose value must be mended; a screen offers to edit it.
 
     `details` is the traceback of a user's code, for the log file and the command line.
     """
@@ -32,10 +33,11 @@ class HitlError(Exception):
     exit_code = ExitCode.FAILED
     details = ""
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", *, channel: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.channel = channel
 
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
@@ -103,9 +105,16 @@ class NodeFailed(HitlError):
     title = "A node failed"
 
     def __init__(
-        self, message: str, hint: str = "", *, node: str = "", attempt: int = 1, details: str = ""
+        self,
+        message: str,
+        hint: str = "",
+        *,
+        node: str = "",
+        attempt: int = 1,
+        details: str = "",
+        channel: str = "",
     ) -> None:
-        super().__init__(message, hint)
+        super().__init__(message, hint, channel=channel)
         self.node = node
         self.attempt = attempt
         self.details = details

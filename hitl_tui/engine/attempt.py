@@ -160,4 +160,5 @@ def _failure(node: Node, attempt: int, error: Exception) -> NodeFailed:
         node=node.name,
         attempt=attempt,
         details="".join(traceback.format_exception(error)),
+        channel=error.channel if isinstance(error, HitlError) else "",
     )

@@ -368,7 +368,7 @@ class Run:
         self.error = error
         attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
         details = error.details if isinstance(error, NodeFailed) else ""
-        info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details)
+        info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details, error.channel)
         cursor = replace(cursor or session.cursor, status="failed", reason="node_error", error=info)
         entry = journal.ledger_entry(
             cursor, "failed", at=session.clock(), note=error.message, data={"node": node}

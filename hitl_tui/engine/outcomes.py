@@ -13,7 +13,10 @@ BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
 
 
 class ErrorInfo(msgspec.Struct, frozen=True):
-    """A node's failure as stored and shown; `details` is its traceback."""
+    """A node's failure as stored and shown; `details` is its traceback.
+
+    `channel` is the one whose value must be mended before the node can go on, "" for none.
+    """
 
     node: str
     attempt: int
@@ -21,6 +24,7 @@ class ErrorInfo(msgspec.Struct, frozen=True):
     message: str
     hint: str = ""
     details: str = ""
+    channel: str = ""
 
 
 class ModelUse(msgspec.Struct, frozen=True):

@@ -77,7 +77,7 @@ def text_match(pattern: str, channel: str) -> Termination:
     return Termination(reached, f"{pattern!r} found in {channel}", (channel,))
 
 
-def custom_condition(fn: Callable[[WorkflowState], bool]) -> Termination:
-    """Ends when `fn(state)` is true."""
+def custom_condition(fn: Callable[[WorkflowState], bool], reason: str = "") -> Termination:
+    """Ends when `fn(state)` is true; `reason` says in words what that means."""
     name = getattr(fn, "__name__", "a condition")
-    return Termination(lambda state, _totals: bool(fn(state)), f"{name} is true")
+    return Termination(lambda state, _totals: bool(fn(state)), reason or f"{name} is true")

@@ -18,14 +18,13 @@ from hitl_tui.engine.gates import Gate, GateChoice
 from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.records import END, START, Limits
 from hitl_tui.engine.reducers import append
+from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.termination import max_turns
-from hitl_tui.errors import GraphInvalid
-from hitl_tui.workflows.asking import ask, text_of
-
-NEEDED = ("messages", "latest_draft", "advisor_feedback", "advisor_verdict", "revision_n")
+from hitl_tui.workflows.asking import ask, task_of
+from hitl_tui.workflows.parts import at_least, channels_for, store_for
 
 
 def advisor_workflow(
@@ -52,12 +51,8 @@ def advisor_workflow(
     Raises:
         GraphInvalid: a channel the workflow needs is missing, or max_revisions is below 0.
     """
-    if max_revisions < 0:
-        raise GraphInvalid(f"max_revisions={max_revisions}: give 0 or more")
-    channels = dict(state_schema) if state_schema is not None else default_channels()
-    missing = [name for name in NEEDED if name not in channels]
-    if missing:
-        raise GraphInvalid(f"the state_schema lacks {', '.join(missing)}", "the advisor workflow writes them")
+    at_least("max_revisions", max_revisions, 0)
+    channels = channels_for("advisor", state_schema, default_channels())
     turns = 2 * (max_revisions + 1)
     return (
         StateGraph(channels, name="advisor")
@@ -67,7 +62,7 @@ def advisor_workflow(
         .add_edge("worker", "advisor")
         .add_conditional_edge("advisor", _route, {"approved": END, "revise": "worker"})
         .compile(
-            checkpointer=_store(checkpointer, human),
+            checkpointer=store_for(checkpointer, human),
             agents={"worker": worker, "advisor": advisor},
             interrupt_after=[_verdict_gate(advisor, max_revisions)] if human else [],
             termination=max_turns(turns),
@@ -118,11 +113,13 @@ async def _work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
     return {"messages": draft, "latest_draft": draft, "revision_n": revision_n}
 
 
-async def _advise(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
+async def _advise(state: WorkflowState, config: NodeConfig) -> NodeResult:
     prompt = f"Task:\n{_task(state, config)}\n\nDraft:\n{state['latest_draft']}"
     reply = await ask(config.agents["advisor"], prompt)
     verdict, feedback = read_verdict(reply)
-    return {"messages": reply, "advisor_verdict": verdict, "advisor_feedback": feedback}
+    updates = {"messages": reply, "advisor_verdict": verdict, "advisor_feedback": feedback}
+    how = "begins" if verdict == "approved" else "does not begin"
+    return NodeResult(updates, text=f"verdict: {verdict}, the reply {how} with 'approved'")
 
 
 def _task(state: WorkflowState, config: NodeConfig) -> str:
@@ -130,11 +127,7 @@ def _task(state: WorkflowState, config: NodeConfig) -> str:
 
     Every node adds one message, so the latter is found by counting back.
     """
-    messages = state.get("messages", [])
-    if not messages:
-        return ""
-    first = 0 if config.invocation == 1 else max(0, len(messages) - config.iteration)
-    return text_of(messages[first])
+    return task_of(state["messages"], config.iteration - 1, config.invocation)
 
 
 def _route(state: WorkflowState) -> str:
@@ -169,11 +162,3 @@ def _verdict_gate(advisor: Any, max_revisions: int) -> Gate:
 
 def _own_feedback(_state: WorkflowState, words: str) -> dict[str, str]:
     return {"advisor_verdict": "revise", "advisor_feedback": words}
-
-
-def _store(checkpointer: Store | None, human: str | None) -> Store | None:
-    if checkpointer is None and human:
-        from hitl_tui.stores import MemoryCheckpointer
-
-        return MemoryCheckpointer()
-    return checkpointer

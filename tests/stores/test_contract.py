@@ -100,7 +100,7 @@ class TestCommit:
             cost_known=False,
             limits=Limits(None, 5, 0.5, 1.25),
             goal={"g": [True]},
-            error=ErrorInfo("n", 2, "T", "M", "H", "D"),
+            error=ErrorInfo("n", 2, "T", "M", "H", "D", "draft"),
             log_bytes=2**40,
             branches=(
                 BranchState("n[0]", "sha256:00", answers=(None, {"a": [1.5]})),

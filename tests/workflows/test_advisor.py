@@ -22,19 +22,7 @@ from hitl_tui import (
 )
 from hitl_tui.workflows.advisor import default_channels, read_verdict
 from tests.support.flows import check_log, pending_id
-
-
-class Stub:
-    """An agent that replies from a list and keeps what it was asked."""
-
-    def __init__(self, name: str, replies: Sequence[str]) -> None:
-        self.name = name
-        self.prompts: list[str] = []
-        self._replies = list(replies)
-
-    def chat(self, prompt: str) -> str:
-        self.prompts.append(prompt)
-        return self._replies[len(self.prompts) - 1]
+from tests.support.stubs import Stub
 
 
 def scripted(name: str, replies: Sequence[str]) -> Agent:

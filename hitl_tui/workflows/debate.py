@@ -1,0 +1,178 @@
+"""The debate workflow: agents speak in turn, and a judge may end it after a round (seed 002).
+
+START -> pro -> con -> judge -- done --> END
+          ^_____ continue ___|
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+from hitl_tui.engine.attempt import NodeConfig
+from hitl_tui.engine.channels import Channel
+from hitl_tui.engine.description import InputField
+from hitl_tui.engine.gates import Gate, GateChoice
+from hitl_tui.engine.graph import StateGraph
+from hitl_tui.engine.records import END, START, Limits
+from hitl_tui.engine.reducers import append
+from hitl_tui.engine.results import NodeResult
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.store import Store
+from hitl_tui.engine.termination import Termination, custom_condition, max_turns
+from hitl_tui.workflows.asking import ask_alone, history, last_of
+from hitl_tui.workflows.parts import Team, at_least, channels_for, find_word, named, store_for
+
+
+def debate_workflow(
+    agents: Team,
+    judge: Any = None,
+    max_rounds: int = 5,
+    *,
+    human: Literal["round"] | None = None,
+    state_schema: Mapping[str, Channel] | None = None,
+    checkpointer: Store | None = None,
+) -> GraphRunner:
+    """Agents that speak in turn on the whole history, for some rounds or until a judge is content (SPEC 15).
+
+    A judge speaks after each full round and ends the debate when its reply has the word "done".  The
+    result's output is the judge's last reply, or without a judge `{name: last reply}` of all agents.
+
+    Args:
+        agents: `{name: agent}`, or a list of agents with a `name` each.
+        judge: an agent, or anything with `chat(prompt)`; None for a fixed number of rounds.
+        max_rounds: full rounds, the judge's turn included.
+        human: "round" lets a person end the debate after each round, or add a round to it.
+        state_schema: channels to use instead of the workflow's own.
+        checkpointer: where threads live; with `human` one in memory by default.
+
+    Raises:
+        GraphInvalid: no agents, a name that can't be used, a bound below 1, or a channel that is missing.
+    """
+    at_least("max_rounds", max_rounds, 1)
+    team = named(agents, "agents", taken=("judge",))
+    decided = judge is not None or human is not None
+    channels = channels_for("debate", state_schema, default_channels(decided), ("output",))
+    speakers = [*team, *(["judge"] if judge is not None else [])]
+    last, clock = speakers[-1], _Clock(len(speakers), max_rounds)
+    graph = StateGraph(channels, name="debate")
+    for name in team:
+        kept = [] if judge is not None else [key for key in ("output",) if key in channels]
+        signal = ["judge_verdict"] if decided and name == last else []
+        graph.add_node(name, _speaker(name, clock, *kept, *signal), reads=["messages", *kept],
+                       writes=["messages", *kept, *signal])  # fmt: skip
+    if judge is not None:
+        written = [name for name in ("messages", "judge_verdict", "output") if name in channels]
+        graph.add_node("judge", _judge(written, clock), reads=["messages"], writes=written)
+    for source, target in pairwise([START, *speakers]):
+        graph.add_edge(source, target)
+    if decided:
+        graph.add_conditional_edge(last, _route, {"done": END, "continue": speakers[0]})
+    else:
+        graph.add_edge(last, speakers[0])
+    turns = max_rounds * len(speakers)
+    return graph.compile(
+        checkpointer=store_for(checkpointer, human),
+        agents={**team, **({"judge": judge} if judge is not None else {})},
+        interrupt_after=[_round_gate(last, judge is not None)] if human else [],
+        termination=_rounds(turns, max_rounds, human),
+        limits=Limits(max_iterations=None if human else turns),
+        inputs=[InputField("task", "messages", "What is it about?", "Proposition: tests come first.")],
+        output="output",
+    )
+
+
+def default_channels(decided: bool = True) -> dict[str, Channel]:
+    """The channels of the debate workflow; `judge_verdict` where a judge or a person decides."""
+    channels = {
+        "messages": Channel([], reducer=append(), description="the question and every reply"),
+        "output": Channel("", description="the judge's last reply, or the last one of each agent"),
+    }
+    if decided:
+        channels["judge_verdict"] = Channel(
+            "continue",
+            schema={"enum": ["continue", "done", "extend"]},
+            description="how it goes on; extend is a person's, and adds a round",
+        )
+    return channels
+
+
+def read_judgement(reply: str) -> tuple[str, str]:
+    """`(verdict, why)` of a judge's reply: done if it has the word "done" in any case."""
+    place = find_word("done", reply)
+    if place:
+        return "done", f"verdict: done, the word found at {place}"
+    return "continue", "verdict: continue, without the word 'done'"
+
+
+class _Clock(NamedTuple):
+    """Says which round a turn is in."""
+
+    speakers: int
+    rounds: int
+
+    def says(self, config: NodeConfig) -> str:
+        return f"round {(config.iteration - 1) // self.speakers + 1} of {self.rounds}"
+
+
+def _speaker(name: str, clock: _Clock, *also: str) -> Callable[..., Awaitable[NodeResult]]:
+    async def speak(state: WorkflowState, config: NodeConfig) -> NodeResult:
+        reply = await ask_alone(config.agents[name], history(state["messages"]))
+        updates: dict[str, Any] = {"messages": reply}
+        if "output" in also:
+            # The first turn of an invocation begins a new debate.
+            said = state["output"] if config.iteration > 1 else None
+            updates["output"] = {**(said if isinstance(said, Mapping) else {}), name: reply}
+        if "judge_verdict" in also:
+            updates["judge_verdict"] = "continue"
+        return NodeResult(updates, text=clock.says(config))
+
+    return speak
+
+
+def _judge(written: Sequence[str], clock: _Clock) -> Callable[..., Awaitable[NodeResult]]:
+    async def judge(state: WorkflowState, config: NodeConfig) -> NodeResult:
+        reply = await ask_alone(config.agents["judge"], history(state["messages"]))
+        verdict, why = read_judgement(reply)
+        updates = {"messages": reply, "judge_verdict": verdict, "output": reply}
+        chosen = {name: updates[name] for name in written}
+        return NodeResult(chosen, text=f"{clock.says(config)}, {why}")
+
+    return judge
+
+
+def _route(state: WorkflowState) -> str:
+    return "done" if state["judge_verdict"] == "done" else "continue"
+
+
+def _rounds(turns: int, rounds: int, human: str | None) -> Termination:
+    """The rounds are up, unless a person has just added one."""
+    if not human:
+        return max_turns(turns)
+    return max_turns(turns) & custom_condition(
+        lambda state: state["judge_verdict"] != "extend", f"no round added to {rounds}"
+    )
+
+
+def _round_gate(last: str, judged: bool) -> Gate:
+    def payload(state: WorkflowState) -> dict[str, Any]:
+        return {
+            "agent": "judge",
+            "verdict": state["judge_verdict"],
+            "feedback": last_of(state["messages"]),
+        }
+
+    return Gate(
+        node=last,
+        title="verdict of the judge" if judged else "end of a round",
+        subject="output" if judged else "messages",
+        payload=payload if judged else None,
+        recommended="accept",
+        choices=[
+            GateChoice("accept", "as the judge says" if judged else "go on as planned", "enter"),
+            GateChoice("end", "end the debate", "x", values={"judge_verdict": "done"}),
+            GateChoice("extend", "one more round", "m", values={"judge_verdict": "extend"}),
+        ],
+    )

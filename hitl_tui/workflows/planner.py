@@ -1,0 +1,280 @@
+"""The planner workflow: one agent plans, cheap workers do the steps, an evaluator judges (seed 002).
+
+START -> planner -> dispatcher -- writer --> writer -+
+            ^          |  ^------------------------- +
+            |          +-- evaluate --> evaluator -- done --> END
+            +--------------- replan ------+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal
+
+from hitl_tui.engine.attempt import NodeConfig
+from hitl_tui.engine.channels import Channel
+from hitl_tui.engine.description import InputField
+from hitl_tui.engine.gates import Gate, GateChoice
+from hitl_tui.engine.graph import StateGraph
+from hitl_tui.engine.records import END, START, Limits
+from hitl_tui.engine.reducers import append, overwrite
+from hitl_tui.engine.results import NodeResult
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.store import Store
+from hitl_tui.engine.termination import custom_condition
+from hitl_tui.errors import GraphInvalid, HitlError
+from hitl_tui.workflows.asking import ask_alone, task_of, text_of
+from hitl_tui.workflows.parts import Team, at_least, channels_for, find_word, named, store_for
+from hitl_tui.workflows.plans import ParsePlan, plan_text, read_plan
+
+Human = Literal["plan", "replan", "both"]
+
+
+def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
+    planner: Any,
+    workers: Team,
+    evaluator: Any = None,
+    max_replans: int = 2,
+    max_steps: int = 10,
+    parse_plan: ParsePlan | None = None,
+    *,
+    human: Human | None = None,
+    state_schema: Mapping[str, Channel] | None = None,
+    checkpointer: Store | None = None,
+) -> GraphRunner:
+    """A plan made once, done step by step by workers, and judged as a whole (SPEC 15).
+
+    The planner answers one `worker: instruction` a line.  The dispatcher takes the steps in order and
+    asks no model; each worker gets only its instruction.  The evaluator says done, or replan with a
+    reason that the planner gets.  The result's output is the list of results.
+
+    Args:
+        planner, evaluator: agents, or anything with `chat(prompt)`; without an evaluator the run ends
+            with the plan.
+        workers: `{name: agent}`, or a list of agents with a `name` each.
+        max_replans: how often the plan may be made again.
+        max_steps: how long a plan may be.
+        parse_plan: a function from the planner's reply to steps, each {"worker": …, "instruction": …}.
+        human: "plan" lets a person edit each plan before it runs, "replan" decide on the evaluator's
+            verdict; "both" does both.
+        state_schema: channels to use instead of the workflow's own.
+        checkpointer: where threads live; with `human` one in memory by default.
+
+    Raises:
+        GraphInvalid: no workers, a name or a bound that can't be used, or a channel that is missing.
+    """
+    at_least("max_replans", max_replans, 0)
+    at_least("max_steps", max_steps, 1)
+    if evaluator is None and human in ("replan", "both"):
+        raise GraphInvalid(f"human={human!r} needs an evaluator", 'give one, or human="plan"')
+    team = named(workers, "workers", taken=("planner", "dispatcher", "evaluator", "evaluate"))
+    channels = channels_for("planner", state_schema, default_channels())
+    names = list(team)
+    graph = StateGraph(channels, name="planner")
+    graph.add_node("planner", _planner(names, max_steps, parse_plan), writes=_PLANNED)
+    graph.add_node("dispatcher", _dispatcher(names, max_steps, parse_plan), writes=_DISPATCHED)
+    for name in names:
+        graph.add_node(name, _worker(name), reads=["current_instruction", "plan_index"], writes=_WORKED)
+        graph.add_edge(name, "dispatcher")
+    graph.add_edge(START, "planner")
+    graph.add_edge("planner", "dispatcher")
+    after_plan = END if evaluator is None else "evaluator"
+    graph.add_conditional_edge("dispatcher", _next_worker, {**{name: name for name in names}, "": after_plan})
+    if evaluator is not None:
+        graph.add_node("evaluator", _evaluate, writes=["messages", "evaluator_verdict"])
+        graph.add_conditional_edge("evaluator", _way_on, {"done": END, "replan": "planner"})
+    gates = [_plan_gate(names, max_steps, parse_plan)] if human in ("plan", "both") else []
+    gates += [_replan_gate()] if human in ("replan", "both") else []
+    return graph.compile(
+        checkpointer=store_for(checkpointer, human),
+        agents={"planner": planner, **team, **({} if evaluator is None else {"evaluator": evaluator})},
+        interrupt_after=gates,
+        termination=custom_condition(
+            lambda state: _wants_replan(state) and state["replan_count"] >= max_replans,
+            f"{max_replans} of {max_replans} replans used",
+        ),
+        # A plan takes the planner, a dispatch before and after each step, the steps and the evaluator.
+        limits=Limits(max_iterations=(2 * max_steps + 3) * (max_replans + 1)),
+        inputs=[InputField("task", "messages", "What shall be done?", "Write a report on tidy data.")],
+        output="results",
+    )
+
+
+_PLANNED = ["messages", "plan", "plan_index", "current_worker", "current_instruction",
+            "evaluator_verdict", "replan_count"]  # fmt: skip
+_DISPATCHED = ["plan", "current_worker", "current_instruction"]
+_WORKED = ["messages", "results", "plan_index"]
+
+
+def default_channels() -> dict[str, Channel]:
+    """The channels of the planner workflow."""
+    text = {"type": "string"}
+    count = {"type": "integer", "minimum": 0}
+    return {
+        "messages": Channel([], reducer=append(), description="the task, the plans, every reply and verdict"),
+        "plan": Channel(
+            [],
+            reducer=overwrite(),
+            schema={"type": ["array", "string"]},
+            description="the steps, each a worker and an instruction; or lines `worker: instruction`",
+        ),
+        "plan_index": Channel(0, schema=count, description="steps done"),
+        "current_instruction": Channel("", schema=text, description="what the current worker is told"),
+        "current_worker": Channel("", schema=text, description='who is next, "" where the plan is done'),
+        "results": Channel([], reducer=append(), description="what the workers replied"),
+        "evaluator_verdict": Channel("", schema=text, description="done, or replan: and the reason"),
+        "replan_count": Channel(0, schema=count, description="plans made after the first"),
+    }
+
+
+def read_evaluation(reply: str) -> tuple[str, str]:
+    """`(verdict, why)` of an evaluator's reply; the verdict is "done" or "replan: reason".
+
+    A reply that begins with "replan" asks for a new plan, whatever follows; else the word "done" in
+    any case ends the run; a reply with neither is a reason to plan again.
+    """
+    text = reply.strip()
+    if find_word("replan", text) == 1:
+        reason = text[len("replan") :].lstrip(" :,.-–—")
+        return f"replan: {reason}", "verdict: replan, the reply begins with it"
+    if place := find_word("done", reply):
+        return "done", f"verdict: done, the word found at {place}"
+    return f"replan: {text}", "verdict: replan, without the word 'done'"
+
+
+def _planner(
+    workers: list[str], max_steps: int, parse: ParsePlan | None
+) -> Callable[..., Awaitable[NodeResult]]:
+    async def plan(state: WorkflowState, config: NodeConfig) -> NodeResult:
+        again = config.iteration > 1 and _wants_replan(state)
+        prompt = _task(state, config, state["replan_count"] + 1 if again else 0)
+        if again:
+            prompt += f"\n\nResults so far:\n{_results(state)}"
+            prompt += f"\n\nMake a new plan, because:\n{_reason(state)}"
+        reply = await ask_alone(config.agents["planner"], prompt)
+        steps, why = _as_far_as_it_parses(reply, workers, max_steps, parse)
+        updates = {
+            "messages": reply,
+            "plan": steps,
+            "plan_index": 0,
+            "current_worker": "",
+            "current_instruction": "",
+            "evaluator_verdict": "",
+            "replan_count": state["replan_count"] + 1 if again else 0,
+        }
+        return NodeResult(updates, text=why)
+
+    return plan
+
+
+def _as_far_as_it_parses(
+    reply: str, workers: list[str], max_steps: int, parse: ParsePlan | None
+) -> tuple[Any, str]:
+    """The steps; or the reply as it is, so that what the planner wrote is kept for a person to mend."""
+    try:
+        steps = read_plan(reply, workers, max_steps, parse)
+    except HitlError as error:
+        return reply, error.message
+    return steps, f"plan: {len(steps)} step{'s' if len(steps) > 1 else ''}"
+
+
+def _dispatcher(workers: list[str], max_steps: int, parse: ParsePlan | None) -> Callable[..., NodeResult]:
+    def dispatch(state: WorkflowState, config: NodeConfig) -> NodeResult:
+        steps = read_plan(state["plan"], workers, max_steps, parse)
+        place = state["plan_index"]
+        updates: dict[str, Any] = {"current_worker": "", "current_instruction": ""}
+        if isinstance(state["plan"], str):
+            updates["plan"] = steps
+        if place >= len(steps):
+            return NodeResult(updates, text=f"route: all {len(steps)} steps are done")
+        step = steps[place]
+        updates.update(current_worker=step["worker"], current_instruction=step["instruction"])
+        return NodeResult(updates, text=f"route: step {place + 1} of {len(steps)} is for {step['worker']!r}")
+
+    return dispatch
+
+
+def _worker(name: str) -> Callable[..., Awaitable[dict[str, Any]]]:
+    async def work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
+        reply = await ask_alone(config.agents[name], state["current_instruction"])
+        return {"messages": reply, "results": reply, "plan_index": state["plan_index"] + 1}
+
+    return work
+
+
+async def _evaluate(state: WorkflowState, config: NodeConfig) -> NodeResult:
+    prompt = f"Task:\n{_task(state, config, state['replan_count'])}\n\nResults:\n{_results(state)}"
+    reply = await ask_alone(config.agents["evaluator"], prompt)
+    verdict, why = read_evaluation(reply)
+    return NodeResult({"messages": reply, "evaluator_verdict": verdict}, text=why)
+
+
+def _task(state: WorkflowState, config: NodeConfig, evaluations: int) -> str:
+    """The task, found by counting back the messages of this invocation.
+
+    All nodes but the dispatcher add one, and it runs once a step and once after each plan: of the
+    nodes that are no evaluation, half are dispatches.
+    """
+    added = (config.iteration - 1 + evaluations) // 2
+    return task_of(state["messages"], added, config.invocation)
+
+
+def _results(state: WorkflowState) -> str:
+    return "\n\n".join(text_of(result) for result in state["results"])
+
+
+def _next_worker(state: WorkflowState) -> str:
+    return str(state["current_worker"])
+
+
+def _way_on(state: WorkflowState) -> str:
+    return "replan" if _wants_replan(state) else "done"
+
+
+def _wants_replan(state: WorkflowState) -> bool:
+    return str(state["evaluator_verdict"]).strip().lower().startswith("replan")
+
+
+def _reason(state: WorkflowState) -> str:
+    return str(state["evaluator_verdict"]).partition(":")[2].strip() or "the results are not complete"
+
+
+def _plan_gate(workers: list[str], max_steps: int, parse: ParsePlan | None) -> Gate:
+    def own_plan(_state: WorkflowState, words: str) -> dict[str, Any]:
+        return {"plan": read_plan(words, workers, max_steps, parse)}
+
+    return Gate(
+        node="planner",
+        title="plan of the planner",
+        subject="plan",
+        payload=lambda state: plan_text(state["plan"]),
+        recommended="run",
+        choices=[
+            GateChoice("run", "run this plan", "enter"),
+            GateChoice("replace", "run my own plan instead", "r", text="required", values=own_plan),
+        ],
+    )
+
+
+def _replan_gate() -> Gate:
+    def payload(state: WorkflowState) -> dict[str, Any]:
+        verdict, _, reason = state["evaluator_verdict"].partition(":")
+        return {"agent": "evaluator", "verdict": verdict, "feedback": reason.strip()}
+
+    return Gate(
+        node="evaluator",
+        title="verdict of the evaluator",
+        subject="results",
+        payload=payload,
+        recommended="accept",
+        choices=[
+            GateChoice("accept", "as the evaluator says", "enter"),
+            GateChoice("done", "done, no new plan", "x", values={"evaluator_verdict": "done"}),
+            GateChoice("replan", "a new plan, with my reason", "r", text="required", values=_own_reason),
+        ],
+    )
+
+
+def _own_reason(_state: WorkflowState, words: str) -> dict[str, Any]:
+    return {"evaluator_verdict": f"replan: {words}"}

@@ -1,0 +1,101 @@
+"""The sequential workflow: agents in a row, each of which gets only the last message (seed 002).
+
+START -> drafter -> reviewer -> polisher -> END
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+from hitl_tui.engine.attempt import NodeConfig
+from hitl_tui.engine.channels import Channel
+from hitl_tui.engine.description import InputField
+from hitl_tui.engine.gates import Gate, GateChoice
+from hitl_tui.engine.graph import StateGraph
+from hitl_tui.engine.records import END, START, Limits
+from hitl_tui.engine.reducers import append
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.store import Store
+from hitl_tui.workflows.asking import ask_alone, last_of
+from hitl_tui.workflows.parts import Team, channels_for, named, store_for
+
+
+def sequential_workflow(
+    agents: Team,
+    *,
+    human: Literal["handover"] | None = None,
+    state_schema: Mapping[str, Channel] | None = None,
+    checkpointer: Store | None = None,
+) -> GraphRunner:
+    """Agents that speak once each, in order; each gets only the last message (SPEC 15).
+
+    The result's output is the last agent's reply.
+
+    Args:
+        agents: `{name: agent}`, or a list of agents with a `name` each.
+        human: "handover" lets a person pass on, edit or replace what each agent hands to the next one.
+        state_schema: channels to use instead of the workflow's own.
+        checkpointer: where threads live; with `human` one in memory by default.
+
+    Raises:
+        GraphInvalid: no agents, a name that is there twice, or a channel that is missing.
+    """
+    team = named(agents, "agents")
+    optional = () if human else ("output",)
+    channels = channels_for("sequential", state_schema, default_channels(), optional)
+    written = [name for name in ("messages", "output") if name in channels]
+    graph = StateGraph(channels, name="sequential")
+    for name in team:
+        graph.add_node(name, _speaker(name, written), reads=["messages"], writes=written)
+    for source, target in pairwise([START, *team, END]):
+        graph.add_edge(source, target)
+    return graph.compile(
+        checkpointer=store_for(checkpointer, human),
+        agents=team,
+        interrupt_after=[_handover(giver, taker) for giver, taker in pairwise(team)] if human else [],
+        limits=Limits(max_iterations=len(team)),
+        inputs=[InputField("task", "messages", "What shall they work on?", "Write a post about tidy data.")],
+        output="output",
+    )
+
+
+def default_channels() -> dict[str, Channel]:
+    """The channels of the sequential workflow."""
+    return {
+        "messages": Channel([], reducer=append(), description="the task and every reply"),
+        "output": Channel("", schema={"type": "string"}, description="the last reply"),
+    }
+
+
+def _speaker(name: str, written: Sequence[str]) -> Callable[..., Awaitable[dict[str, Any]]]:
+    async def speak(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
+        reply = await ask_alone(config.agents[name], last_of(state["messages"]))
+        return dict.fromkeys(written, reply)
+
+    return speak
+
+
+def _handover(giver: str, taker: str) -> Gate:
+    return Gate(
+        node=giver,
+        title=f"hand-over from {giver} to {taker}",
+        subject="output",
+        recommended="pass",
+        choices=[
+            GateChoice("pass", f"pass it on to {taker}", "enter", text="none", values=_as_it_stands),
+            GateChoice("replace", "pass on my own text instead", "r", text="required", values=_own_text),
+        ],
+    )
+
+
+def _as_it_stands(state: WorkflowState, _words: str) -> dict[str, Any]:
+    """Nothing to set, but for an edit of the output: the next agent gets the last message."""
+    edited = state["output"]
+    return {} if edited == last_of(state["messages"]) else _own_text(state, edited)
+
+
+def _own_text(state: WorkflowState, words: str) -> dict[str, Any]:
+    return {"messages": [*state["messages"], words], "output": words}

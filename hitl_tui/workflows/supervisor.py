@@ -1,0 +1,141 @@
+"""The supervisor workflow: a manager sends one worker after another until it names none (seed 002).
+
+START -> manager -- writer --> writer -+
+           |  ^----------------------- +
+           +-- DONE --> END
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from hitl_tui.engine.attempt import NodeConfig
+from hitl_tui.engine.channels import Channel
+from hitl_tui.engine.description import InputField
+from hitl_tui.engine.gates import Gate, GateChoice
+from hitl_tui.engine.graph import StateGraph
+from hitl_tui.engine.records import END, START, Limits
+from hitl_tui.engine.reducers import append
+from hitl_tui.engine.results import NodeResult
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.store import Store
+from hitl_tui.engine.termination import max_turns
+from hitl_tui.workflows.asking import ask_alone, history, last_of
+from hitl_tui.workflows.parts import Team, at_least, channels_for, find_word, named, store_for
+
+DONE = "DONE"
+
+
+def supervisor_workflow(
+    manager: Any,
+    workers: Team,
+    max_rounds: int = 10,
+    *,
+    human: Literal["route"] | None = None,
+    state_schema: Mapping[str, Channel] | None = None,
+    checkpointer: Store | None = None,
+) -> GraphRunner:
+    """A manager that sends a worker, looks at the reply, and sends the next one, until it is done (SPEC 15).
+
+    The route is the first worker, in declared order, whose name the manager's reply has as a whole
+    word in any case; where there is none the run ends.  The result's output is the last worker's reply.
+
+    Args:
+        manager: an agent, or anything with `chat(prompt)`.
+        workers: `{name: agent}`, or a list of agents with a `name` each.
+        max_rounds: the manager's and the workers' turns together.
+        human: "route" lets a person choose another worker, or DONE, after every turn of the manager.
+        state_schema: channels to use instead of the workflow's own.
+        checkpointer: where threads live; with `human` one in memory by default.
+
+    Raises:
+        GraphInvalid: no workers, a name that can't be used, a bound below 1, or a channel that is missing.
+    """
+    at_least("max_rounds", max_rounds, 1)
+    team = named(workers, "workers", taken=("manager", DONE))
+    channels = channels_for("supervisor", state_schema, default_channels(), ("output",))
+    written = [name for name in ("messages", "output") if name in channels]
+    graph = StateGraph(channels, name="supervisor")
+    graph.add_node("manager", _manage(team), reads=["messages"], writes=["messages", "current_route"])
+    graph.add_edge(START, "manager")
+    graph.add_conditional_edge("manager", _route, {**{name: name for name in team}, DONE: END})
+    for name in team:
+        graph.add_node(name, _worker(name, written), reads=["messages"], writes=written)
+        graph.add_edge(name, "manager")
+    return graph.compile(
+        checkpointer=store_for(checkpointer, human),
+        agents={"manager": manager, **team},
+        interrupt_after=[_route_gate(team)] if human else [],
+        termination=max_turns(max_rounds),
+        limits=Limits(max_iterations=max_rounds),
+        inputs=[InputField("task", "messages", "What shall be done?", "Produce an article on closures.")],
+        output="output",
+    )
+
+
+def default_channels() -> dict[str, Channel]:
+    """The channels of the supervisor workflow."""
+    return {
+        "messages": Channel([], reducer=append(), description="the task and every reply"),
+        "current_route": Channel("", schema={"type": "string"}, description="who is next, or DONE"),
+        "output": Channel("", schema={"type": "string"}, description="the last worker's reply"),
+    }
+
+
+def read_route(reply: str, workers: Iterable[str]) -> tuple[str, str]:
+    """`(route, why)` of a manager's reply: the first worker in order that it names, else DONE."""
+    found = [(name, place) for name in workers if (place := find_word(name, reply))]
+    if not found:
+        return DONE, "route: DONE, no worker is named as a whole word"
+    (name, place), *others = found
+    also = "".join(f", {other!r} at {at} is later in order" for other, at in others)
+    return name, f"route: {name!r} found at {place}{also}"
+
+
+def _manage(team: Mapping[str, Any]) -> Callable[..., Awaitable[NodeResult]]:
+    async def manage(state: WorkflowState, config: NodeConfig) -> NodeResult:
+        reply = await ask_alone(config.agents["manager"], history(state["messages"]))
+        route, why = read_route(reply, team)
+        return NodeResult({"messages": reply, "current_route": route}, text=why)
+
+    return manage
+
+
+def _worker(name: str, written: Sequence[str]) -> Callable[..., Awaitable[dict[str, Any]]]:
+    async def work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
+        reply = await ask_alone(config.agents[name], history(state["messages"]))
+        return dict.fromkeys(written, reply)
+
+    return work
+
+
+def _route(state: WorkflowState) -> str:
+    return str(state["current_route"])
+
+
+def _route_gate(team: Mapping[str, Any]) -> Gate:
+    def payload(state: WorkflowState) -> dict[str, Any]:
+        return {
+            "agent": "manager",
+            "verdict": state["current_route"],
+            "feedback": last_of(state["messages"]),
+        }
+
+    others = [
+        GateChoice(name, f"send {name} instead", str(number), values={"current_route": name})
+        for number, name in enumerate(team, 1)
+    ]
+    return Gate(
+        node="manager",
+        title="route of the manager",
+        subject="current_route",
+        payload=payload,
+        recommended="accept",
+        choices=[
+            GateChoice("accept", "go where the manager says", "enter"),
+            *others,
+            GateChoice(DONE, "end here", "x", values={"current_route": DONE}),
+        ],
+    )
