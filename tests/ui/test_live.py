@@ -62,7 +62,7 @@ async def test_streamed_text_is_wrapped_and_followed():
         it.driver.advance_all()
         await it.shows("word2999")
         pane = it.run.query_one(StreamPane)
-        assert all(len(row) <= pane.size.width for row in pane._rows)
+        assert all(len(row) <= pane.size.width for row in pane._text.rows)
 
 
 async def test_travel_to_another_thread_of_the_family():

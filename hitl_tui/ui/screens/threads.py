@@ -114,7 +114,7 @@ class ThreadList(LineView):
         top, height = round(self.scroll_y), self.size.height
         if not top <= row < top + height:
             self.scroll_to(y=row if row < top else row - height + 1, animate=False)
-        self.refresh()
+        self.repaint()
 
     def on_click(self, event: events.Click) -> None:
         """Select with one click, open with the second."""
@@ -124,7 +124,7 @@ class ThreadList(LineView):
             if row == self.cursor_row or event.chain > 1:
                 self.post_message(self.RowChosen(self, row))
             self.cursor_row = row
-            self.refresh()
+            self.repaint()
 
 
 class ThreadsScreen(RoleScreen):

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.strip import Strip
 
-from hitl_tui.ui.widgets.lines import LineView, strip_of
+from hitl_tui.ui.widgets.lines import LineView, Row
 from hitl_tui.view.spans import Line, Role, Span
 from hitl_tui.view.step_view import ChannelRow, StepView
 
@@ -55,7 +53,7 @@ class ChannelsPane(LineView):
         self.channel_rows = rows
         self._names = min(max((cell_len(row.name) for row in rows), default=8), 26)
         self._reducers = min(max((cell_len(row.reducer) for row in rows), default=7), 12)
-        self.virtual_size = Size(0, len(rows) + 1)
+        self.set_extent(Size(0, len(rows) + 1))
         state = "not the newest step" if is_past else "newest" if step.checkpoint else ""
         self.set_titles(f"Channels at step {step.step}" if step.checkpoint else "Channels", state)
         self.set_class(is_past, "-past")
@@ -63,7 +61,7 @@ class ChannelsPane(LineView):
             self.select(rows[0].name)
         else:
             self._place_cursor()
-        self.refresh()
+        self.repaint()
 
     def select(self, name: str) -> None:
         """Move the cursor to a channel."""
@@ -71,7 +69,7 @@ class ChannelsPane(LineView):
             self.selected = name
             self._place_cursor()
             self.post_message(self.Selected(name))
-            self.refresh()
+            self.repaint()
 
     def _place_cursor(self) -> None:
         index = next((i for i, row in enumerate(self.channel_rows) if row.name == self.selected), None)
@@ -88,20 +86,15 @@ class ChannelsPane(LineView):
             row = min(max((self.cursor_row or 0) + by, 0), len(self.channel_rows) - 1)
             self.select(self.channel_rows[row].name)
 
-    def render_line(self, y: int) -> Strip:
+    def visible_row(self, y: int) -> Row:
         """The row of column names, or a channel."""
-        width = self.scrollable_content_region.width
         if y == 0:
             names = "  " + "channel".ljust(self._names + 1) + "reducer".ljust(self._reducers + 1) + "value"
-            return strip_of(self, (Span(names, "dim"),), width, self.rich_style)
+            return Row((Span(names, "dim"),))
         index = round(self.scroll_y) + y - 1
         if index >= len(self.channel_rows):
-            return Strip.blank(width, self.rich_style)
-        base: Style = self.row_style(index)
-        line = self._channel_line(self.channel_rows[index])
-        if index == self.cursor_row and self.has_focus:
-            line = tuple(Span(span.text) for span in line)
-        return strip_of(self, line, width, base)
+            return Row(())
+        return self.grounded(self._channel_line(self.channel_rows[index]), self.ground(index))
 
     def _channel_line(self, row: ChannelRow) -> Line:
         name = row.name if cell_len(row.name) <= self._names else row.name[: self._names - 1] + "…"

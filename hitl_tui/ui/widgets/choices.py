@@ -74,7 +74,7 @@ class Choices(LineView):
         """Move the cursor."""
         if self.options:
             self.cursor_row = ((self.cursor_row or 0) + by) % len(self.options)
-            self.refresh()
+            self.repaint()
 
     def action_choose(self) -> None:
         """Take the choice under the cursor."""
@@ -102,5 +102,5 @@ class Choices(LineView):
         row = self.row_at(event)
         if row is not None and self.armed:
             self.cursor_row = row
-            self.refresh()
+            self.repaint()
             self.post_message(self.Chosen(self.options[row]))

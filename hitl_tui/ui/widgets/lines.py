@@ -6,8 +6,9 @@ role becomes a style through the component classes of the screen (`role--NAME` i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Final, cast
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Final, NamedTuple, Self, cast
 
 from rich.segment import Segment
 from rich.style import Style
@@ -80,10 +81,25 @@ class LineBar(Widget):
         return strip_of(self, self.bar(width) if y == 0 else (), width, self.rich_style)
 
 
+class Row(NamedTuple):
+    """What one visible row shows: spans, the role of its ground ("" for the widget's own one), and how many
+    cells of it are scrolled out at the left."""
+
+    line: Line
+    ground: str = ""
+    offset: int = 0
+
+
 class LineView(ScrollView, can_focus=True):
-    """A scrolled list of rows; with `cursor_on` one of them is selected."""
+    """A scrolled list of rows; with `cursor_on` one of them is selected.
+
+    Only rows that differ from what is on screen are painted, and a layout is made only where the room
+    that the list takes may differ: a run changes a few cells of each pane many times a second.
+    """
 
     ALLOW_SELECT = False
+
+    _border_rows: tuple[Region, ...] | None = None
 
     class RowChosen(Message):
         """A row was chosen with the mouse, or with enter."""
@@ -101,10 +117,11 @@ class LineView(ScrollView, can_focus=True):
     def __init__(self, name: str, title: str = "") -> None:
         super().__init__(id=name)
         self._titles = ("", "")
-        self.set_titles(title)
         self.lines: Sequence[Line] = ()
         self.cursor_row: int | None = None
+        self._painted: dict[int, Row] = {}
         self._paint_style: Style | None = None
+        self.set_titles(title)
 
     @property
     def rich_style(self) -> Style:
@@ -122,40 +139,96 @@ class LineView(ScrollView, can_focus=True):
     def show(self, lines: Sequence[Line], *, width: int = 0, home: bool = False) -> None:
         """Show these rows; `width` is the widest of them where they may be scrolled sideways."""
         self.lines = lines
-        self.virtual_size = Size(width, len(lines))
+        self.set_extent(Size(width, len(lines)))
         if home:
             self.scroll_to(0, 0, animate=False)
-        self.refresh()
+        self.repaint()
+
+    def set_extent(self, extent: Size) -> None:
+        """How much there is to scroll.
+
+        Textual lays the whole screen out for it; that is left out where neither the list's own size nor its
+        scroll bars depend on it.
+        """
+        before, room = self.virtual_size, self.container_size
+        if extent == before:
+            return
+        bars = [(size.width > room.width, size.height > room.height) for size in (before, extent)]
+        if self.styles.auto_dimensions or not room or bars[0] != bars[1]:
+            self.virtual_size = extent
+            return
+        self.set_reactive(Widget.virtual_size, extent)
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = extent.height
+        if self.show_horizontal_scrollbar:
+            self.horizontal_scrollbar.window_virtual_size = extent.width
+        # Setting a position keeps it inside the new extent.
+        self.scroll_x, self.scroll_y = self.scroll_x, self.scroll_y
 
     def set_titles(self, title: str, subtitle: str = "") -> None:
         """What the border says above and below; never markup, and painted only if it differs."""
-        if (title, subtitle) != self._titles:
-            self._titles = (title, subtitle)
-            self.border_title = Content(sanitise_line(title, 60))
-            self.border_subtitle = Content(sanitise_line(subtitle, 60))
+        above, below = self._titles
+        self._titles = (title, subtitle)
+        if title != above:
+            with self._repainting_border(0):
+                self.border_title = Content(sanitise_line(title, 60))
+        if subtitle != below:
+            with self._repainting_border(self.outer_size.height - 1):
+                self.border_subtitle = Content(sanitise_line(subtitle, 60))
+
+    @contextmanager
+    def _repainting_border(self, y: int) -> Iterator[None]:
+        """A title repaints all of its widget; here only the row in which it stands."""
+        inside = self.content_offset
+        self._border_rows = (Region(-inside.x, y - inside.y, self.outer_size.width, 1),)
+        try:
+            yield
+        finally:
+            self._border_rows = None
+
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> Self:
+        """Paint regions again, or all of it."""
+        only = regions if self._border_rows is None else self._border_rows
+        return super().refresh(*only, repaint=repaint, layout=layout, recompose=recompose)
+
+    def repaint(self) -> None:
+        """Paint those visible rows again that differ from what is painted."""
+        width = self.scrollable_content_region.width
+        differ = (y for y in range(self.size.height) if self.visible_row(y) != self._painted.get(y))
+        regions = [Region(0, y, width, 1) for y in differ]
+        if regions:
+            self.refresh(*regions)
 
     def line(self, row: int) -> Line:
         """The spans of a row."""
         return self.lines[row]
 
-    def row_style(self, row: int) -> Style:
-        """The base style of a row; the cursor's row stands out."""
+    def ground(self, row: int) -> str:
+        """The role of a row's ground, "" for the widget's own; the cursor's row stands out."""
         if row == self.cursor_row:
-            return self.rich_style + role_style(self, "cursor" if self.has_focus else "cursor-quiet")
-        return self.rich_style
+            return "cursor" if self.has_focus else "cursor-quiet"
+        return ""
+
+    def visible_row(self, y: int) -> Row:
+        """What the visible row `y` shows."""
+        row = round(self.scroll_y) + y
+        if row >= len(self.lines):
+            return _NOTHING
+        return self.grounded(self.line(row), self.ground(row))
+
+    def grounded(self, line: Line, ground: str) -> Row:
+        """A line on its ground; the cursor's has a colour for all texts."""
+        if ground == "cursor":
+            line = tuple(Span(span.text) for span in line)
+        return Row(line, ground, round(self.scroll_x))
 
     def render_line(self, y: int) -> Strip:
         """Draw one visible row."""
-        width = self.scrollable_content_region.width
-        offset, top = round(self.scroll_x), round(self.scroll_y)
-        row = top + y
-        if row >= len(self.lines):
-            return Strip.blank(width, self.rich_style)
-        base = self.row_style(row)
-        line = self.line(row)
-        if row == self.cursor_row and self.has_focus:
-            line = tuple(Span(span.text) for span in line)
-        return strip_of(self, line, width, base, offset)
+        row = self._painted[y] = self.visible_row(y)
+        base = self.rich_style + role_style(self, row.ground) if row.ground else self.rich_style
+        return strip_of(self, row.line, self.scrollable_content_region.width, base, row.offset)
 
     def row_at(self, event: events.MouseEvent) -> int | None:
         """The row under the mouse."""
@@ -173,8 +246,11 @@ class LineView(ScrollView, can_focus=True):
 
     def on_focus(self) -> None:
         """The cursor looks different with focus."""
-        self.refresh()
+        self.repaint()
 
     def on_blur(self) -> None:
         """The cursor looks different without focus."""
-        self.refresh()
+        self.repaint()
+
+
+_NOTHING: Final = Row(())

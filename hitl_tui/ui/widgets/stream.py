@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from textual import events
-from textual.geometry import Region, Size
+from textual.geometry import Size
 
+from hitl_tui.ui.growing import GrowingText
 from hitl_tui.ui.widgets.lines import LineView
-from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.run_view import StreamView
-from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Span, untrusted
-
-_ROWS_KEPT = 2_000
 
 
 class StreamPane(LineView):
@@ -21,13 +18,9 @@ class StreamPane(LineView):
     def __init__(self) -> None:
         super().__init__("stream", "Stream")
         self._stream = StreamView()
-        self._rows: list[str] = []
-        self._open_line = ""
-        self._open_rows = 0
-        self._dirty_from = 0
+        self._text = GrowingText(0)
         self._following = True
         self._about: Line = ()
-        self._wrapped_for = 0
 
     def show_stream(self, stream: StreamView) -> None:
         """Show a stream, appending where it only grew."""
@@ -38,43 +31,20 @@ class StreamPane(LineView):
         self._about = _about(stream)
         width = self.scrollable_content_region.width
         new = stream.length - known.length
-        if stream.serial != known.serial or width != self._wrapped_for or not 0 <= new <= len(stream.text):
-            self._start_again(stream.text, width)
+        if stream.serial != known.serial or width != self._text.width or not 0 <= new <= len(stream.text):
+            self._text = GrowingText(width)
+            self._text.append(stream.text)
         elif new:
-            self._append(stream.text[-new:], width)
+            self._text.append(stream.text[-new:])
         self._sync()
 
-    def _start_again(self, text: str, width: int) -> None:
-        self._wrapped_for = width
-        self._rows, self._open_line, self._open_rows = [], "", 0
-        self._append(text, width)
-
-    def _append(self, text: str, width: int) -> None:
-        """Wrap again from the last line break on, the only place that new text can change."""
-        *whole, self._open_line = (self._open_line + text).replace("\r\n", "\n").split("\n")
-        kept = self._dirty_from = len(self._rows) - self._open_rows
-        del self._rows[kept:]
-        for line in whole:
-            self._rows += wrap_line(sanitise(line), width)
-        last = wrap_line(sanitise(self._open_line), width)
-        self._rows += last
-        self._open_rows = len(last)
-        if len(self._rows) > _ROWS_KEPT:
-            del self._rows[: len(self._rows) - _ROWS_KEPT]
-            self._dirty_from = 0
-
     def _sync(self) -> None:
-        self.lines = range(len(self._rows) + 1)  # type: ignore[assignment]
-        self.virtual_size = Size(0, len(self._rows) + 1)
+        self.lines = range(len(self._text.rows) + 1)  # type: ignore[assignment]
+        self.set_extent(Size(0, len(self._text.rows) + 1))
         if self._following and self.max_scroll_y > round(self.scroll_y):
             # The first time there is no scroll bar yet, and without one nothing scrolls.
             self.scroll_end(animate=False, immediate=self.show_vertical_scrollbar)
-            self.refresh()
-        else:
-            width = self.scrollable_content_region.width
-            changed = max(self._dirty_from + 1 - round(self.scroll_y), 0)
-            count = len(self._rows) - self._dirty_from
-            self.refresh(Region(0, 0, width, 1), Region(0, changed, width, max(count, 1)))
+        self.repaint()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Follow the end while the user is there, and not after scrolling away."""
@@ -85,16 +55,17 @@ class StreamPane(LineView):
         """The line about the stream, or a row of it."""
         if row == 0:
             return self._about
-        text = Span(self._rows[row - 1])
-        if self._stream.live and row == len(self._rows):
+        text = Span(self._text.rows[row - 1])
+        if self._stream.live and row == len(self._text.rows):
             return (text, Span("▌", "name"))
         return (text,)
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew for the new width."""
         width = self.scrollable_content_region.width
-        if width != self._wrapped_for and self._stream.serial:
-            self._start_again(self._stream.text, width)
+        if width != self._text.width and self._stream.serial:
+            self._text = GrowingText(width)
+            self._text.append(self._stream.text)
         self._sync()
 
 

@@ -8,11 +8,10 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.strip import Strip
 
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.ui.keymap import Keymap
-from hitl_tui.ui.widgets.lines import LineView, strip_of
+from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout
 
@@ -79,13 +78,6 @@ class TimelinePane(LineView):
         self.styles.height = min(max(len(rows), 2), MAX_ROWS) + 2
         hidden = self._layout.hidden
         self.set_titles("Timeline", f"{hidden} more lines: {self._keys}" if hidden else "")
-
-    def render_line(self, y: int) -> Strip:
-        """A row of the layout."""
-        width = self.scrollable_content_region.width
-        row = round(self.scroll_y) + y
-        line = self.lines[row] if row < len(self.lines) else ()
-        return strip_of(self, line, width, self.rich_style)
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay out for the new width."""

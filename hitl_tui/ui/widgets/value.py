@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
@@ -12,7 +11,7 @@ from textual.message import Message
 
 from hitl_tui.ui.modes import MODES, Mode
 from hitl_tui.ui.value_source import ValueText
-from hitl_tui.ui.widgets.lines import LineView, role_style
+from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.spans import Line, Role, Span
 
@@ -77,8 +76,8 @@ class ValuePane(LineView):
             count, wide = len(text.lines), _ROW_CHARS
         extra = 2 if text.note else 0
         self.lines = range(count + extra)  # type: ignore[assignment]
-        self.virtual_size = Size(wide, count + extra)
-        self.refresh()
+        self.set_extent(Size(wide, count + extra))
+        self.repaint()
 
     def _wrapped(self, text: ValueText, width: int) -> list[tuple[str, str, str]]:
         """Rows of (gutter, text, kind)."""
@@ -112,14 +111,14 @@ class ValuePane(LineView):
         words = self.text.lines[row]
         return lead, words if len(words) <= _ROW_CHARS else words[: _ROW_CHARS - 1] + "…", kind
 
-    def row_style(self, row: int) -> Style:
+    def ground(self, row: int) -> str:
         """Added and removed rows have a ground of their own."""
         text = self.text
         if text is not None and text.kinds and row < len(self.lines) - (2 if text.note else 0):
             kind = self._row(row)[2]
             if kind != "same":
-                return self.rich_style + role_style(self, f"{kind}-back")
-        return self.rich_style
+                return f"{kind}-back"
+        return ""
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew for the new width."""
