@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.engine import reducers
     from hitl_tui.engine.channels import Channel
+    from hitl_tui.engine.composing import quorum
     from hitl_tui.engine.description import InputField
     from hitl_tui.engine.gates import Gate, GateChoice
     from hitl_tui.engine.graph import StateGraph
@@ -78,6 +79,7 @@ _HOME = {
     "END": "engine.records",
     "START": "engine.records",
     "Channel": "engine.channels",
+    "quorum": "engine.composing",
     "InputField": "engine.description",
     "Gate": "engine.gates",
     "GateChoice": "engine.gates",
@@ -152,6 +154,7 @@ __all__ = [
     "max_turns",
     "open_store",
     "planner_workflow",
+    "quorum",
     "reducers",
     "sequential_workflow",
     "supervisor_workflow",

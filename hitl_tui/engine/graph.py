@@ -8,6 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from hitl_tui.engine.channels import BoundChannel, Channel, bind
+from hitl_tui.engine.composing import (
+    MAX_DEPTH,
+    Composing,
+    SubgraphWork,
+    Work,
+    depth_of,
+    kind_of,
+    resolve,
+    waits_for_humans,
+)
 from hitl_tui.engine.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.gates import Gate
 from hitl_tui.engine.records import END, START, Limits
@@ -37,6 +47,24 @@ class Node:
     retry: RetryPolicy
     timeout: float | None
     takes_config: bool
+    work: Work | None = None
+
+    @property
+    def info(self) -> NodeInfo:
+        """The node as data."""
+        reads = ("*",) if self.reads is None else self.reads
+        writes = ("*",) if self.writes is None else self.writes
+        work = self.work
+        if work is None:
+            return NodeInfo(self.name, reads, writes)
+        kind = kind_of(work) or "node"
+        if isinstance(work, SubgraphWork):
+            inside = work.graph.info
+            return NodeInfo(
+                self.name, reads, writes, kind, graph=inside, inputs=work.inputs, outputs=work.outputs
+            )
+        members = tuple(member.info for member in work.members)
+        return NodeInfo(self.name, reads, writes, kind, over=work.over, join=str(work.join), members=members)
 
 
 @dataclass(frozen=True)
@@ -76,14 +104,7 @@ class CompiledGraph:
                 edges += [EdgeInfo(name, target, key) for key, target in self.routes[name].targets.items()]
         return GraphInfo(
             name=self.name,
-            nodes=tuple(
-                NodeInfo(
-                    name,
-                    ("*",) if node.reads is None else node.reads,
-                    ("*",) if node.writes is None else node.writes,
-                )
-                for name, node in self.nodes.items()
-            ),
+            nodes=tuple(node.info for node in self.nodes.values()),
             edges=tuple(edges),
             channels=tuple(channel.info for channel in self.channels.values()),
             inputs=self.inputs,
@@ -123,7 +144,7 @@ class CompiledGraph:
 
 
 @dataclass
-class StateGraph:
+class StateGraph(Composing):
     """A graph under construction; every method returns the graph, so that calls chain.
 
     Args:
@@ -136,6 +157,11 @@ class StateGraph:
     _nodes: dict[str, Node] = field(default_factory=dict, init=False, repr=False)
     _edges: list[tuple[str, str]] = field(default_factory=list, init=False, repr=False)
     _routes: dict[str, Route] = field(default_factory=dict, init=False, repr=False)
+    _members: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
+    _subgraphs: dict[str, tuple[StateGraph | GraphRunner, Mapping[str, str], Mapping[str, str]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _compiling: bool = field(default=False, init=False, repr=False)
 
     def add_node(
         self,
@@ -236,24 +262,16 @@ class StateGraph:
         from hitl_tui.engine.runner import GraphRunner
 
         channels = bind(self.channels, max_update_bytes)
-        before = self._interrupts(interrupt_before, "interrupt_before")
-        after = self._interrupts(interrupt_after, "interrupt_after")
-        if (before or after) and checkpointer is None:
-            raise GraphInvalid(
-                "interrupts need a checkpointer, or a stopped run could not go on",
-                "compile(checkpointer=MemoryCheckpointer()) or SQLiteCheckpointer(path)",
-            )
-        check_topology(
-            self._nodes, self._edges, {n: r.targets for n, r in self._routes.items()}, termination is not None
-        )
-        self._check_names(channels, inputs, termination)
+        nodes = self._steps(channels, agents or {}, max_update_bytes)
+        before = _interrupts(nodes, interrupt_before, "interrupt_before")
+        after = _interrupts(nodes, interrupt_after, "interrupt_after")
         graph = CompiledGraph(
             name=self.name,
             channels=channels,
-            nodes=dict(self._nodes),
+            nodes=nodes,
             edges={source: target for source, target in self._edges if source != START},
             routes=dict(self._routes),
-            entry=next(target for source, target in self._edges if source == START),
+            entry=next((target for source, target in self._edges if source == START), ""),
             before=before,
             after=after,
             termination=termination,
@@ -262,21 +280,53 @@ class StateGraph:
             inputs=tuple(inputs),
             output=output,
         )
+        if checkpointer is None and waits_for_humans(graph):
+            raise GraphInvalid(
+                "interrupts need a checkpointer, or a stopped run could not go on",
+                "compile(checkpointer=MemoryCheckpointer()) or SQLiteCheckpointer(path)",
+            )
+        if depth_of(graph) > MAX_DEPTH:
+            raise GraphInvalid(f"subgraphs are nested {depth_of(graph)} deep", f"at most {MAX_DEPTH}")
+        check_topology(
+            nodes, self._edges, {n: r.targets for n, r in self._routes.items()}, termination is not None
+        )
+        self._check_names(channels, inputs, termination)
         return GraphRunner(graph, checkpointer)
 
-    def _interrupts(self, given: Sequence[str | Gate] | str, option: str) -> dict[str, Gate | None]:
-        found: dict[str, Gate | None] = {}
-        for entry in [given] if isinstance(given, str) else given:
-            if entry == "*":
-                found.update({name: None for name in self._nodes if name not in found})
-                continue
-            name, gate = (entry.node, entry) if isinstance(entry, Gate) else (entry, None)
-            if name not in self._nodes:
-                raise GraphInvalid(
-                    f"{option} names an unknown node {name!r}", f"nodes: {', '.join(self._nodes)}"
+    def _steps(
+        self, channels: Mapping[str, BoundChannel], agents: Mapping[str, Any], max_update_bytes: int
+    ) -> dict[str, Node]:
+        """The nodes as steps, graphs inside compiled."""
+        if self._compiling:
+            raise GraphInvalid(f"the graph {self.name!r} is a subgraph of itself", "break the cycle")
+        self._compiling = True
+        try:
+            subgraphs = {
+                name: SubgraphWork(
+                    self._inner(name, graph, agents, max_update_bytes),
+                    tuple(ins.items()),
+                    tuple(outs.items()),
                 )
-            found[name] = gate
-        return found
+                for name, (graph, ins, outs) in self._subgraphs.items()
+            }
+        finally:
+            self._compiling = False
+        ends = {name for edge in self._edges for name in edge} | set(self._routes)
+        ends |= {target for route in self._routes.values() for target in route.targets.values()}
+        return resolve(self._nodes, self._members, ends, subgraphs, channels)
+
+    @staticmethod
+    def _inner(
+        name: str, graph: StateGraph | GraphRunner, agents: Mapping[str, Any], max_update_bytes: int
+    ) -> CompiledGraph:
+        if not isinstance(graph, StateGraph):
+            return graph.graph
+        try:
+            # What is left of the outer graph's limits holds for the inner one, too.
+            open_end = Limits(max_iterations=None)
+            return graph.compile(agents=agents, limits=open_end, max_update_bytes=max_update_bytes).graph
+        except GraphInvalid as error:
+            raise GraphInvalid(f"subgraph {name!r}: {error.message}", error.hint) from None
 
     def _check_names(
         self,
@@ -296,6 +346,21 @@ class StateGraph:
                 raise GraphInvalid(
                     f"{where}: there is no channel {name!r}", f"channels: {', '.join(channels)}"
                 )
+
+
+def _interrupts(
+    nodes: Mapping[str, Node], given: Sequence[str | Gate] | str, option: str
+) -> dict[str, Gate | None]:
+    found: dict[str, Gate | None] = {}
+    for entry in [given] if isinstance(given, str) else given:
+        if entry == "*":
+            found.update({name: None for name in nodes if name not in found})
+            continue
+        name, gate = (entry.node, entry) if isinstance(entry, Gate) else (entry, None)
+        if name not in nodes:
+            raise GraphInvalid(f"{option} names an unknown node {name!r}", f"nodes: {', '.join(nodes)}")
+        found[name] = gate
+    return found
 
 
 def _key(key: Any) -> str:
