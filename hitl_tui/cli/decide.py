@@ -44,7 +44,11 @@ class _Order:
 @click.command()
 @thread_argument
 @click.argument("request")
-@click.argument("value")
+@click.argument("value", required=False)
+@click.option(
+    "--set", "fields", multiple=True, metavar="FIELD=VALUE", help="A field of its form; repeatable."
+)
+@click.option("--value", "json_value", metavar="JSON|@FILE", help="The whole answer as JSON.")
 @click.option(
     "--step",
     "at_step",
@@ -63,7 +67,9 @@ def answer(
     *,
     thread: str,
     request: str,
-    value: str,
+    value: str | None,
+    fields: tuple[str, ...],
+    json_value: str | None,
     at_step: int,
     note: str | None,
     yes: bool,
@@ -75,16 +81,13 @@ def answer(
     """Answer a request that waits for a human.
 
     REQUEST is its id, as `show` tells it. VALUE is one of its allowed answers, with words of your own
-    in --note; where it has none, a text, or JSON if its schema asks for something else.
+    in --note; where it has none, a text, or JSON if its schema asks for something else. An answer with
+    fields is given as --set FIELD=VALUE for each of them, any answer as --value JSON or --value @FILE.
     """
+    from hitl_tui.cli.given import Given
 
-    def make(found: Request) -> Any:
-        from hitl_tui.plain.answers import find_choice
-        from hitl_tui.view.answers import choice_answer, value_answer
-
-        return choice_answer(find_choice(found, value), note) if found.choices else value_answer(found, value)
-
-    order = _Order(thread, request, make, at_step, note, yes, go_on)
+    given = Given(value, fields, json_value)
+    order = _Order(thread, request, lambda found: given.answer(found, note), at_step, note, yes, go_on)
     return _decide(order, {"store": store, "reviewer": reviewer}, as_json)
 
 
@@ -197,7 +200,7 @@ async def _send(driver: Driver, order: _Order, actor: str) -> None:
     try:
         await driver.answer(request.id, value, step=step, actor=actor, note=order.note, seen=seen)
     except AnswerRefused as refusal:
-        from hitl_tui.cli.compare import changed_since
+        from hitl_tui.plain.differing import changed_since
 
         now = (await driver.snapshot()).progress.head
         refusal.details = await changed_since(driver, step, now)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hitl_tui.engine.records import Choice, Request
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
@@ -35,17 +37,25 @@ def find_choice(request: Request, wanted: str) -> Choice:
     Raises:
         UsageError: there is none; names those there are.
     """
-    for choice in request.choices:
-        if choice.id == wanted:
-            return choice
     if not request.choices:
         raise UsageError(
             f"{request.title!r} takes a value, not a choice", "`hitl-tui answer` gives it its value"
         )
-    allowed = [choice.id for choice in request.choices]
-    hint = did_you_mean(wanted, allowed)
+    return named_choice(request.choices, wanted)
+
+
+def named_choice(choices: Sequence[Choice], wanted: str) -> Choice:
+    """The one of several answers that has this id.
+
+    Raises:
+        UsageError: none has; names them.
+    """
+    for choice in choices:
+        if choice.id == wanted:
+            return choice
+    ids = [choice.id for choice in choices]
     raise UsageError(
-        f"{wanted!r} is not an allowed answer to {request.title!r} (allowed: {', '.join(allowed)})", hint
+        f"{wanted!r} is not an allowed answer (allowed: {', '.join(ids)})", did_you_mean(wanted, ids)
     )
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.records import Choice, Request
-from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.plain.answers import find_choice
+from hitl_tui.engine.values import thaw
+from hitl_tui.errors import AnswerRefused, HitlError, UsageError
+from hitl_tui.plain.answers import named_choice
 from hitl_tui.plain.console import confirm, refusal
 from hitl_tui.plain.content import content
+from hitl_tui.plain.differing import changed_since
+from hitl_tui.plain.forms import LeftWaiting, ask_edit, ask_form, ask_value
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import card_lines, name, numbered
-from hitl_tui.view.answers import choice_answer, value_answer, wants_text
+from hitl_tui.view.answers import choice_answer
+from hitl_tui.view.asking import EDIT, actions, allowed, answer_form, edit_form
 from hitl_tui.view.review import ReviewCard, review_card
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.value_lines import value_lines
@@ -23,40 +28,67 @@ _SUBJECT = 500
 
 def waiting_request(snapshot: Snapshot) -> Request | None:
     """The request that waits first for a decision."""
+    return next(iter(_asked(snapshot)), None)
+
+
+def _asked(snapshot: Snapshot) -> list[Request]:
     progress = snapshot.progress
     if progress.status != "waiting":
-        return None
-    return next((one for one in progress.pending if not one.breakpoint), None)
+        return []
+    return [one for one in progress.pending if not one.breakpoint]
 
 
-def decide(talk: Talk) -> None:
-    """Ask for a decision on the request that waits, and send it."""
+def decide(talk: Talk, typed: str = "") -> None:
+    """Ask for a decision on a request that waits, and send it.
+
+    Args:
+        typed: which one, by its place among those that wait; asked for where there are several.
+    """
     snapshot = talk.snapshot()
-    request = waiting_request(snapshot)
+    request = _one_of(talk, _asked(snapshot), typed)
     if request is None:
-        talk.console.say("Nothing waits for a decision.")
         return
     card = review_card(request, open_view(snapshot), snapshot.values)
     talk.console.say(*question(card, snapshot))
     try:
-        made = _answer(talk, request, card)
+        answer, note = _answer(talk, request, card)
+    except LeftWaiting:
+        talk.console.say("It goes on waiting.")
+        return
     except HitlError as error:
         talk.console.say(*refusal(error))
         return
-    if made is None:
-        talk.console.say("It goes on waiting.")
-        return
-    answer, note = made
     send = talk.driver.answer(
         request.id, answer, step=request.step, actor=talk.actor, note=note, seen=card.seen
     )
     try:
         head = talk.run(send)
     except HitlError as error:
+        if isinstance(error, AnswerRefused):
+            now = talk.run(talk.driver.snapshot()).progress.head
+            error.details = talk.run(changed_since(talk.driver, request.step, now))
         words = content([note], 40) if note else []
         talk.console.say(*refusal(error), *(["Your words were:", *words] if words else []))
         return
-    talk.console.say(f"Decided: your answer is recorded, the thread is at step {head}. c continues.")
+    left = len(_asked(talk.run(talk.driver.snapshot())))
+    more = f"{left} more to decide, d decides." if left else "c continues."
+    talk.console.say(f"Decided: your answer is recorded, the thread is at step {head}. {more}")
+
+
+def _one_of(talk: Talk, pending: list[Request], typed: str) -> Request | None:
+    if not pending:
+        talk.console.say("Nothing waits for a decision.")
+        return None
+    if len(pending) == 1 and not typed:
+        return pending[0]
+    if not typed:
+        talk.console.say(f"{len(pending)} requests wait:", *numbered([name(one.title) for one in pending]))
+        typed = talk.console.ask("Which, by number; empty leaves them all waiting:")
+        if not typed:
+            return None
+    if not (typed.isascii() and typed.isdigit() and 1 <= int(typed) <= len(pending)):
+        raise UsageError(f"there is no request {typed}", f"requests are 1 to {len(pending)}")
+    return pending[int(typed) - 1]
 
 
 def question(card: ReviewCard, snapshot: Snapshot) -> list[str]:
@@ -69,41 +101,66 @@ def question(card: ReviewCard, snapshot: Snapshot) -> list[str]:
         if len(shown) > _SUBJECT:
             lines.append(f"({len(shown) - _SUBJECT} more lines: v {name(subject)} shows them)")
     if card.choices:
+        usual = [one.id for one in card.choices if one.recommended]
         choices = [
-            f"{name(one.id)}: {one.label}" + (", the usual one" if one.recommended else "")
-            for one in card.choices
+            choice_line(one) + (", the usual one" if one.id in usual else "") for one in card.request.choices
         ]
         lines += ["Allowed answers:", *numbered(choices)]
     return lines
 
 
-def _answer(talk: Talk, request: Request, card: ReviewCard) -> tuple[Any, str | None] | None:
-    """The answer and the words that go with it; None to leave it waiting."""
-    if request.choices:
-        typed = talk.console.ask("Your answer, by number or name; empty leaves it waiting:")
-        if not typed:
-            return None
-        choice = _chosen(request, typed)
-        words = _words(talk, choice)
-        answer: Any = choice_answer(choice, words)
-        label = name(choice.id)
+def choice_line(choice: Choice) -> str:
+    """An allowed answer, as a line tells it."""
+    return f"{name(choice.id)}: {name(choice.label or choice.id)}"
+
+
+def _answer(talk: Talk, request: Request, card: ReviewCard) -> tuple[Any, str | None]:
+    """The answer and the words that go with it; raises `LeftWaiting`."""
+    words, label, form = "", "your answer", answer_form(request)
+    if request.shape:
+        answer = _decide_actions(talk, request)
+    elif request.choices:
+        choice = _choose(talk, request.choices)
+        words, label = _words(talk, choice), name(choice.id)
+        answer = choice_answer(choice, words)
+    elif request.kind == "edit":
+        answer = ask_edit(talk.console, thaw(request.payload), request.schema)
+    elif form is not None:
+        answer = ask_form(talk.console, form)
     else:
-        kind = "text" if wants_text(request) else "JSON"
-        typed = talk.console.ask(f"Your answer, as {kind}; empty leaves it waiting:")
-        if not typed:
-            return None
-        answer, words, label = value_answer(request, typed), "", "your answer"
+        answer = ask_value(talk.console, request.schema)
     if card.high_risk and not confirm(talk.console, f"High risk. Really {label}?"):
-        return None
+        raise LeftWaiting
     return answer, words or None
 
 
-def _chosen(request: Request, typed: str) -> Choice:
+def _decide_actions(talk: Talk, request: Request) -> list[Any]:
+    """A decision for each action of a request in turn."""
+    asked = actions(request)
+    decided: list[Any] = []
+    for place, action in enumerate(asked, 1):
+        if len(asked) > 1:
+            talk.console.say(f"Action {place} of {len(asked)}: {name(action.name)}.")
+            talk.console.say(*numbered([choice_line(one) for one in allowed(action)]))
+        choice = _choose(talk, allowed(action))
+        if choice.id == EDIT:
+            form = edit_form(request, action.args)
+            args = ask_form(talk.console, form) if form else ask_edit(talk.console, thaw(action.args), None)
+            decided.append({"choice": EDIT, "args": args})
+        else:
+            decided.append(choice_answer(choice, "" if choice.text == "none" else _words(talk, choice)))
+    return decided
+
+
+def _choose(talk: Talk, choices: Sequence[Choice]) -> Choice:
+    typed = talk.console.ask("Your answer, by number or name; empty leaves it waiting:")
+    if not typed:
+        raise LeftWaiting
     if typed.isascii() and typed.isdigit():
-        if not 1 <= int(typed) <= len(request.choices):
-            raise UsageError(f"there is no answer {typed}", f"answers are 1 to {len(request.choices)}")
-        return request.choices[int(typed) - 1]
-    return find_choice(request, typed)
+        if not 1 <= int(typed) <= len(choices):
+            raise UsageError(f"there is no answer {typed}", f"answers are 1 to {len(choices)}")
+        return choices[int(typed) - 1]
+    return named_choice(choices, typed)
 
 
 def _words(talk: Talk, choice: Choice) -> str:

@@ -23,7 +23,7 @@ OpenDriver = Callable[[], Awaitable[tuple[Hub, Driver]]]
 
 HELP: Final = (
     "s: run one step.  c: continue until something waits, fails or ends; ctrl+c pauses.",
-    "d: decide on what waits.  e CHANNEL: edit a channel.  f: fork.",
+    "d: decide on what waits; d 2: on the second of several.  e CHANNEL: edit a channel.  f: fork.",
     "m: raise the limit that stopped it.  x: end the thread.",
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
     "t WORD: list threads.  o THREAD: open another thread.",
@@ -56,7 +56,7 @@ class _Session:
         self._commands: dict[str, Callable[[str], None]] = {
             "s": lambda _: self._go(once=True),
             "c": lambda _: self._go(once=False),
-            "d": lambda _: decide(self.talk),
+            "d": lambda typed: decide(self.talk, typed),
             "e": lambda typed: edit(self.talk, typed),
             "f": lambda _: self._fork(),
             "m": lambda _: self._extend(),

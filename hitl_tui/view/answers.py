@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.engine.records import Choice, Request
@@ -27,7 +28,7 @@ def value_answer(request: Request, word: str) -> Any:
     Raises:
         UsageError: not JSON; says where.
     """
-    if wants_text(request):
+    if wants_text(request.schema):
         return word
     try:
         return json.loads(word)
@@ -39,6 +40,6 @@ def value_answer(request: Request, word: str) -> Any:
         ) from None
 
 
-def wants_text(request: Request) -> bool:
+def wants_text(schema: Mapping[str, Any] | None) -> bool:
     """Whether a free answer is a text: where its schema says so, or says nothing."""
-    return not request.schema or request.schema.get("type") == "string"
+    return not schema or schema.get("type") == "string"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.commands import App
 
 RISKY = """
@@ -23,6 +25,16 @@ def ask(state, config):
 graph = StateGraph({"n": Channel(0)}, name="asking").add_node("ask", ask)
 graph.add_edge(START, "ask").add_edge("ask", END)
 """
+
+CALL = """
+from hitl_tui import END, START, Channel, StateGraph
+def ask(state, config):
+    action = {"action": "send", "args": {"to": "a", "n": 1}}
+    return {"n": config.interrupt({"action_request": action, "config": {"allow_edit": True}})}
+graph = StateGraph({"n": Channel(None)}, name="call").add_node("ask", ask)
+graph.add_edge(START, "ask").add_edge("ask", END)
+"""
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
 
 
 def pending(app: App, thread: str) -> str:
@@ -111,6 +123,64 @@ def test_a_question_of_a_node_takes_json(app: App, tmp_path: Path) -> None:
     assert "takes a value" in app.expect(2, "approve", "q").err
     done = app.expect(0, "answer", "q", request, "2", "--step", "0", "--run", "--json")
     assert done.document["state"]["n"] == 2
+
+
+@pytest.fixture
+def order(app: App) -> App:
+    """The sample that asks with a form, as thread `o`."""
+    app.expect(3, "run", str(SAMPLES / "order.py"), "--headless", "--thread", "o")
+    return app
+
+
+def test_a_form_is_filled_in_with_set(order: App) -> None:
+    ask = ["answer", "o", pending(order, "o"), "--step", "0"]
+    done = order.expect(2, *ask, "--set", "item=t", "--set", "amount=200", "--set", "gift=perhaps")
+    for problem in (
+        "item ", "amount 200 is greater than the maximum of 100", "gift must be yes or no",
+        "address.street is required",
+    ):  # fmt: skip
+        assert problem in done.err
+    assert "did you mean 'amount'?" in order.expect(2, *ask, "--set", "amont=2").err
+    assert "'--set" in order.expect(2, *ask, "--set", "amount").err.replace("--set 'amount'", "'--set")
+    fields = ["item=tea", "amount=2", "address.street=Hill 1", "address.city=Ulm", "wrapping=box"]
+    order.expect(0, *ask, *(part for field in fields for part in ("--set", field)))
+    order.expect(3, "resume", "o", "--headless")
+    request = pending(order, "o")
+    done = order.expect(0, "answer", "o", request, "--step", "1", "--set", "amount=3", "--run", "--json")
+    assert done.document["state"]["receipt"] == "3 x tea to Ulm"
+
+
+def test_an_answer_as_json_or_from_a_file(order: App, tmp_path: Path) -> None:
+    ask = ["answer", "o", pending(order, "o"), "--step", "0"]
+    assert "line 1, column 2" in order.expect(2, *ask, "--value", "{oops").err
+    assert "can't be read" in order.expect(2, *ask, "--value", f"@{tmp_path}/none.json").err
+    assert "two ways" in order.expect(2, *ask, "x", "--value", "{}").err
+    assert "no answer" in order.expect(2, *ask).err
+    assert "required property" in order.expect(4, *ask, "--value", "{}").err
+    answer = tmp_path / "answer.json"
+    answer.write_text('{"item": "tea", "amount": 1, "address": {"street": "a", "city": "b"}}')
+    order.expect(0, *ask, "--value", f"@{answer}")
+
+
+def test_tool_calls_are_decided_on_the_command_line(app: App) -> None:
+    app.expect(3, "run", str(SAMPLES / "toolcalls.py"), "--headless", "--thread", "c")
+    ask = ["answer", "c", pending(app, "c"), "--step", "1"]
+    assert "allowed: approve, reject" in app.expect(2, *ask, "edit").err
+    assert "several actions" in app.expect(2, *ask, "edit", "--set", "to=x").err
+    done = app.expect(
+        0, *ask, "--value", '["approve", {"choice": "reject", "text": "no"}]', "--run", "--json"
+    )
+    assert done.document["state"]["decisions"] == [{"type": "approve"}, {"type": "reject", "message": "no"}]
+
+
+def test_the_arguments_of_one_call_are_edited_with_set(app: App, tmp_path: Path) -> None:
+    (tmp_path / "call.py").write_text(CALL)
+    app.expect(3, "run", str(tmp_path / "call.py"), "--headless", "--thread", "k")
+    ask = ["answer", "k", pending(app, "k"), "edit", "--step", "0", "--run", "--json"]
+    done = app.expect(0, *ask, "--set", "to=b", "--set", "n=2")
+    assert done.document["state"]["n"] == [
+        {"type": "edit", "args": {"action": "send", "args": {"to": "b", "n": 2}}}
+    ]
 
 
 def test_update_state_is_one_step_with_name_and_note(review: App, tmp_path: Path) -> None:

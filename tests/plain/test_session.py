@@ -20,6 +20,9 @@ graph = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_itera
 """
 
 
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
+
+
 class Talker:
     """Types lines into a session and returns what was said."""
 
@@ -166,3 +169,46 @@ def test_a_decision_that_comes_too_late_is_told(waiting: Talker, app: App) -> No
     assert "Refused: Answer refused." in done.out
     assert "Your words were:\n  | too late\n" in done.out
     assert "Step 3 by" in done.out
+
+
+class TestAsking:
+    """Requests that want more than a choice."""
+
+    @pytest.fixture
+    def order(self, app: App, talk: Talker) -> Talker:
+        """A session on thread `o`, whose node asks with a form."""
+        app.expect(3, "run", str(SAMPLES / "order.py"), "--headless", "--thread", "o")
+        return talk
+
+    def test_a_form_is_a_question_for_each_field_asked_again_until_it_fits(self, order: Talker) -> None:
+        fields = "tea\nmany\n2\n\nHill 1\nUlm\n3\n\n"
+        done = order(f"d\n{fields}c\nq\n", "resume", "o", "--plain")
+        assert "item (2 to 40 characters), required." in done.out
+        assert "| amount must be a whole number" in done.out
+        assert "| address.street is required" in done.out
+        assert "1. box\n2. none\n3. paper\n" in done.out
+        assert "value, - leaves it out [none]:" in done.out
+        assert "Decided: your answer is recorded, the thread is at step 0." in done.out
+        assert '"wrapping": "paper"' in done.out
+
+    def test_a_dot_leaves_it_waiting(self, order: Talker) -> None:
+        done = order("d\ntea\n.\nq\n", "resume", "o", "--plain")
+        assert "It goes on waiting." in done.out
+        assert done.code == 3
+
+    def test_an_edit_shows_what_changes_before_it_is_sent(self, order: Talker, app: App) -> None:
+        fields = "tea\n2\nHill 1\nUlm\n\n\n"
+        edited = '{"item": "tea", "amount": 9, "address": {"street": "a", "city": "Bonn"}}'
+        done = order(f"d\n{fields}c\nd\n{{oops\n.\n{edited}\n.\nyes\nc\nq\n", "resume", "o", "--plain")
+        assert "| this is no JSON: line 1, column 2" in done.out
+        assert '  -   "amount": 2' in done.out
+        assert '  +   "amount": 9' in done.out
+        assert "9 x tea to Bonn" in app.expect(0, "show", "o").out
+
+    def test_each_action_is_decided_by_itself(self, app: App, talk: Talker) -> None:
+        app.expect(3, "run", str(SAMPLES / "toolcalls.py"), "--headless", "--thread", "c")
+        done = talk("d\nedit\nbo@example.org\n\nyes\nreject\nkeep it\nc\nq\n", "resume", "c", "--plain")
+        assert "Action 1 of 2: send_mail." in done.out
+        assert "Action 2 of 2: delete_file." in done.out
+        assert "delete_file: reject keep it" in done.out
+        assert "send_mail to bo@example.org" in done.out

@@ -11,6 +11,7 @@ import pytest
 
 from hitl_tui import GraphRunner, MemoryCheckpointer, ScriptedModel
 from hitl_tui.loading.sources import open_graph
+from hitl_tui.view.asking import answer_form
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted(file for file in (ROOT / "sample_graphs").iterdir() if file.suffix in (".py", ".toml"))
@@ -18,6 +19,8 @@ INPUTS: dict[str, dict[str, Any]] = {
     "advisor": {"task": "Explain what a closure is."},
     "review": {"task": "Explain gradient descent"},
     "counter": {"limit": 2},
+    "order": {},
+    "toolcalls": {},
 }
 
 
@@ -87,6 +90,41 @@ def test_review_by_editing_the_state(name: str) -> None:
 def test_counter(name: str) -> None:
     result = opened(name).invoke({"limit": 4}, thread_id="t")
     assert (result.status, result["count"], len(result["log"])) == ("completed", 4, 4)
+
+
+ORDER = {
+    "item": "tea",
+    "amount": 2,
+    "address": {"street": "Hill 1", "city": "Ulm"},
+    "wrapping": "box",
+    "gift": True,
+}
+
+
+def test_order_asks_with_a_form_and_lets_it_be_corrected() -> None:
+    runner = opened("order.py")
+    (request,) = runner.invoke(thread_id="t").pending
+    form = answer_form(request)
+    assert form is not None
+    assert [field.label for field in form.fields if field.required] == [
+        "item", "amount", "address.street", "address.city",
+    ]  # fmt: skip
+    runner.answer("t", request.id, ORDER, step=0)
+    (request,) = runner.invoke(thread_id="t").pending
+    assert (request.kind, request.payload) == ("edit", ORDER)
+    runner.answer("t", request.id, {**ORDER, "amount": 3}, step=1)
+    assert runner.invoke(thread_id="t")["receipt"] == "3 x tea to Ulm"
+
+
+def test_toolcalls_decides_on_each_call() -> None:
+    runner = opened("toolcalls.py")
+    (request,) = runner.invoke(thread_id="t").pending
+    assert request.title == "run 2 actions: send_mail, delete_file?"
+    edited = {"choice": "edit", "args": {"to": "bo@example.org", "subject": "Minutes", "urgent": True}}
+    runner.answer("t", request.id, [edited, {"choice": "reject", "text": "keep it"}], step=1)
+    result = runner.invoke(thread_id="t")
+    assert result["decisions"][1] == {"type": "reject", "message": "keep it"}
+    assert list(result["done"]) == ["send_mail to bo@example.org; delete_file: reject keep it"]
 
 
 class TestBatch:

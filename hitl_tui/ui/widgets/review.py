@@ -192,7 +192,7 @@ class ReviewPane(Vertical):
     def _label(self) -> str:
         request = self._request
         if request is not None and not request.choices:
-            return "Your answer (tab)" if wants_text(request) else "Your answer as JSON (tab)"
+            return "Your answer (tab)" if wants_text(request.schema) else "Your answer as JSON (tab)"
         return "Your reason (tab), it goes into the log"
 
     def on_resize(self, event: events.Resize) -> None:

@@ -1,0 +1,112 @@
+"""An answer from the command line: a choice or a text, fields of its form, or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hitl_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.records import Request
+    from hitl_tui.view.form import Form
+
+_WAYS = "give VALUE, --set FIELD=VALUE, --value JSON or --value @FILE"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What was given: VALUE, the values of `--set`, and that of `--value`."""
+
+    word: str | None
+    fields: tuple[str, ...]
+    json: str | None
+
+    def answer(self, request: Request, note: str | None) -> Any:
+        """The answer to a request.
+
+        Raises:
+            UsageError: none of the ways, or several; what of it can't be read, field by field.
+        """
+        ways = (self.word is not None or bool(self.fields)) + (self.json is not None)
+        if ways != 1:
+            problem = "the answer is given in two ways" if ways else "there is no answer"
+            raise UsageError(f"{problem} to {request.title!r}", _WAYS)
+        if self.json is not None:
+            return _read_json(self.json)
+        if self.fields:
+            return self._fields_answer(request)
+        from hitl_tui.plain.answers import find_choice
+        from hitl_tui.view.answers import choice_answer, value_answer
+
+        assert self.word is not None
+        if request.choices:
+            return choice_answer(find_choice(request, self.word), note)
+        return value_answer(request, self.word)
+
+    def _fields_answer(self, request: Request) -> Any:
+        from hitl_tui.view.asking import EDIT, actions, answer_form, edit_form
+
+        if request.shape:
+            asked = actions(request)
+            if self.word != EDIT or len(asked) != 1:
+                raise UsageError(
+                    "--set changes the arguments of one action",
+                    f"answer {EDIT} with it; for several actions give a list of decisions with --value",
+                )
+            form = edit_form(request, asked[0].args)
+            return {"choice": EDIT, "args": _filled(form, self.fields, request)}
+        if self.word is not None:
+            raise UsageError(f"the answer to {request.title!r} is given in two ways", _WAYS)
+        if request.choices:
+            raise UsageError(
+                f"{request.title!r} takes a choice, not fields",
+                f"allowed: {', '.join(choice.id for choice in request.choices)}",
+            )
+        form = edit_form(request) if request.kind == "edit" else answer_form(request)
+        return _filled(form, self.fields, request)
+
+
+def _filled(form: Form | None, given: Sequence[str], request: Request) -> Any:
+    from hitl_tui.suggest import did_you_mean
+    from hitl_tui.view.form import read_form
+
+    if form is None:
+        raise UsageError(f"the answer to {request.title!r} has no fields", "give it with --value JSON")
+    labels = {".".join(field.path): field for field in form.fields}
+    texts, touched = form.texts, set()
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        field = labels.get(name.strip())
+        if not equals or field is None:
+            what = f"there is no field {name.strip()!r}" if equals else f"--set {pair!r} has no value"
+            raise UsageError(what, did_you_mean(name.strip(), labels) or f"fields: {', '.join(labels)}")
+        joined = field.path in touched and field.kind in ("many", "list")
+        texts[field.path] = f"{texts[field.path]}, {text}" if joined else text
+        touched.add(field.path)
+    reading = read_form(form, texts)
+    if reading.problems:
+        raise UsageError(
+            "\n".join(f"{'.'.join(path) or 'the answer'} {what}" for path, what in reading.problems.items()),
+            f"fields: {', '.join(labels)}",
+        )
+    return reading.value
+
+
+def _read_json(text: str) -> Any:
+    import json
+
+    where = f"--value {text}" if text.startswith("@") else "--value"
+    try:
+        return json.loads(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
+    except OSError as error:
+        raise UsageError(f"{where}: can't be read: {error.strerror}", "write --value @file.json") from None
+    except json.JSONDecodeError as error:
+        raise UsageError(
+            f"{where} is no JSON: line {error.lineno}, column {error.colno}: {error.msg}",
+            "a text is written in quotation marks, as '\"a text\"'",
+        ) from None
+    except (UnicodeDecodeError, RecursionError):
+        raise UsageError(f"{where} is no JSON text", "write --value @file.json") from None
