@@ -30,6 +30,8 @@ class Activity:
         self.attempt = attempt
         self.uses: list[ModelUse] = []
         self.tainted_by: list[str] = []
+        self.read: dict[str, None] | None = {} if sink else None
+        """What the node has read of the state, in order; None where that is not noted."""
         self.interrupt: Callable[[Any], Any] | None = None
         """Ask a human as `config.interrupt` does, for agents below a node; None outside a graph."""
         self._sink = sink
@@ -53,6 +55,11 @@ class Activity:
         if self._cancelled:
             callback()
         return lambda: self._on_cancel.remove(callback)
+
+    def note_reads(self) -> None:
+        """Note what the node reads, though nobody watches it."""
+        if self.read is None:
+            self.read = {}
 
     def taint(self, source: str) -> None:
         """Say that something from outside (a tool, file, network) went into what the node writes (SPEC 8)."""

@@ -11,7 +11,9 @@ from hitl_tui.engine.state import LiveState
 
 
 def gate_of(session: Session, request: Request) -> Gate | None:
-    """The gate a request came from; None for breakpoints and questions of a node itself."""
+    """The gate a request came from; None for breakpoints, policies and questions of a node itself."""
+    if request.policy:
+        return None
     graph = session.graph
     gates = {"before": graph.before, "after": graph.after}.get(request.when, {})
     return gates.get(request.node)

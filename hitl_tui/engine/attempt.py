@@ -13,9 +13,10 @@ from hitl_tui.engine.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.changes import Change, reduce_updates
 from hitl_tui.engine.graph import CompiledGraph, Node
 from hitl_tui.engine.interrupts import InterruptRaised, inside_request
+from hitl_tui.engine.on_taint import check_source, mark
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.results import NodeResult
-from hitl_tui.engine.state import LiveState, WorkflowState
+from hitl_tui.engine.state import LiveState, NotedState, WorkflowState
 from hitl_tui.errors import HitlError, NodeFailed, UndeclaredChannel, WriteDenied
 
 
@@ -56,6 +57,14 @@ class NodeConfig:
     def emit(self, text: str) -> None:
         """Stream a piece of text to whoever watches."""
         self._activity.text(text)
+
+    def taint(self, source: str) -> None:
+        """Say that something from outside went into what this node writes (SPEC 8).
+
+        Args:
+            source: where it came from, in a word or two: "web", "mail of a customer".
+        """
+        self._activity.taint(check_source(source))
 
     def interrupt(self, request: Any, *, response_schema: Any = None) -> Any:
         """Ask a human and return the answer.
@@ -98,7 +107,12 @@ async def run_attempt(
         InterruptRaised: the node asks a human.
     """
     extras = {"goal": cursor.goal, "constraints": cursor.constraints}
-    view = WorkflowState(state.values, graph.channels, node.reads, extras)
+    if state.taint:
+        activity.note_reads()
+    if activity.read is None:
+        view = WorkflowState(state.values, graph.channels, node.reads, extras)
+    else:
+        view = NotedState(state.values, graph.channels, node.reads, extras, activity.read)
     config = NodeConfig(agents, cursor, activity, clock)
     args = (view, config) if node.takes_config else (view,)
     token = current_activity.set(activity)
@@ -106,7 +120,17 @@ async def run_attempt(
         answer = await call(node.function, args, threads, node.timeout)
         result = as_result(answer, node.name)
         _check_writes(node, graph, result.updates)
-        return result, reduce_updates(state, graph.channels, result.updates.items())
+        changes = reduce_updates(state, graph.channels, result.updates.items())
+        if state.taint or node.external or activity.tainted_by:
+            changes = mark(
+                changes,
+                node,
+                cursor.head + 1,
+                sources=activity.tainted_by,
+                read=activity.read or (),
+                taint=state.taint,
+            )
+        return result, changes
     except Exception as error:
         raise _failure(node, activity.attempt, error) from error
     finally:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.engine.canonical import EMPTY_LIST_DIGEST, canonical, channel_hash, extend_chain
 from hitl_tui.engine.channels import BoundChannel
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.records import Operation, Source
 from hitl_tui.engine.state import LiveState, undeclared
+from hitl_tui.engine.taint import Lineage, Tainted, spread
 
 
 class Change(msgspec.Struct, frozen=True):
     """One update of one channel through its reducer, with digests; `size` in canonical bytes.
 
     `path` and `attempt` are those of the branch it came from; "" and 0 leave them to the step.
+    `tainted` says what the channel is afterwards, `lineage` why where this update is the reason.
     """
 
     channel: BoundChannel
@@ -32,6 +35,8 @@ class Change(msgspec.Struct, frozen=True):
     size: int
     path: str = ""
     attempt: int = 0
+    tainted: bool = False
+    lineage: Lineage | None = None
 
     def applied(self, source: Source, actor: str | None = None, note: str | None = None) -> AppliedUpdate:
         """The change as it is told to screens; values of private channels stay behind."""
@@ -49,6 +54,8 @@ class Change(msgspec.Struct, frozen=True):
             actor=actor,
             note=note,
             path=self.path,
+            tainted=self.tainted,
+            lineage=self.lineage,
         )
 
 
@@ -74,7 +81,7 @@ def reduce_updates(
         change = _reduced(channel, before, update, before_hash)
         latest[name] = change
         changes.append(change)
-    return changes
+    return _keep_taint(changes, state.taint) if state.taint else changes
 
 
 def set_values(
@@ -101,16 +108,26 @@ def set_values(
                 len(data),
             )
         )
-    return changes
+    return _keep_taint(changes, state.taint) if state.taint else changes
 
 
-def after(state: LiveState, changes: Iterable[Change]) -> LiveState:
+def after(state: LiveState, changes: Sequence[Change]) -> LiveState:
     """The state once changes are applied."""
     values, digests = state.values.copy(), state.digests.copy()
+    moved = False
     for change in changes:
         values[change.channel.name] = change.after
         digests[change.channel.name] = change.after_hash
-    return LiveState(values, digests)
+        moved = moved or change.lineage is not None
+    taint = state.taint
+    if moved:
+        taint = spread(taint, [(change.channel.name, change.lineage) for change in changes])
+    return LiveState(values, digests, taint)
+
+
+def _keep_taint(changes: list[Change], taint: Tainted) -> list[Change]:
+    """Whatever is written to a tainted channel, it stays tainted."""
+    return [replace(change, tainted=True) if change.channel.name in taint else change for change in changes]
 
 
 def _reduced(channel: BoundChannel, before: Any, update: Any, before_hash: bytes) -> Change:

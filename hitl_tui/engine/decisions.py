@@ -17,6 +17,7 @@ from hitl_tui.engine.changes import Change, reduce_updates, set_values
 from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.interrupts import check_answer, deadlocked, find_request, vote
+from hitl_tui.engine.on_taint import approve
 from hitl_tui.engine.records import END, START, Cursor, LedgerEntry, Limits, Request
 from hitl_tui.engine.session import Session, fresh_agents, replace
 from hitl_tui.engine.values import normalise
@@ -48,6 +49,7 @@ def start(
             iteration=0,
             attempt=1,
             passed=False,
+            approved_hash="",
             answers=(),
             branches=(),
             pending=(),
@@ -125,6 +127,7 @@ def update_state(
             answers=(),
             branches=(),
             passed=False,
+            approved_hash="",
             error=None,
             attempt=1,
         )
@@ -212,7 +215,9 @@ def _apply_answer(
     cursor = replace(cursor, pending=rest)
     if not rest:
         cursor = replace(cursor, status="waiting", reason="paused")
-    if request.when == "before":
+    if request.policy == "on_taint":
+        cursor = approve(session, cursor, request, value)
+    elif request.when == "before":
         cursor = replace(cursor, passed=True)
     if request.when == "inside":
         cursor = replace(cursor, answers=(*cursor.answers, value))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from hitl_tui.engine.records import Visibility
+from hitl_tui.engine.taint import OnTaint
 
 NodeKind = Literal["node", "map", "parallel", "subgraph"]
 
@@ -25,15 +26,20 @@ class ChannelInfo(msgspec.Struct, frozen=True):
 
 
 class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A node as declared; `reads` and `writes` are what it may touch, ("*",) for all.
+    """A node as declared: its contract (SPEC 6, 8), and what it is made of (SPEC 7).
 
     Args:
-        kind: what it is made of (SPEC 7).
+        reads, writes: what it may touch, ("*",) for all.
+        kind: what it is made of.
         over: of a map: the channel or path whose items it goes through.
         join: of a map or a parallel: "all", "first" or "quorum(n)".
         members: of a parallel: the nodes that run at once, in their order.
         graph: of a subgraph: the graph inside.
         inputs, outputs: of a subgraph: (parent's channel, child's) and (child's, parent's).
+        external: the source it brings in from outside, "" for none.
+        on_taint: what happens before it reads what is tainted.
+        attempts: how often it is tried.
+        timeout: seconds an attempt may take, None for ever.
     """  # Defaults stay out of digests, so that those of plain graphs are what they always were.
 
     name: str
@@ -46,6 +52,10 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     graph: GraphInfo | None = None
     inputs: tuple[tuple[str, str], ...] = ()
     outputs: tuple[tuple[str, str], ...] = ()
+    external: str = ""
+    on_taint: OnTaint = "allow"
+    attempts: int = 1
+    timeout: float | None = None
 
 
 class EdgeInfo(msgspec.Struct, frozen=True):

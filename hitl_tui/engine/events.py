@@ -22,6 +22,7 @@ from hitl_tui.engine.records import (
     Status,
     Visibility,
 )
+from hitl_tui.engine.taint import Lineage, Taint
 
 
 class _Private:
@@ -39,6 +40,7 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
 
     `op` "set" is a human's edit, without a reducer.  `changed` compares by canonical form (SPEC 2).
     `path` is the branch it came from, "" for a plain node.
+    `tainted` is what the channel is afterwards, `lineage` why where this update is the reason (SPEC 8).
     """
 
     channel: str
@@ -53,6 +55,8 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
     actor: str | None = None
     note: str | None = None
     path: str = ""
+    tainted: bool = False
+    lineage: Lineage | None = None
 
 
 class Preview(msgspec.Struct, frozen=True):
@@ -181,6 +185,13 @@ class ModelCalled(msgspec.Struct, frozen=True):
     path: str = ""
 
 
+class TaintRead(msgspec.Struct, frozen=True):
+    """A node that warns of taint is about to run on tainted channels."""
+
+    node: str
+    tainted: tuple[Taint, ...]
+
+
 class NodeRetrying(msgspec.Struct, frozen=True):
     """An attempt failed and the next one follows after `wait` seconds."""
 
@@ -261,6 +272,7 @@ Event = (
     | ChildMoved
     | TextStreamed
     | ModelCalled
+    | TaintRead
     | NodeRetrying
     | StepCommitted
     | ProgressChanged

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec.structs import replace as change
+
 from hitl_tui.engine.channels import BoundChannel, Channel, bind
 from hitl_tui.engine.composing import (
     MAX_DEPTH,
@@ -23,6 +25,7 @@ from hitl_tui.engine.gates import Gate
 from hitl_tui.engine.records import END, START, Limits
 from hitl_tui.engine.retry import RetryPolicy
 from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.taint import OnTaint, declared_policy, declared_source
 from hitl_tui.engine.termination import Termination
 from hitl_tui.engine.topology import check_topology
 from hitl_tui.engine.values import DEFAULT_MAX_BYTES
@@ -38,7 +41,7 @@ RouteFunction = Callable[[WorkflowState], Any]
 
 @dataclass(frozen=True)
 class Node:
-    """A node as added; `reads` and `writes` None mean all channels."""
+    """A node as added; `reads` and `writes` None mean all channels, `external` is a source or ""."""
 
     name: str
     function: NodeFunction
@@ -47,6 +50,8 @@ class Node:
     retry: RetryPolicy
     timeout: float | None
     takes_config: bool
+    external: str = ""
+    on_taint: OnTaint = "allow"
     work: Work | None = None
 
     @property
@@ -54,17 +59,24 @@ class Node:
         """The node as data."""
         reads = ("*",) if self.reads is None else self.reads
         writes = ("*",) if self.writes is None else self.writes
+        plain = NodeInfo(
+            self.name,
+            reads,
+            writes,
+            external=self.external,
+            on_taint=self.on_taint,
+            attempts=self.retry.max_attempts,
+            timeout=self.timeout,
+        )
         work = self.work
         if work is None:
-            return NodeInfo(self.name, reads, writes)
+            return plain
         kind = kind_of(work) or "node"
         if isinstance(work, SubgraphWork):
             inside = work.graph.info
-            return NodeInfo(
-                self.name, reads, writes, kind, graph=inside, inputs=work.inputs, outputs=work.outputs
-            )
+            return change(plain, kind=kind, graph=inside, inputs=work.inputs, outputs=work.outputs)
         members = tuple(member.info for member in work.members)
-        return NodeInfo(self.name, reads, writes, kind, over=work.over, join=str(work.join), members=members)
+        return change(plain, kind=kind, over=work.over, join=str(work.join), members=members)
 
 
 @dataclass(frozen=True)
@@ -172,6 +184,8 @@ class StateGraph(Composing):
         writes: Sequence[str] | None = None,
         retry: RetryPolicy | None = None,
         timeout: float | None = None,
+        external: bool | str = False,
+        on_taint: OnTaint = "allow",
     ) -> Self:
         """Add a node: a sync or async function `(state, config) -> mapping | NodeResult | None`.
 
@@ -179,6 +193,11 @@ class StateGraph(Composing):
             reads, writes: channel names it may touch; None for all, "*" in reads for all public ones.
             retry: how often it is tried; once by default.
             timeout: seconds an attempt may take.
+            external: it brings in something from outside (a tool, a file, the network), so all it writes
+                is tainted (SPEC 8); a text names the source, as "web".
+            on_taint: what happens before it where a channel it may read is tainted: "allow", "warn"
+                (an event and a note in the ledger), "block" (the run fails, with reason "policy") or
+                "approve" (a human must agree to exactly what it would read).
 
         Raises:
             GraphInvalid: a bad or duplicate name, or no function.
@@ -203,6 +222,8 @@ class StateGraph(Composing):
             retry=retry or RetryPolicy(max_attempts=1),
             timeout=timeout,
             takes_config=_takes_config(fn),
+            external=declared_source(name, external),
+            on_taint=declared_policy(name, on_taint),
         )
         return self
 

@@ -14,6 +14,7 @@ from hitl_tui.engine.gates import Gate, check_choice, check_terms
 from hitl_tui.engine.records import Choice, Cursor, Request, RequestKind, Vote, When
 from hitl_tui.engine.schema import ChannelSchema, as_schema
 from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.taint import Taint
 from hitl_tui.engine.values import normalise, thaw
 from hitl_tui.errors import AnswerRefused, SchemaMismatch, UsageError, ValueRejected
 
@@ -169,6 +170,32 @@ def _read_question(node: str, question: Any) -> _Asked:
     if question.get("schema") is not None:
         asked.schema = thaw(normalise(as_schema(question["schema"], "answer"), node))
     return asked
+
+
+def taint_request(cursor: Cursor, node: str, tainted: Sequence[Taint], now: int) -> Request:
+    """The request of a node with `on_taint="approve"`, about the tainted channels it would read."""
+    payload = {
+        "node": node,
+        "channels": [
+            {"channel": one.channel, "sources": list(one.sources), "since": one.step, "by": one.node}
+            for one in tainted
+        ],
+    }
+    return Request(
+        # Of its own kind among those before a node: a gate may stand there, too.
+        id=request_id(cursor, node, "before", -1),
+        kind="approve",
+        node=node,
+        when="before",
+        step=cursor.head,
+        title=f"{node} would read what came from outside",
+        payload=payload,
+        subject=tainted[0].channel,
+        choices=_APPROVE,
+        risk="high",
+        asked_at=now,
+        policy="on_taint",
+    )
 
 
 def find_request(cursor: Cursor, wanted: str, ended: str = "") -> Request:

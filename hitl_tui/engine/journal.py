@@ -44,6 +44,8 @@ def record_hash(record: UpdateRecord) -> bytes:
             record.at,
         )
     )
+    if record.lineage is not None:
+        facts += _encode(record.lineage)
     hashes = record.prev_record_hash + record.previous_hash + record.update_hash + record.next_hash
     return sha256(hashes + facts).digest()
 
@@ -83,13 +85,14 @@ def write_records(
             previous_hash=change.before_hash,
             update_hash=change.update_hash,
             next_hash=change.after_hash,
-            tainted=False,
+            tainted=change.tainted,
             actor=actor,
             note=note,
             at=at,
             prev_record_hash=previous,
             record_hash=b"",
             result=change.after if custom else msgspec.UNSET,
+            lineage=change.lineage,
         )
         previous = record_hash(unsigned)
         records.append(msgspec.structs.replace(unsigned, record_hash=previous))

@@ -20,15 +20,19 @@ from hitl_tui.engine.decisions import DONE, expire, pass_breakpoints
 from hitl_tui.engine.events import AttemptDropped, NodeStarted, RunEnded, RunStarted
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
 from hitl_tui.engine.interrupts import InterruptRaised
+from hitl_tui.engine.on_taint import guard
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
 from hitl_tui.engine.records import END, Cursor, Request, Status
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.retry import NEVER_RETRIED
 from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.spending import spent
 from hitl_tui.engine.state import LiveState
 from hitl_tui.errors import HitlError, NodeFailed
 
 OnLimit = Literal["stop", "pause"]
+_Made = tuple[NodeResult, list[Change], tuple[str, ...]]
+"""What an attempt made: result, changes and, where that was noted, what the node read."""
 
 
 class Run:
@@ -179,7 +183,16 @@ class Run:
         if name in session.graph.before and not cursor.passed:
             self._open(make_request(session, name, "before"))
             return ""
-        return name
+        return self._guarded(name) if session.state.taint else name
+
+    def _guarded(self, name: str) -> str:
+        """The node, or "" where its policy on taint has stopped the run before it."""
+        found = guard(self.session, self.session.graph.nodes[name])
+        if isinstance(found, Request):
+            self._open(found)
+        elif found:
+            self._fail(found, name, reason="policy")
+        return "" if found else name
 
     @staticmethod
     def _limit(cursor: Cursor) -> str:
@@ -215,7 +228,7 @@ class Run:
         uses: list[ModelUse] = []
         attempt = session.cursor.attempt
         try:
-            result, changes = await self._attempts(name, uses)
+            made = await self._attempts(name, uses)
         except InterruptRaised as interrupt:
             # What the attempt used so far is spent, though it starts again with the answer.
             self._open(interrupt.request, spent(session.cursor, uses, session.clock() - started))
@@ -237,13 +250,13 @@ class Run:
         finally:
             self._activity = None
         try:
-            self._commit(name, result, changes, uses, started)
+            self._commit(name, made, uses, started)
         except HitlError as error:
             self._fail(error, name, self._after_attempt(uses, started))
             return False
         return True
 
-    async def _attempts(self, name: str, uses: list[ModelUse]) -> tuple[NodeResult, list[Change]]:
+    async def _attempts(self, name: str, uses: list[ModelUse]) -> _Made:
         session = self.session
         node = session.graph.nodes[name]
         first = attempt = session.cursor.attempt
@@ -251,7 +264,7 @@ class Run:
             activity = self._activity = Activity(name, attempt, session.sink)
             session.emit(NodeStarted(name, session.cursor.head + 1, attempt, session.clock()))
             try:
-                return await run_attempt(
+                result, changes = await run_attempt(
                     session.graph,
                     node,
                     session.state,
@@ -261,6 +274,7 @@ class Run:
                     clock=session.clock,
                     threads=self._threads,
                 )
+                return result, changes, tuple(activity.read or ())
             except NodeFailed as error:
                 tried = attempt - first + 1
                 if tried >= node.retry.max_attempts or isinstance(error.__cause__, NEVER_RETRIED):
@@ -277,10 +291,9 @@ class Run:
             finally:
                 uses.extend(activity.uses)
 
-    def _commit(
-        self, name: str, result: NodeResult, changes: list[Change], uses: Sequence[ModelUse], started: int
-    ) -> None:
+    def _commit(self, name: str, made: _Made, uses: Sequence[ModelUse], started: int) -> None:
         session = self.session
+        result, changes, read = made
         state = after(session.state, changes)
         all_uses = (*uses, *(result.usage or ()))
         duration = session.clock() - started
@@ -291,6 +304,7 @@ class Run:
             visits={**session.cursor.visits, name: session.cursor.visits.get(name, 0) + 1},
             attempt=1,
             passed=False,
+            approved_hash="",
             answers=(),
             branches=(),
         )
@@ -313,6 +327,7 @@ class Run:
             uses=all_uses,
             attempt=session.cursor.attempt,
             ledger=ledger,
+            read=read,
         )
 
     def _way_on(self, cursor: Cursor, name: str, state: LiveState) -> Cursor:
@@ -363,30 +378,18 @@ class Run:
             )
         session.emit(NodeFailedEvent(info))
 
-    def _fail(self, error: HitlError, node: str, cursor: Cursor | None = None) -> str:
+    def _fail(
+        self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "node_error"
+    ) -> str:
         session = self.session
         self.error = error
         attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
         details = error.details if isinstance(error, NodeFailed) else ""
         info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details, error.channel)
-        cursor = replace(cursor or session.cursor, status="failed", reason="node_error", error=info)
+        cursor = replace(cursor or session.cursor, status="failed", reason=reason, error=info)
         entry = journal.ledger_entry(
             cursor, "failed", at=session.clock(), note=error.message, data={"node": node}
         )
         session.commit_cursor(cursor, [entry])
         session.emit(NodeFailedEvent(info))
         return ""
-
-
-def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
-    """The cursor with model calls and active time (microseconds) added to its totals."""
-    if not uses:
-        return replace(cursor, active=cursor.active + duration)
-    return replace(
-        cursor,
-        active=cursor.active + duration,
-        tokens_in=cursor.tokens_in + sum(use.tokens_in for use in uses),
-        tokens_out=cursor.tokens_out + sum(use.tokens_out for use in uses),
-        cost=cursor.cost + sum(use.cost or 0.0 for use in uses),
-        cost_known=cursor.cost_known and all(use.cost is not None for use in uses),
-    )

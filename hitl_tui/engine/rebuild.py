@@ -85,7 +85,8 @@ def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, B
             "the store was changed from outside, or the defaults of the graph's channels were",
         )
     known = {name: values[name] for name in channels}
-    return LiveState(known, {name: digests[name] for name in channels})
+    taint = {one.channel: one for one in checkpoint.tainted} if checkpoint else {}
+    return LiveState(known, {name: digests[name] for name in channels}, taint)
 
 
 def applied_updates(
@@ -112,6 +113,8 @@ def applied_updates(
                 actor=record.actor,
                 note=record.note,
                 path=record.path,
+                tainted=record.tainted,
+                lineage=record.lineage,
             )
         )
     return tuple(updates), current

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ErrorInfo, ModelUse
+from hitl_tui.engine.taint import Lineage, Taint
 
 Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
 Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
@@ -28,7 +29,8 @@ class UpdateRecord(msgspec.Struct, frozen=True):
     """One change of one channel; the log of these is the truth (SPEC 10).
 
     `path` names the branch or subgraph it came from ("" for a plain node).  `result` is stored
-    for custom reducers only, so that looking at history never runs user code.
+    for custom reducers only, so that looking at history never runs user code.  `lineage` says why the
+    update tainted its channel, or that a human cleared it; None where `tainted` did not change by it.
     """
 
     thread_id: str
@@ -54,6 +56,7 @@ class UpdateRecord(msgspec.Struct, frozen=True):
     prev_record_hash: bytes
     record_hash: bytes
     result: Any = msgspec.UNSET
+    lineage: Lineage | None = None
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -61,6 +64,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
     `position` is the cursor after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its
     way on is decided on resume) or "end".  `node` is the node's name, or "" for input and humans.
+    `tainted` are the tainted channels after it.  `read` is what the node read, where that was noted: in
+    runs that somebody watches or that have taint to follow.
     """
 
     thread_id: str
@@ -89,6 +94,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     text: str | None = None
     uses: tuple[ModelUse, ...] = ()
     branches: tuple[BranchOutcome, ...] = ()
+    tainted: tuple[Taint, ...] = ()
+    read: tuple[str, ...] = ()
 
     @property
     def next_node(self) -> str | None:
@@ -155,6 +162,7 @@ class Request(msgspec.Struct, frozen=True):
         path: the branch that asks; "" for a node as a whole.
         thread: the thread of a subgraph that asks; the answer goes there.
         thread_step: the step of that thread which the request is bound to.
+        policy: "on_taint" where the node's policy asks, before it reads what is tainted (SPEC 8).
     """
 
     id: str
@@ -181,14 +189,15 @@ class Request(msgspec.Struct, frozen=True):
     path: str = ""
     thread: str = ""
     thread_step: int = -1
+    policy: Literal["", "on_taint"] = ""
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
     """One entry of the decision ledger: who decided what, when, why and seeing what (SPEC 10).
 
-    `kind` is one of request, rebound, vote, answer, refused, timeout, edit, extend, cancel, pause,
-    resume, fork, takeover, graph, failed.  `seen` is the state_hash that was on screen, b"" where there
-    was none.  Entries form a hash chain of their own.
+    `kind` is one of request, rebound, withdrawn, vote, answer, refused, timeout, edit, declassify, reveal,
+    taint, extend, cancel, pause, resume, fork, takeover, graph, failed.  `seen` is the state_hash that was
+    on screen, b"" where there was none.  Entries form a hash chain of their own.
     """
 
     thread_id: str
@@ -225,7 +234,8 @@ class Cursor(msgspec.Struct, frozen=True):
     `version` grows by one a commit; a writer that expects another one is stale.
     `head` is the last step (-1: none yet), `answers` the answers given to interrupts inside the
     node at `position`, `passed` says that the interrupt before that node has been answered, `branches` is
-    what that node's branches have come to.
+    what that node's branches have come to, `approved_hash` what that node would read when a human agreed
+    that it does, tainted as it is.
     """
 
     thread_id: str
@@ -242,6 +252,7 @@ class Cursor(msgspec.Struct, frozen=True):
     iteration: int = 0
     attempt: int = 1
     passed: bool = False
+    approved_hash: str = ""
     answers: tuple[Any, ...] = ()
     pending: tuple[Request, ...] = ()
     visits: dict[str, int] = {}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
-from hitl_tui.engine import decisions, drawing, forking
+from hitl_tui.engine import decisions, disclosure, drawing, forking
 from hitl_tui.engine.events import AppliedUpdate, Event
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import OnLimit, Run
@@ -21,6 +19,7 @@ from hitl_tui.engine.results import RunResult, StepResult
 from hitl_tui.engine.session import Session, fresh_agents, replace
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.syncing import run_on, run_sync
 from hitl_tui.engine.verify import VerifyReport, verify
 from hitl_tui.errors import UnknownThread, UsageError
 
@@ -76,7 +75,7 @@ class GraphRunner:
             NodeFailed: a node failed; the thread is kept and may be resumed.
             ThreadBusy: another run holds the thread.
         """
-        return _run_sync(
+        return run_sync(
             self.ainvoke(
                 inputs,
                 thread_id=thread_id,
@@ -119,11 +118,11 @@ class GraphRunner:
         try:
             while True:
                 try:
-                    yield _run_on(loop, anext(steps))
+                    yield run_on(loop, anext(steps))
                 except StopAsyncIteration:
                     return
         finally:
-            _run_on(loop, steps.aclose())
+            run_on(loop, steps.aclose())
             loop.close()
 
     async def astream(
@@ -164,7 +163,7 @@ class GraphRunner:
         on_event: OnEvent | None = None,
     ) -> RunResult:
         """Run one node; raises as `invoke`."""
-        return _run_sync(self._step(inputs, thread_id, on_event))
+        return run_sync(self._step(inputs, thread_id, on_event))
 
     async def _step(
         self, inputs: Mapping[str, Any] | None, thread_id: str | None, on_event: OnEvent | None
@@ -225,6 +224,32 @@ class GraphRunner:
         with session.writing():
             return decisions.update_state(
                 session, values, expected_step=expected_step, as_node=as_node, actor=actor, note=note
+            )
+
+    def declassify(
+        self, thread_id: str, channel: str, *, actor: str, reason: str, expected_step: int | None = None
+    ) -> int:
+        """Clear a channel's taint as a new step that changes no value; returns the step (SPEC 8).
+
+        Args:
+            reason: why it may be trusted now; it is kept in the ledger.
+            expected_step: the head it was looked at; another one refuses.
+
+        Raises:
+            UsageError, StaleWriter, ThreadBusy, UndeclaredChannel: nothing is stored.
+        """
+        session = self.open(thread_id)
+        with session.writing():
+            return disclosure.declassify(
+                session, channel, actor=actor, reason=reason, expected_step=expected_step
+            )
+
+    def reveal(self, thread_id: str, channel: str, *, actor: str, step: int | None = None) -> Any:
+        """A channel's value at a step (the newest by default), noted in the ledger (SPEC 8)."""
+        session = self.open(thread_id)
+        with session.writing():
+            return disclosure.reveal(
+                session, channel, session.cursor.head if step is None else step, actor=actor
             )
 
     def answer(
@@ -354,36 +379,3 @@ def result_of(session: Session) -> RunResult:
         error=cursor.error,
         output=session.graph.output,
     )
-
-
-def _run_on(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
-    """Run a part of sync code's own loop, from inside another running loop too."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return loop.run_until_complete(work)
-    with ThreadPoolExecutor(1, "hitl-tui run") as pool:
-        return pool.submit(loop.run_until_complete, work).result()
-
-
-def _run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """Run the async core from sync code, from inside a running loop too (as in a notebook)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(asyncio.run(work))
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=run, name="hitl-tui run")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]

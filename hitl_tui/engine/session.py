@@ -12,12 +12,7 @@ import msgspec
 from hitl_tui.engine import journal
 from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import Change, after
-from hitl_tui.engine.events import (
-    Event,
-    LedgerWritten,
-    ProgressChanged,
-    StepCommitted,
-)
+from hitl_tui.engine.events import Event, LedgerWritten, ProgressChanged, StepCommitted
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.outcomes import BranchOutcome, ModelUse
 from hitl_tui.engine.outlook import Outlook
@@ -235,12 +230,14 @@ class Session(Outlook):
         state: LiveState | None = None,
         ledger: Sequence[LedgerEntry] = (),
         branches: tuple[BranchOutcome, ...] = (),
+        read: tuple[str, ...] = (),
     ) -> None:
         """Write one step: its records, its checkpoint and the cursor as given, in one transaction.
 
         Args:
             cursor: the cursor after the step, but for head, seq and hashes, which are set here.
             state: the state after the changes, where the caller has it already.
+            read: what the node read, where that was noted.
         """
         now = self.clock()
         step = self.cursor.head + 1
@@ -287,6 +284,8 @@ class Session(Outlook):
             text=text,
             uses=uses,
             branches=branches,
+            tainted=tuple(state.taint.values()) if state.taint else (),
+            read=read,
         )
         snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state)
         last = records[-1] if records else None

@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hitl_tui.engine.channels import RUN_INPUTS, BoundChannel
+from hitl_tui.engine.taint import Taint, Tainted
 from hitl_tui.errors import ReadDenied, UndeclaredChannel
 
 Reads = tuple[str, ...] | None
+
+_UNTAINTED: dict[str, Taint] = {}
 
 
 class WorkflowState(Mapping[str, Any]):
@@ -78,6 +81,32 @@ class WorkflowState(Mapping[str, Any]):
         return "*" in reads and self._channels[channel].visibility == "public"
 
 
+class NotedState(WorkflowState):
+    """A `WorkflowState` that notes what is read of it, dotted names as such.
+
+    Asking for names (`keys`, `in`, `len`) reads nothing; `values`, `items` and `dict(state)` read all.
+    """
+
+    __slots__ = ("_noted",)
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        channels: Mapping[str, BoundChannel],
+        reads: Reads,
+        extras: Mapping[str, Any],
+        noted: dict[str, None],
+    ) -> None:
+        super().__init__(values, channels, reads, extras)
+        self._noted = noted
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        if name.partition(".")[0] in self._channels:
+            self._noted[name] = None
+        return value
+
+
 def _leaf(value: Any, path: str, name: str) -> Any:
     for part in path.split(".") if path else ():
         try:
@@ -99,13 +128,17 @@ def undeclared(name: str, channels: Mapping[str, Any]) -> UndeclaredChannel:
 
 
 class LiveState:
-    """All channels of a thread with their digests; replaced, never changed, by a commit."""
+    """All channels of a thread with their digests, and which are tainted; replaced, never changed, by a
+    commit."""
 
-    __slots__ = ("digests", "values")
+    __slots__ = ("digests", "taint", "values")
 
-    def __init__(self, values: dict[str, Any], digests: dict[str, bytes]) -> None:
+    def __init__(
+        self, values: dict[str, Any], digests: dict[str, bytes], taint: Tainted = _UNTAINTED
+    ) -> None:
         self.values = values
         self.digests = digests
+        self.taint = taint
 
     @classmethod
     def initial(cls, channels: Mapping[str, BoundChannel]) -> LiveState:

@@ -18,11 +18,22 @@ from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.journal import decode_snapshot, ledger_hash, record_hash
 from hitl_tui.engine.records import Checkpoint, Cursor, UpdateRecord
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.taint_trace import TaintTrace
 from hitl_tui.engine.tracing import Trace
 from hitl_tui.errors import LogCorrupt, UnknownThread, UsageError
 
 Kind = Literal[
-    "gap", "record", "value", "channel", "reducer", "checkpoint", "snapshot", "ledger", "cursor", "unreadable"
+    "gap",
+    "record",
+    "value",
+    "channel",
+    "reducer",
+    "taint",
+    "checkpoint",
+    "snapshot",
+    "ledger",
+    "cursor",
+    "unreadable",
 ]
 
 # Steps read at a time.
@@ -35,8 +46,9 @@ class Mismatch(msgspec.Struct, frozen=True):
     Args:
         kind: "gap" (a record or step is missing), "record" (a record was changed), "value" (an update or
             its result is not what was hashed), "channel" (a record does not begin where the one before
-            it ended), "reducer" (strict: the graph reduces otherwise today), "checkpoint", "snapshot",
-            "ledger", "cursor", or "unreadable".
+            it ended), "reducer" (strict: the graph reduces otherwise today), "taint" (it does not follow
+            from what the node brought in and read), "checkpoint", "snapshot", "ledger", "cursor", or
+            "unreadable".
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
         expected, actual: hashes as text, `[private]` for a private channel's.
@@ -106,6 +118,7 @@ class _Check:
         self.thread_id = cursor.thread_id
         self.cursor = cursor
         self.trace = Trace(channels, strict)
+        self.taint = TaintTrace()
         self.found: list[Mismatch] = []
         self.seq = 0
         # The hash of the record before, as stored and as it should be; None after a gap.
@@ -170,10 +183,10 @@ class _Check:
         if self.previous is None and point is not None:
             self.seq = point.first_seq - 1
         first = self.seq + 1
-        for record in records:
-            self._record(step, record)
+        intact = [self._record(step, record) for record in records]
         if point is None:
             self._add("gap", "step", step, None, step=step)
+            self.taint.lose()
             return
         self.checkpoints += 1
         facts = {"parent_step": step - 1, "first_seq": first, "last_seq": self.seq}
@@ -188,6 +201,11 @@ class _Check:
             if getattr(point, name) != expected:
                 self._add("checkpoint", name, expected, getattr(point, name), step=step)
         self._state(point)
+        for record, name, should, actual in self.taint.follow(point, records, all(intact)):
+            place = {"seq": record.seq, "channel": record.channel} if record else {}
+            private = record is not None and record.visibility == "private" and name.endswith("hash")
+            shown = (PRIVATE, PRIVATE) if private else (should, actual)
+            self._add("taint", name, *shown, step=step, **place)
 
     def _state(self, point: Checkpoint) -> None:
         trace = self.trace
@@ -211,10 +229,12 @@ class _Check:
         """Go on after something that is missing: only what follows can tell how it ended."""
         self.previous = None
         self.trace.lose()
+        self.taint.lose()
 
     # -- records ----------------------------------------------------------------------------------
 
-    def _record(self, step: int, record: UpdateRecord) -> None:
+    def _record(self, step: int, record: UpdateRecord) -> bool:
+        """Check a record; True where it is as it was written."""
         self.records += 1
         place = {"seq": record.seq, "step": step, "channel": record.channel}
         true = record_hash(record)
@@ -254,6 +274,7 @@ class _Check:
             shown = (PRIVATE, PRIVATE) if private else (finding.expected, finding.actual)
             self._add(finding.kind, finding.field, *shown, **place)
         self.previous = (record.record_hash, true)
+        return intact
 
     # -- what stands beside the log -----------------------------------------------------------------
 

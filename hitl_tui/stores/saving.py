@@ -78,7 +78,9 @@ def _differences(
     """The state at a step, null where no record names a channel, and what makes `state` out of it."""
     known = state_at(store, thread_id, step) if step >= 0 else {}
     values = {**dict.fromkeys(state), **known}
-    live = LiveState(values, {name: channel_hash(value) for name, value in values.items()})
+    point = store.checkpoint(thread_id, step) if step >= 0 else None
+    taint = {one.channel: one for one in point.tainted} if point else {}
+    live = LiveState(values, {name: channel_hash(value) for name, value in values.items()}, taint)
     private = _private(store, thread_id, step)
     channels = {
         name: BoundChannel(
@@ -138,6 +140,7 @@ def _commit(
         last_seq=cursor.last_seq + len(records),
         at=now,
         note="saved",
+        tainted=tuple(state.taint.values()),
     )
     moved = replace(
         cursor,

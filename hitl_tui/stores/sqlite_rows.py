@@ -24,6 +24,7 @@ from hitl_tui.engine.records import (
     UpdateRecord,
     next_of,
 )
+from hitl_tui.engine.taint import Lineage, Taint
 from hitl_tui.stores.base import waiting
 from hitl_tui.stores.lineage import Past, Spent, summed
 from hitl_tui.stores.liveness import describe, is_dead
@@ -46,10 +47,13 @@ _decode_past = msgspec.json.Decoder(tuple[Past, ...]).decode
 _decode_branches = msgspec.json.Decoder(tuple[BranchOutcome, ...]).decode
 _decode_owner = msgspec.json.Decoder(Owner).decode
 _decode_uses = msgspec.json.Decoder(tuple[ModelUse, ...]).decode
+_decode_tainted = msgspec.json.Decoder(tuple[Taint, ...]).decode
+_decode_read = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_lineage = msgspec.json.Decoder(Lineage).decode
 
 RECORD = (
     "id, step, invocation, node, path, attempt, channel, reducer, flags, actor, note, at, hashes, "
-    "change, result"
+    "change, result, lineage"
 )
 
 
@@ -84,6 +88,7 @@ def record_row(base: int, record: UpdateRecord) -> Row:
         hashes,
         _encode(record.update),
         None if record.result is msgspec.UNSET else _encode(record.result),
+        None if record.lineage is None else _encode(record.lineage),
     )
 
 
@@ -97,7 +102,7 @@ def records_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterato
 
 def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecord:
     (row_id, step, invocation, node, path, attempt, channel, reducer, flags, actor, note, at, *rest) = row
-    hashes, change, result = rest
+    hashes, change, result, lineage = rest
     next_hash = hashes[_HASH : 2 * _HASH]
     return UpdateRecord(
         thread_id,
@@ -123,6 +128,7 @@ def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecor
         prev_record_hash,
         hashes[2 * _HASH : 3 * _HASH],
         msgspec.UNSET if result is None else _decode(result),
+        None if lineage is None else _decode_lineage(lineage),
     )
 
 
@@ -134,7 +140,7 @@ def record_hash_of(hashes: bytes) -> bytes:
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
     "duration, tokens_in, tokens_out, cost, state_hash, first_seq, last_seq, at, actor, note, decision, "
-    "text, uses, branches"
+    "text, uses, branches, tainted, read"
 )
 
 
@@ -166,14 +172,21 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         point.text,
         _encode(point.uses) if point.uses else None,
         _encode(point.branches) if point.branches else None,
+        _encode(point.tainted) if point.tainted else None,
+        _encode(point.read) if point.read else None,
     )
 
 
 def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
     row_id, parent, *rest = row
-    rest[-2] = _decode_uses(rest[-2]) if rest[-2] else ()
-    rest[-1] = _decode_branches(rest[-1]) if rest[-1] else ()
+    uses, branches, tainted, read = rest[-4:]
+    rest[-4:] = (
+        _decode_uses(uses) if uses else (),
+        _decode_branches(branches) if branches else (),
+        _decode_tainted(tainted) if tainted else (),
+        _decode_read(read) if read else (),
+    )
     return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
 
 

@@ -133,5 +133,17 @@ def _branches(db: Connection) -> None:
     db.execute("ALTER TABLE thread ADD COLUMN owner BLOB")
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first_version, _carried_threads, _branches)
+def _taint(db: Connection) -> None:
+    # JSON, NULL for none: why an update tainted its channel; the tainted channels; what the node read.
+    db.execute("ALTER TABLE record ADD COLUMN lineage BLOB")
+    db.execute("ALTER TABLE checkpoint ADD COLUMN tainted BLOB")
+    db.execute("ALTER TABLE checkpoint ADD COLUMN read BLOB")
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
+    _first_version,
+    _carried_threads,
+    _branches,
+    _taint,
+)
 """Item n makes version n + 1 out of version n; an empty file is version 0.  Only ever append."""

@@ -14,6 +14,7 @@ from hitl_tui import Channel, StaleWriter
 from hitl_tui.engine.journal import ledger_hash, record_hash
 from hitl_tui.engine.records import Commit, UpdateRecord
 from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.taint import Lineage
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, returning
 
@@ -112,6 +113,7 @@ TAMPERED: dict[str, Any] = {
     "update_hash": b"x" * 32,
     "next_hash": b"x" * 32,
     "tainted": True,
+    "lineage": Lineage(1, "n2", ("web",), ("plan",)),
     "actor": "mallory",
     "note": "nothing to see",
     "at": 77,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ChildLink, ErrorInfo
 from hitl_tui.engine.records import Cursor, Lease, Limits, Owner, Request
+from hitl_tui.engine.taint import Lineage, Taint
 from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import MODEL_USE, NOW, Writer, entry, info
@@ -45,6 +46,7 @@ class TestCommit:
             "visibility": "private",
             "source": "rollback",
             "tainted": True,
+            "lineage": Lineage(4, "scan", ("web", "a\x00b"), ("plan",), cleared=True),
             "actor": "Zoë",
             "note": "why\x00not",
             "result": {"deep": [[]]},
@@ -85,6 +87,8 @@ class TestCommit:
                 BranchOutcome("n[0]", "n", 0, "failed", ErrorInfo("n", 2, "T", "M", "H"), 2, 2**40),
                 BranchOutcome("g/b", "b", 1, "ok", None, 1, 7, ("plan",), "t/b#1"),
             ),
+            "tainted": (Taint("plan", 3, "scan", ("web", "Zoë")),),
+            "read": ("plan.steps", "messages"),
         }
         commit = writer.step(point=changes)
         assert writer.store.checkpoint("t", 0) == commit.checkpoint
@@ -98,6 +102,7 @@ class TestCommit:
             visits={"write": 2},
             cost=0.1 + 0.2,
             cost_known=False,
+            approved_hash="sha256:ab",
             limits=Limits(None, 5, 0.5, 1.25),
             goal={"g": [True]},
             error=ErrorInfo("n", 2, "T", "M", "H", "D", "draft"),

@@ -395,7 +395,13 @@ class TestMigration:
         with closing(SQLiteCheckpointer(path)) as store:
             Writer(store).step({"messages": 1}, snapshot=b"s")
         state = b'{"messages":[1]}'
-        run_sql(path, "ALTER TABLE thread DROP COLUMN past", "PRAGMA user_version = 1")
+        later = {
+            "thread": ("past", "owner"),
+            "record": ("lineage",),
+            "checkpoint": ("branches", "tainted", "read"),
+        }
+        drop = [f"ALTER TABLE {table} DROP COLUMN {name}" for table, names in later.items() for name in names]
+        run_sql(path, *drop, "PRAGMA user_version = 1")
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("UPDATE snapshot SET body = ?", (zlib.compress(state),))
         with closing(SQLiteCheckpointer(path)) as store:

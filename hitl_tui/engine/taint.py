@@ -1,0 +1,98 @@
+"""Taint: which channels hold something from outside, and how it came into them (SPEC 8).
+
+What an external node writes is tainted; so is all that a node writes which read a tainted channel.
+Reducers, edits and forks keep it; only a human's declassification clears it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from hitl_tui.errors import GraphInvalid
+
+OnTaint = Literal["allow", "warn", "block", "approve"]
+
+
+class Lineage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why one update tainted its channel, as its record says.
+
+    Args:
+        step, node: where it happened.
+        sources: what the node itself brought in from outside, as "web" or "tool search".
+        channels: the tainted channels it had read.
+        cleared: instead, a human has declassified the channel here.
+    """
+
+    step: int
+    node: str
+    sources: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    cleared: bool = False
+
+
+class Taint(msgspec.Struct, frozen=True):
+    """A tainted channel.
+
+    Args:
+        step, node: since when, and who wrote it then.
+        sources: everything from outside that is in it, whatever way it came.
+    """
+
+    channel: str
+    step: int
+    node: str
+    sources: tuple[str, ...]
+
+
+Tainted = Mapping[str, Taint]
+"""The tainted channels of a state, by name."""
+
+
+def declared_policy(node: str, on_taint: Any) -> OnTaint:
+    """A node's `on_taint` as given; raises `GraphInvalid`."""
+    known: tuple[OnTaint, ...] = get_args(OnTaint)
+    for policy in known:
+        if policy == on_taint:
+            return policy
+    raise GraphInvalid(f"node {node!r}: on_taint {on_taint!r} is not known", f"one of {', '.join(known)}")
+
+
+def declared_source(node: str, external: Any) -> str:
+    """The source a node brings in from outside, "" for none; raises `GraphInvalid`."""
+    if isinstance(external, bool):
+        return node if external else ""
+    if isinstance(external, str) and external.strip():
+        return external.strip()
+    raise GraphInvalid(
+        f"node {node!r}: external is {external!r}", "True, or a text that names the source, as 'web'"
+    )
+
+
+def spread(before: Tainted, written: Iterable[tuple[str, Lineage | None]]) -> dict[str, Taint]:
+    """The tainted channels after a step.
+
+    Args:
+        before: those the step began with.
+        written: each update's channel and lineage, in order.
+    """
+    found = dict(before)
+    for channel, lineage in written:
+        if lineage is None:
+            continue
+        if lineage.cleared:
+            found.pop(channel, None)
+            continue
+        known = found.get(channel)
+        inherited = [source for name in lineage.channels if name in before for source in before[name].sources]
+        sources = dict.fromkeys((*(known.sources if known else ()), *inherited, *lineage.sources))
+        since = known or lineage
+        found[channel] = Taint(channel, since.step, since.node, tuple(sources))
+    return found
+
+
+def origin(taint: Taint) -> str:
+    """A tainted channel in words, for errors and notes: `page (web, since step 1, fetch)`."""
+    return f"{taint.channel} ({', '.join(taint.sources)}, since step {taint.step}, {taint.node})"
