@@ -71,12 +71,11 @@ class Node:
         work = self.work
         if work is None:
             return plain
-        kind = kind_of(work) or "node"
         if isinstance(work, SubgraphWork):
             inside = work.graph.info
-            return change(plain, kind=kind, graph=inside, inputs=work.inputs, outputs=work.outputs)
+            return change(plain, kind=kind_of(work), graph=inside, inputs=work.inputs, outputs=work.outputs)
         members = tuple(member.info for member in work.members)
-        return change(plain, kind=kind, over=work.over, join=str(work.join), members=members)
+        return change(plain, kind=kind_of(work), over=work.over, join=str(work.join), members=members)
 
 
 @dataclass(frozen=True)
