@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hitl_tui.agents.agent import Agent
+    from hitl_tui.agents.backend import ToolCall
     from hitl_tui.agents.scripted import ScriptedModel
+    from hitl_tui.agents.tools import Tool
     from hitl_tui.engine import reducers
     from hitl_tui.engine.channels import Channel
     from hitl_tui.engine.composing import quorum
@@ -97,6 +99,8 @@ _HOME = {
     "text_match": "engine.termination",
     "Agent": "agents.agent",
     "ScriptedModel": "agents.scripted",
+    "Tool": "agents.tools",
+    "ToolCall": "agents.backend",
     "FileCheckpointer": "stores",
     "MemoryCheckpointer": "stores",
     "SQLiteCheckpointer": "stores",
@@ -138,6 +142,8 @@ __all__ = [
     "StateGraph",
     "StoreUnusable",
     "ThreadBusy",
+    "Tool",
+    "ToolCall",
     "UndeclaredChannel",
     "UnknownThread",
     "UsageError",

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hitl_tui.agents.agent import Agent
+    from hitl_tui.agents.backend import ToolCall
     from hitl_tui.agents.scripted import ScriptedModel
+    from hitl_tui.agents.tools import Tool
 
-__all__ = ["Agent", "ScriptedModel"]
+__all__ = ["Agent", "ScriptedModel", "Tool", "ToolCall"]
 
-_HOME = {"Agent": "agent", "ScriptedModel": "scripted"}
+_HOME = {"Agent": "agent", "ScriptedModel": "scripted", "Tool": "tools", "ToolCall": "backend"}
 
 
 def __getattr__(name: str) -> object:

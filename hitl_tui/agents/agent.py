@@ -4,59 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import CancelledError, Future
-from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
 
 from hitl_tui.agents import background
-from hitl_tui.agents.backend import CallFailed, Message, ModelBackend, Use
-from hitl_tui.agents.meter import Cost, Meter, Tally, Tokens
+from hitl_tui.agents.approval import Approver
+from hitl_tui.agents.backend import Message, ModelBackend
+from hitl_tui.agents.exchange import Exchange, Read, Setup
+from hitl_tui.agents.meter import Cost, Tally, Tokens
 from hitl_tui.agents.models import find_backend
-from hitl_tui.agents.retries import DEFAULT_RETRIES, wait_before_retry
-from hitl_tui.engine.activity import Activity, AttemptCancelled, current_activity
-from hitl_tui.errors import ModelFailed, UsageError
+from hitl_tui.agents.retries import DEFAULT_RETRIES
+from hitl_tui.agents.structured import Answer
+from hitl_tui.agents.tool_calls import ToolBox
+from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve
+from hitl_tui.agents.turns import Turns, channel_name
+from hitl_tui.engine.activity import current_activity
+from hitl_tui.errors import UsageError
 
-_OURS = frozenset({"messages", "stream", "stream_options", "tools", "functions", "n"})
+_OURS = frozenset({"messages", "stream", "stream_options", "functions", "n"})
 """Options of litellm that would break what an agent promises: one text, streamed."""
-
-
-@dataclass(frozen=True)
-class _Exchange:
-    """One prompt on its way: what is sent, for whom, and which conversation it belongs to."""
-
-    prompt: str
-    messages: Sequence[Message]
-    conversation: int
-    meter: Meter
-    activity: Activity | None
-
-    def check(self) -> None:
-        """Raise `AttemptCancelled` if the node's attempt was given up."""
-        if self.activity and self.activity.cancelled:
-            raise AttemptCancelled
-
-    @contextmanager
-    def attended(self, call: Future[str]) -> Iterator[None]:
-        """Give `call` up as soon as the attempt is cancelled or the caller leaves the block."""
-
-        def give_up() -> None:
-            call.cancel()
-
-        unsubscribe = self.activity.on_cancel(give_up) if self.activity else None
-        try:
-            yield
-        except (CancelledError, asyncio.CancelledError):
-            self.check()
-            raise
-        finally:
-            if unsubscribe:
-                unsubscribe()
-            call.cancel()
-            self.meter.abandon()
 
 
 class Agent:
@@ -64,19 +32,30 @@ class Agent:
 
     Every prompt is sent with the turns before it; prompt and reply become turns only when the reply
     is whole.  Replies are always streamed: below a node the pieces go to the running activity, and
-    when that attempt is cancelled the waiting call raises `AttemptCancelled` at once.
+    when that attempt is cancelled the waiting call raises `AttemptCancelled` at once.  What an attempt
+    that commits nothing has added to the turns is taken back.
 
     Args:
         name: shown beside the agent's text and in cost reports.
         model: a litellm name ("anthropic/claude-sonnet-4-5"), "demo/NAME", or a `ScriptedModel`.
         instructions: the system message.
         role: what the agent is in the workflow, put before the instructions.
+        tools: functions (or `Tool`s) that the model may call.
+        approve: whether a person must agree to calls of tools without a rule of their own: "always",
+            "never", or a function of the arguments.  Below a node the run waits for the answer.
+        approver: who agrees outside a graph: a function of the `ToolRequest` that returns True, False
+            or an answer such as {"choice": "reject", "text": "why"}.
+        max_tool_rounds: how often the model may call tools before it must answer.
+        max_tool_result: characters of a tool's result that the model gets.
+        history: "channel:NAME" keeps the turns below a node in that channel, with the state; by
+            default they are the agent's own, and no restore or fork touches them.
         litellm_options: passed on with every call (`api_base`, `api_key`, `temperature`,
             `max_tokens`, `timeout` in seconds, ...).  `num_retries` (default 2) is ours: how often a
             call is tried again after a rate limit, a timeout or a server's error.
 
     Raises:
-        UsageError: an option that an agent sets itself, or an unknown demo model.
+        UsageError: an option that an agent sets itself, an unknown demo model, or a function that
+            can't be a tool.
     """
 
     def __init__(
@@ -85,6 +64,13 @@ class Agent:
         model: str | ModelBackend,
         instructions: str | None = None,
         role: str | None = None,
+        tools: Sequence[Callable[..., Any] | Tool] = (),
+        *,
+        approve: Approve = "never",
+        approver: Approver | None = None,
+        max_tool_rounds: int = 10,
+        max_tool_result: int = 20_000,
+        history: str | None = None,
         **litellm_options: Any,
     ) -> None:
         refused = sorted(_OURS & litellm_options.keys())
@@ -92,17 +78,20 @@ class Agent:
             raise UsageError(
                 f"agent {name!r}: option {refused[0]!r} can't be set", "an agent streams one text reply"
             )
+        check_approve(approve)
         self.name = name
         self.model = model
         self.instructions = instructions
         self.role = role
+        self.history = history
+        self._tools = as_tools(tools, name)
+        self._toolbox = ToolBox(name, self._tools, approve, approver, max_tool_result)
+        self._max_rounds = max_tool_rounds
         self._given = litellm_options
         self._options = dict(litellm_options)
         self._max_attempts = 1 + int(self._options.pop("num_retries", DEFAULT_RETRIES))
         self._backend = find_backend(model)
-        self._lock = threading.Lock()
-        self._turns: list[dict[str, str]] = []
-        self._conversation = 0
+        self._turns = Turns(name, channel_name(history, name))
         self._tally = Tally()
 
     def __repr__(self) -> str:
@@ -112,55 +101,71 @@ class Agent:
         """Send `prompt` and wait for the whole reply.
 
         Raises:
-            ModelFailed: the model gave no whole reply.
+            ModelFailed: the model gave no whole reply, or went on calling tools for too long.
             AttemptCancelled: the node's attempt was given up meanwhile.
+            UsageError: a tool needs approval, and there is nobody to ask.
         """
-        return "".join(self.stream(prompt))
+        return str(self._wait(self._begin(prompt)))
 
     async def achat(self, prompt: str) -> str:
         """As `chat`, without blocking the event loop it is awaited on."""
-        exchange = self._begin(prompt)
-        exchange.check()
-        call = background.submit(self._answer(exchange, _ignore))
-        with exchange.attended(call):
-            reply = await asyncio.wrap_future(call)
-        self._keep(exchange, reply)
-        return reply
+        return str(await self._await(self._begin(prompt)))
 
     def stream(self, prompt: str) -> Iterator[str]:
         """Send `prompt` when the first piece is asked for, and yield the reply as it comes.
 
-        The exchange becomes part of the turns once the last piece was taken.  Raises as `chat`.
+        What the model says between calls of tools is part of it.  The exchange becomes part of the
+        turns once the last piece was taken.  Raises as `chat`.
         """
         # Taken here, not in the generator: its body runs in the context of whoever iterates.
         return self._pieces(self._begin(prompt), contextvars.copy_context())
 
+    def chat_structured(self, prompt: str, schema: Any) -> Any:
+        """Send `prompt` and get data that fits a schema.
+
+        A reply that does not fit is sent back once, with what is wrong.
+
+        Args:
+            schema: a JSON Schema (gives dicts and lists), or a type: a pydantic model, a dataclass,
+                `list[str]` and the like (gives a value of it).
+
+        Raises:
+            ModelFailed: the second reply did not fit either; names path and what was found there.
+            GraphInvalid: no schema can be made of it.
+        """
+        answer = Answer(schema)
+        return self._wait(self._begin(answer.ask(prompt)), answer.read)
+
+    async def achat_structured(self, prompt: str, schema: Any) -> Any:
+        """As `chat_structured`, without blocking the event loop it is awaited on."""
+        answer = Answer(schema)
+        return await self._await(self._begin(answer.ask(prompt)), answer.read)
+
     @property
-    def turns(self) -> list[dict[str, str]]:
-        """The conversation so far: a copy, oldest first, each with `role` and `content`."""
-        with self._lock:
-            return [dict(turn) for turn in self._turns]
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name."""
+        return dict(self._tools)
+
+    @property
+    def turns(self) -> list[dict[str, Any]]:
+        """The conversation so far: a copy, oldest first, each with `role` and `content`.
+
+        Turns with calls of tools and their results are as OpenAI writes them.
+        """
+        return [dict(turn) for turn in self._turns.read(current_activity.get())]
 
     def set_turns(self, turns: Sequence[Message]) -> None:
         """Replace the conversation; `[]` forgets it.  A reply under way belongs to the old one.
 
         Raises:
-            UsageError: a turn that is not {"role": "user" or "assistant", "content": text}.
+            UsageError: a turn that is not {"role": "user" or "assistant", "content": text}, or the
+                turns are kept in a channel.
         """
-        for number, turn in enumerate(turns, 1):
-            known = turn.get("role") in ("user", "assistant") and isinstance(turn.get("content"), str)
-            if not known or len(turn) != 2:
-                raise UsageError(
-                    f"agent {self.name!r}: turn {number} is not a turn",
-                    'each is {"role": "user" or "assistant", "content": text}',
-                )
-        with self._lock:
-            self._turns = [dict(turn) for turn in turns]
-            self._conversation += 1
+        self._turns.replace(turns, current_activity.get())
 
     def fresh(self) -> Agent:
         """The same agent without turns and with its own counts."""
-        return Agent(self.name, self.model, self.instructions, self.role, **self._given)
+        return self._copy(self.history)
 
     @property
     def tokens(self) -> Tokens:
@@ -172,74 +177,87 @@ class Agent:
         """US dollars spent: `.last` and `.total`, None where a price is unknown."""
         return self._tally.cost
 
-    def _begin(self, prompt: str) -> _Exchange:
+    def aside(self) -> Agent:
+        """A fresh copy for a question beside the conversation; what it uses counts here."""
+        copy = self._copy(None)
+        copy._tally = self._tally
+        return copy
+
+    def _copy(self, history: str | None) -> Agent:
+        box = self._toolbox
+        return Agent(
+            self.name,
+            self.model,
+            self.instructions,
+            self.role,
+            tuple(self._tools.values()),
+            approve=box.approve,
+            approver=box.approver,
+            max_tool_rounds=self._max_rounds,
+            max_tool_result=box.longest,
+            history=history,
+            **self._given,
+        )
+
+    def _begin(self, prompt: str) -> Exchange:
         if not isinstance(prompt, str):
             raise UsageError(f"agent {self.name!r}: the prompt is {type(prompt).__name__}, not text")
         activity = current_activity.get()
-        with self._lock:
-            messages = [*self._system(), *self._turns, {"role": "user", "content": prompt}]
-            conversation = self._conversation
-        meter = Meter(self.name, self._backend, messages, self._tally, activity)
-        return _Exchange(prompt, messages, conversation, meter, activity)
+        conversation = self._turns.conversation
+        turns = self._turns.read(activity)
+        return Exchange(
+            self._setup(), prompt, turns, conversation=conversation, tally=self._tally, activity=activity
+        )
 
-    def _system(self) -> list[dict[str, str]]:
+    def _setup(self) -> Setup:
+        return Setup(
+            agent=self.name,
+            model=str(self.model),
+            backend=self._backend,
+            options=self._options,
+            system=self._system(),
+            toolbox=self._toolbox,
+            max_rounds=self._max_rounds,
+            max_attempts=self._max_attempts,
+        )
+
+    def _system(self) -> list[Message]:
         parts = [f"Your role: {self.role}" if self.role else "", self.instructions or ""]
         content = "\n\n".join(part for part in parts if part)
         return [{"role": "system", "content": content}] if content else []
 
-    def _pieces(self, exchange: _Exchange, context: contextvars.Context) -> Generator[str, None, None]:
-        exchange.check()
+    def _wait(self, exchange: Exchange, read: Read | None = None) -> Any:
+        call = self._submit(exchange, _ignore, read)
+        with exchange.attended(call):
+            reply = call.result()
+        self._keep(exchange)
+        return reply
+
+    async def _await(self, exchange: Exchange, read: Read | None = None) -> Any:
+        call = self._submit(exchange, _ignore, read)
+        with exchange.attended(call):
+            reply = await asyncio.wrap_future(call)
+        self._keep(exchange)
+        return reply
+
+    def _pieces(self, exchange: Exchange, context: contextvars.Context) -> Generator[str, None, None]:
         pieces: SimpleQueue[str | None] = SimpleQueue()
-        call = context.run(background.submit, self._answer(exchange, pieces.put))
+        call = context.run(self._submit, exchange, pieces.put)
         call.add_done_callback(lambda _: pieces.put(None))
         with exchange.attended(call):
             while (piece := pieces.get()) is not None:
                 exchange.check()
                 yield piece
-            reply = call.result()
-        self._keep(exchange, reply)
+            call.result()
+        self._keep(exchange)
 
-    async def _answer(self, exchange: _Exchange, emit: Callable[[str], None]) -> str:
-        """The one way a reply is made, on the background loop."""
-        for attempt in range(1, self._max_attempts + 1):
-            try:
-                return await self._call_model(exchange, emit)
-            except CallFailed as failure:
-                wait = wait_before_retry(failure, attempt, self._max_attempts)
-                if wait is None or exchange.meter.streamed:
-                    raise
-                if exchange.activity:
-                    exchange.activity.retrying(attempt, self._max_attempts, wait, failure.message)
-                await asyncio.sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
+    @staticmethod
+    def _submit(exchange: Exchange, emit: Callable[[str], None], read: Read | None = None) -> Future[Any]:
+        exchange.check()
+        return background.submit(exchange.answer(emit, read))
 
-    async def _call_model(self, exchange: _Exchange, emit: Callable[[str], None]) -> str:
-        reply: list[str] = []
-        use: Use | None = None
-        exchange.meter.open()
-        try:
-            async with aclosing(self._backend.stream(exchange.messages, self._options)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, Use):
-                        use = piece
-                    elif piece:
-                        reply.append(piece)
-                        exchange.meter.piece(piece)
-                        emit(piece)
-        finally:
-            exchange.meter.close(use)
-        if not reply:
-            raise ModelFailed(
-                f"agent {self.name!r}: {self.model} answered without any text",
-                "a max_tokens that is too small can be the cause",
-            )
-        return "".join(reply)
-
-    def _keep(self, exchange: _Exchange, reply: str) -> None:
-        with self._lock:
-            if exchange.conversation == self._conversation:
-                self._turns.append({"role": "user", "content": exchange.prompt})
-                self._turns.append({"role": "assistant", "content": reply})
+    def _keep(self, exchange: Exchange) -> None:
+        self._turns.keep(exchange.new, exchange.conversation, exchange.activity)
 
 
 def _ignore(_: str) -> None:

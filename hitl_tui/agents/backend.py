@@ -9,8 +9,24 @@ import msgspec
 
 from hitl_tui.errors import ModelFailed
 
-Message = Mapping[str, str]
-"""One message of a conversation: `role` (system, user, assistant) and `content`."""
+Message = Mapping[str, Any]
+"""One message of a conversation, as OpenAI writes it: `role` (system, user, assistant, tool) and `content`;
+`tool_calls` where a model called tools, `tool_call_id` where a tool answers."""
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A call that a model asks for; `arguments` as JSON text, or in a script as the mapping itself."""
+
+    name: str
+    arguments: Any = ""
+    id: str = ""
+
+    @property
+    def text(self) -> str:
+        """The arguments as JSON text, whatever a model made of them."""
+        if isinstance(self.arguments, str):
+            return self.arguments
+        return msgspec.json.encode(self.arguments).decode()
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -44,8 +60,8 @@ class ModelBackend(Protocol):
 
     def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | Use, None]:
-        """Yield the reply in pieces of text, then what the call used.
+    ) -> AsyncGenerator[str | ToolCall | Use, None]:
+        """Yield the reply in pieces of text, the tools it calls, then what the call used.
 
         Runs on the agents' background loop and must not block it.
 
@@ -57,6 +73,17 @@ class ModelBackend(Protocol):
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
         """What a call that broke off after `text` probably used.  Thread-safe and quick."""
         ...
+
+
+def rough_size(messages: Sequence[Message]) -> int:
+    """About how many tokens a conversation is."""
+    return sum(rough_tokens(_text(message)) for message in messages)
+
+
+def _text(message: Message) -> str:
+    calls = message.get("tool_calls")
+    written = msgspec.json.encode(calls).decode() if calls else ""
+    return f"{message.get('content') or ''}{written}"
 
 
 def rough_tokens(text: str) -> int:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
-from hitl_tui.agents.backend import CallFailed, Message, Use, rough_tokens
+from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
 from hitl_tui.agents.litellm_errors import explain
 from hitl_tui.agents.litellm_import import preload
 
@@ -23,7 +23,7 @@ class LiteLLMBackend:
 
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | Use, None]:
+    ) -> AsyncGenerator[str | ToolCall | Use, None]:
         """Yield the reply in pieces, then its use; a server that can't stream gives it in one piece.
 
         Raises:
@@ -41,20 +41,24 @@ class LiteLLMBackend:
 
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
         """A rough count of tokens at litellm's price."""
-        tokens_in = sum(rough_tokens(message["content"]) for message in messages)
-        return self._use(preload().result(), tokens_in, rough_tokens(text), None)
+        return self._use(preload().result(), rough_size(messages), rough_tokens(text), None)
 
     async def _stream(
         self, litellm: Any, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | Use, None]:
+    ) -> AsyncGenerator[str | ToolCall | Use, None]:
         # Retries are the agent's, so that they are seen.
         request = {"model": self._name, "messages": list(messages), "max_retries": 0, **options}
+        if "tools" in options:
+            # litellm looks for tools of its own gateway, with a package that it does not install.
+            request["_skip_mcp_handler"] = True
         reply = await litellm.acompletion(**request, stream=True, stream_options={"include_usage": True})
-        spoke, usage = False, None
+        spoke, usage, calls = False, None, CallParts()
         try:
             async for chunk in reply:
                 usage = getattr(chunk, "usage", None) or usage
-                text = chunk.choices[0].delta.content if chunk.choices else None
+                delta = chunk.choices[0].delta if chunk.choices else None
+                calls.add(getattr(delta, "tool_calls", None))
+                text = delta.content if delta else None
                 if text:
                     spoke = True
                     yield text
@@ -62,12 +66,16 @@ class LiteLLMBackend:
             await reply.aclose()  # or the provider goes on writing, and charging, unheard
         # litellm ends every stream with "stop"; only this tells whether the provider did.
         ended = reply.received_finish_reason or reply.intermittent_finish_reason
-        if spoke and not ended:
+        if (spoke or calls.found) and not ended:
             raise CallFailed(f"{self._name}: the reply broke off before its end", "try again")
         if not spoke and not ended:
             whole = await litellm.acompletion(**request, stream=False)
-            yield whole.choices[0].message.content or ""
+            message = whole.choices[0].message
+            yield message.content or ""
+            calls.add(message.tool_calls)
             usage = whole.usage
+        for call in calls.found:
+            yield call
         if usage:
             yield self._use(litellm, usage.prompt_tokens, usage.completion_tokens, usage)
 
@@ -78,6 +86,30 @@ class LiteLLMBackend:
             provider, _, model = self._name.rpartition("/")
         price = _price(litellm, self._name, tokens_in, tokens_out, usage)
         return Use(provider, model, tokens_in, tokens_out, price)
+
+
+class CallParts:
+    """Puts tool calls together from the parts of a stream, which an index or an id tells apart."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Any, list[str]] = {}
+        self._latest: Any = None
+
+    @property
+    def found(self) -> list[ToolCall]:
+        """The calls so far, in order."""
+        return [ToolCall(name, arguments, call_id) for call_id, name, arguments in self._parts.values()]
+
+    def add(self, parts: Any) -> None:
+        """Take the parts of one chunk, or whole calls."""
+        for part in parts or ():
+            index = getattr(part, "index", None)
+            key = part.id if index is None else index
+            self._latest = self._latest if key is None else key
+            call = self._parts.setdefault(self._latest, ["", "", ""])
+            call[0] = part.id or call[0]
+            call[1] += part.function.name or ""
+            call[2] += part.function.arguments or ""
 
 
 def _price(litellm: Any, name: str, tokens_in: int, tokens_out: int, usage: Any) -> float | None:

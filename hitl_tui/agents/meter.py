@@ -67,13 +67,12 @@ class Meter:
         self,
         agent: str,
         backend: ModelBackend,
-        messages: Sequence[Message],
         tally: Tally,
         activity: Activity | None,
     ) -> None:
         self._agent = agent
         self._backend = backend
-        self._messages = messages
+        self._messages: Sequence[Message] = ()
         self._tally = tally
         self._activity = activity
         self._lock = threading.Lock()
@@ -86,9 +85,10 @@ class Meter:
         """True once the call under way, or the last one, has written text."""
         return bool(self._text)
 
-    def open(self) -> None:
-        """A model call begins."""
+    def open(self, messages: Sequence[Message]) -> None:
+        """A model call with these messages begins."""
         with self._lock:
+            self._messages = messages
             self._text = []
             self._started = None if self._abandoned else time.monotonic_ns()
 
@@ -100,6 +100,11 @@ class Meter:
             self._text.append(text)
         if self._activity:
             self._activity.text(text, agent=self._agent)
+
+    def wrote(self, text: str) -> None:
+        """The call under way wrote what is not shown as text: the arguments of a tool."""
+        with self._lock:
+            self._text.append(text)
 
     def close(self, use: Use | None) -> None:
         """The call under way ended; without `use` it is estimated from the text, if there is any."""

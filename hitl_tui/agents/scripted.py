@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import json
 import random
 import re
 import threading
@@ -10,7 +12,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
-from hitl_tui.agents.backend import CallFailed, Message, Use, rough_tokens
+from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
 
 DEMO_PRICE_IN = 3e-6
 DEMO_PRICE_OUT = 15e-6
@@ -19,14 +21,19 @@ DEMO_PRICE_OUT = 15e-6
 _PIECE = re.compile(r"\s*\S{1,12}")
 
 
+Reply = str | ToolCall | Mapping[str, Any] | Sequence[str | ToolCall] | Exception
+"""What a script says: a text; a `ToolCall`; a list of texts and calls, said together; a mapping, said as JSON
+for a structured answer; or an error that the call fails with."""
+
+
 class ScriptedModel:
     """Streams given replies at the pace of a model.
 
     The same conversation and seed give the same pieces, waits and token counts in every process.
 
     Args:
-        replies: texts served in order, or a function from the messages to a reply.  The function
-            runs in a worker thread.  A text whose call is given up is served again.
+        replies: replies served in order, or a function (sync or async) from the messages to a reply.
+            A sync function runs in a worker thread.  A reply whose call is given up is served again.
         pace: tokens a second; 0 writes at once.
         seed: of the jitter between pieces.
         name: "provider/model", or a model name, for cost reports.
@@ -34,7 +41,7 @@ class ScriptedModel:
 
     def __init__(
         self,
-        replies: Sequence[str] | Callable[[Sequence[Message]], str],
+        replies: Sequence[Reply] | Callable[[Sequence[Message]], Any],
         *,
         pace: float = 70.0,
         seed: int = 0,
@@ -54,37 +61,48 @@ class ScriptedModel:
 
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
         """What a call with this reply uses, at the demo price; exact, as the script counts roughly."""
-        tokens_in = sum(rough_tokens(message["content"]) for message in messages)
+        tokens_in = rough_size(messages)
         tokens_out = rough_tokens(text)
         cost = tokens_in * DEMO_PRICE_IN + tokens_out * DEMO_PRICE_OUT
         return Use(self._provider, self._model, tokens_in, tokens_out, cost)
 
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | Use, None]:
+    ) -> AsyncGenerator[str | ToolCall | Use, None]:
         """Yield the next reply in pieces of about a word, then its use; `options` mean nothing here.
 
         Raises:
             CallFailed: the script has no reply left.
+            Exception: the one that the script says.
         """
-        reply = await asyncio.to_thread(self._reply, messages) if self._reply else self._next_text()
+        reply = await self._ask(messages) if self._reply else self._next()
+        if isinstance(reply, Exception):
+            raise reply
+        text, calls = _said(reply)
         whole = False
         try:
-            jitter = random.Random(f"{self._seed}:{reply}")
+            jitter = random.Random(f"{self._seed}:{text}")
             if self._pace:
                 await asyncio.sleep(jitter.uniform(0.3, 0.6))  # the time to a model's first token
-            for piece in _in_pieces(reply):
+            for piece in _in_pieces(text):
                 if self._pace:
                     await asyncio.sleep(len(piece) / 4 / self._pace * jitter.uniform(0.4, 1.6))
                 yield piece
+            for call in calls:
+                yield call
             whole = True
         finally:
             if not whole and self._reply is None:
                 with self._lock:
                     self._left.appendleft(reply)
-        yield self.estimate(messages, reply)
+        yield self.estimate(messages, text + "".join(call.name + call.text for call in calls))
 
-    def _next_text(self) -> str:
+    async def _ask(self, messages: Sequence[Message]) -> Any:
+        if inspect.iscoroutinefunction(self._reply):
+            return await self._reply(messages)
+        return await asyncio.to_thread(self._reply, messages)  # type: ignore[arg-type]
+
+    def _next(self) -> Reply:
         with self._lock:
             if not self._left:
                 raise CallFailed(
@@ -92,6 +110,17 @@ class ScriptedModel:
                     "give it more replies, or a function",
                 )
             return self._left.popleft()
+
+
+def _said(reply: Reply) -> tuple[str, list[ToolCall]]:
+    """The text and the calls of a reply."""
+    if isinstance(reply, str):
+        return reply, []
+    if isinstance(reply, Mapping):
+        return json.dumps(reply, ensure_ascii=False), []
+    parts = [reply] if isinstance(reply, ToolCall) else list(reply)  # type: ignore[arg-type]
+    texts = [part for part in parts if isinstance(part, str)]
+    return "".join(texts), [part for part in parts if isinstance(part, ToolCall)]
 
 
 def _in_pieces(text: str) -> list[str]:

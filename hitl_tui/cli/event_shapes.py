@@ -81,6 +81,16 @@ def _work(one: ev.Event) -> tuple[str, dict[str, Any]]:
                 "cost": one.cost,
                 "duration": one.duration / 1e6,
             }
+        case ev.ToolCalled():
+            return "tool_called", {
+                "node": one.node,
+                "agent": one.agent,
+                "tool": one.tool,
+                "arguments": one.arguments,
+                "result": one.result,
+                "error": one.error,
+                "duration": one.duration / 1e6,
+            }
         case ev.NodeRetrying():
             return "node_retrying", {
                 "node": one.node,

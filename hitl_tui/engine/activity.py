@@ -6,12 +6,17 @@ anywhere below a node finds it without being handed it; outside a run there is n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hitl_tui.engine.events import Event, ModelCalled, NodeRetrying, TextStreamed
 from hitl_tui.engine.outcomes import ModelUse
+from hitl_tui.engine.records import Exchange
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.memory import Memory
+    from hitl_tui.engine.state import WorkflowState
 
 __all__ = ["Activity", "AttemptCancelled", "ModelUse", "current_activity"]
 
@@ -32,8 +37,16 @@ class Activity:
         self.tainted_by: list[str] = []
         self.read: dict[str, None] | None = {} if sink else None
         """What the node has read of the state, in order; None where that is not noted."""
-        self.interrupt: Callable[[Any], Any] | None = None
+        self.interrupt: Callable[..., Any] | None = None
         """Ask a human as `config.interrupt` does, for agents below a node; None outside a graph."""
+        self.state: WorkflowState | None = None
+        """What the node may read; None outside a graph."""
+        self.kept: tuple[Exchange, ...] = ()
+        """What earlier tries of this attempt got from outside, before they asked a human."""
+        self.added: dict[str, list[Any]] = {}
+        """Entries for channels that agents below the node add to its updates, as their turns."""
+        self._memory: Memory | None = None
+        self._undo: list[Callable[[], None]] = []
         self._sink = sink
         self._cancelled = False
         self._on_cancel: list[Callable[[], None]] = []
@@ -61,6 +74,33 @@ class Activity:
         if self.read is None:
             self.read = {}
 
+    @property
+    def memory(self) -> Memory:
+        """What is not asked or done again when a human's answer restarts the node."""
+        if self._memory is None:
+            from hitl_tui.engine.memory import Memory
+
+            self._memory = Memory(self.kept)
+        return self._memory
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What to store with a request, so that a restart of the node finds it again."""
+        return self._memory.exchanges if self._memory else self.kept
+
+    def add(self, channel: str, entries: Sequence[Any]) -> None:
+        """Add entries to a list channel with the node's updates, whatever reducer it has."""
+        self.added.setdefault(channel, []).extend(entries)
+
+    def on_undo(self, callback: Callable[[], None]) -> None:
+        """Call `callback` if the attempt ends without a result: what it left in memory is taken back."""
+        self._undo.append(callback)
+
+    def undo(self) -> None:
+        """The attempt has no result: take back what it left in the memory of agents."""
+        while self._undo:
+            self._undo.pop()()
+
     def taint(self, source: str) -> None:
         """Say that something from outside (a tool, file, network) went into what the node writes (SPEC 8)."""
         if source not in self.tainted_by:
@@ -87,6 +127,11 @@ class Activity:
                     self.path,
                 )
             )
+
+    def tell(self, event: Event) -> None:
+        """Tell something else that happens below the node."""
+        if self._sink and not self._cancelled:
+            self._sink(event)
 
     def retrying(self, attempt: int, max_attempts: int, wait: float, error: str) -> None:
         """Say that a call or attempt failed and will be tried again after `wait` seconds."""

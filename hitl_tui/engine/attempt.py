@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import hashlib
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hitl_tui.engine.activity import Activity, current_activity
 from hitl_tui.engine.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.changes import Change, reduce_updates
 from hitl_tui.engine.graph import CompiledGraph, Node
-from hitl_tui.engine.interrupts import InterruptRaised, inside_request
+from hitl_tui.engine.interrupts import ANSWER, InterruptRaised, inside_request
+from hitl_tui.engine.memory import MISSING
 from hitl_tui.engine.on_taint import check_source, mark
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.results import NodeResult
@@ -41,6 +42,7 @@ class NodeConfig:
         self._clock = clock
         self._asked = 0
         activity.interrupt = self.interrupt
+        activity.kept = cursor.exchanges
 
     @property
     def idempotency_key(self) -> str:
@@ -66,7 +68,7 @@ class NodeConfig:
         """
         self._activity.taint(check_source(source))
 
-    def interrupt(self, request: Any, *, response_schema: Any = None) -> Any:
+    def interrupt(self, request: Any, *, response_schema: Any = None, key: str = "") -> Any:
         """Ask a human and return the answer.
 
         The node stops here, and restarts from its top once there is an answer; answers of earlier
@@ -77,9 +79,18 @@ class NodeConfig:
                 title, payload, choices, schema, reviewers, quorum, deadline (seconds), on_timeout.  A
                 payload in the shape of Agent Inbox or LangChain's middleware is answered in that shape.
             response_schema: what the answer to a payload must be: a JSON Schema, type or pydantic model.
+            key: names the question where the order of questions may differ between runs of the node,
+                as where agents work at the same time; the answer then is served by this name.
         """
         if response_schema is not None:
             request = {"kind": "ask", "payload": request, "schema": response_schema}
+        if key:
+            answer = self._activity.memory.recall(f"{ANSWER}{key}")
+            if answer is not MISSING:
+                return answer
+            raise InterruptRaised(
+                inside_request(self._cursor, self._activity.node, -1, request, self._clock(), key=key)
+            )
         order = self._asked
         self._asked += 1
         if order < len(self._cursor.answers):
@@ -114,13 +125,17 @@ async def run_attempt(
     else:
         view = NotedState(state.values, graph.channels, node.reads, extras, activity.read)
     config = NodeConfig(agents, cursor, activity, clock)
+    activity.state = view
     args = (view, config) if node.takes_config else (view,)
     token = current_activity.set(activity)
     try:
         answer = await call(node.function, args, threads, node.timeout)
         result = as_result(answer, node.name)
-        _check_writes(node, graph, result.updates)
-        changes = reduce_updates(state, graph.channels, result.updates.items())
+        updates: Sequence[tuple[str, Any]] = tuple(result.updates.items())
+        if activity.added:
+            updates = (*_entries(activity.added, graph, state), *updates)
+        _check_writes(node, graph, updates)
+        changes = reduce_updates(state, graph.channels, updates)
         if state.taint or node.external or activity.tainted_by:
             changes = mark(
                 changes,
@@ -131,7 +146,10 @@ async def run_attempt(
                 taint=state.taint,
             )
         return result, changes
-    except Exception as error:
+    except BaseException as error:
+        activity.undo()
+        if not isinstance(error, Exception):
+            raise
         raise _failure(node, activity.attempt, error) from error
     finally:
         current_activity.reset(token)
@@ -153,8 +171,23 @@ def as_result(answer: Any, node: str) -> NodeResult:
     )
 
 
-def _check_writes(node: Node, graph: CompiledGraph, updates: Mapping[str, Any]) -> None:
-    for name in updates:
+def _entries(
+    added: Mapping[str, Sequence[Any]], graph: CompiledGraph, state: LiveState
+) -> Iterator[tuple[str, Any]]:
+    """Entries that agents add to list channels, as updates in the way of each channel's reducer."""
+    for name, entries in added.items():
+        channel = graph.channels.get(name)
+        reducer = channel.reducer.text.partition("(")[0] if channel else ""
+        if reducer in ("append", "last_n"):
+            yield from ((name, entry) for entry in entries)
+        elif reducer == "overwrite":
+            yield name, [*(state.values[name] or ()), *entries]
+        else:
+            yield name, list(entries)
+
+
+def _check_writes(node: Node, graph: CompiledGraph, updates: Sequence[tuple[str, Any]]) -> None:
+    for name, _ in updates:
         if name not in graph.channels:
             close = difflib.get_close_matches(str(name), graph.channels, 1)
             raise UndeclaredChannel(

@@ -16,9 +16,9 @@ from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import Change, reduce_updates, set_values
 from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.graph import CompiledGraph
-from hitl_tui.engine.interrupts import check_answer, deadlocked, find_request, vote
+from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.on_taint import approve
-from hitl_tui.engine.records import END, START, Cursor, LedgerEntry, Limits, Request
+from hitl_tui.engine.records import END, START, Cursor, Exchange, LedgerEntry, Limits, Request
 from hitl_tui.engine.session import Session, fresh_agents, replace
 from hitl_tui.engine.values import normalise
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, UsageError
@@ -52,6 +52,7 @@ def start(
             approved_hash="",
             answers=(),
             branches=(),
+            exchanges=(),
             pending=(),
             error=None,
         )
@@ -126,6 +127,7 @@ def update_state(
             pending=(),
             answers=(),
             branches=(),
+            exchanges=(),
             passed=False,
             approved_hash="",
             error=None,
@@ -220,7 +222,11 @@ def _apply_answer(
     elif request.when == "before":
         cursor = replace(cursor, passed=True)
     if request.when == "inside":
-        cursor = replace(cursor, answers=(*cursor.answers, value))
+        if request.key:
+            kept = Exchange(f"{ANSWER}{request.key}", value)
+            cursor = replace(cursor, exchanges=(*cursor.exchanges, kept))
+        else:
+            cursor = replace(cursor, answers=(*cursor.answers, value))
     gate = gate_of(session, request)
     if gate is None:
         session.commit_cursor(cursor, [entry])

@@ -192,6 +192,23 @@ class TaintRead(msgspec.Struct, frozen=True):
     tainted: tuple[Taint, ...]
 
 
+class ToolCalled(msgspec.Struct, frozen=True):
+    """An agent called a tool: the arguments it ran with, and its result or what went wrong.
+
+    `arguments` is what the model wrote where that could not be read.  A call that a human's answer
+    restarted the node over is told again, though it ran only once.
+    """
+
+    node: str
+    agent: str
+    tool: str
+    arguments: Any
+    result: str | None
+    error: str | None
+    duration: int
+    path: str = ""
+
+
 class NodeRetrying(msgspec.Struct, frozen=True):
     """An attempt failed and the next one follows after `wait` seconds."""
 
@@ -273,6 +290,7 @@ Event = (
     | TextStreamed
     | ModelCalled
     | TaintRead
+    | ToolCalled
     | NodeRetrying
     | StepCommitted
     | ProgressChanged

@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from hitl_tui.engine.canonical import equal
 from hitl_tui.engine.records import Choice, Shape
-from hitl_tui.errors import AnswerRefused
+from hitl_tui.engine.schema import ChannelSchema
+from hitl_tui.engine.values import thaw
+from hitl_tui.errors import AnswerRefused, SchemaMismatch
 
 _CHOICES: Final = {
     "approve": Choice("approve", "approve", "a", "none"),
@@ -39,12 +41,14 @@ class Action:
         name, args: what would be called, and with what.
         description: what the asker says about it, "" for nothing.
         allowed: the decisions it may get, of approve, edit, respond, reject, ignore.
+        schema: the JSON Schema of `args`, where the asker says one ("args_schema").
     """
 
     name: str
     args: Any
     description: str
     allowed: tuple[str, ...]
+    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,9 @@ def _action(request: Mapping[str, Any], allows: Any) -> Action:
     allowed = tuple(one for one in _MIDDLEWARE_ALLOWS if one in named) or _MIDDLEWARE_ALLOWS
     # Drafts of the middleware before 1.0 said `arguments`.
     args = request.get("args", request.get("arguments", {}))
-    return Action(request["name"], args, _text(request.get("description")), allowed)
+    schema = request.get("args_schema")
+    known = schema if isinstance(schema, Mapping) else None
+    return Action(request["name"], args, _text(request.get("description")), allowed, known)
 
 
 def _text(value: Any) -> str:
@@ -238,7 +244,20 @@ def _checked(decision: Decision, action: Action) -> Decision:
             f"an edit of {action.name!r} needs all its arguments",
             'give them: {"choice": "edit", "args": {…}}',
         )
+    _check_args(decision.args, action)
     return Decision("edit", "", decision.name or action.name, decision.args)
+
+
+def _check_args(args: Any, action: Action) -> None:
+    """Refuse edited arguments that the tool would not take."""
+    if action.schema is None:
+        return
+    try:
+        ChannelSchema(action.name, thaw(action.schema), "whole").check_value(thaw(args))
+    except SchemaMismatch as error:
+        raise AnswerRefused(
+            error.message.replace("channel", "the arguments of", 1), "give all of them as the tool takes them"
+        ) from None
 
 
 def _as_inbox(decision: Decision, action: Action) -> dict[str, Any]:

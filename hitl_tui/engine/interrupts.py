@@ -18,6 +18,9 @@ from hitl_tui.engine.taint import Taint
 from hitl_tui.engine.values import normalise, thaw
 from hitl_tui.errors import AnswerRefused, SchemaMismatch, UsageError, ValueRejected
 
+ANSWER = "answer:"
+"""What keys of answers begin with, among what a node got from outside."""
+
 KINDS = ("approve", "edit", "choose", "ask")
 _APPROVE = (Choice("approve", "approve", "a"), Choice("reject", "reject", "r"))
 _GO_ON = (Choice("continue", "go on", "c"),)
@@ -49,7 +52,7 @@ class InterruptRaised(BaseException):
         self.request = request
 
 
-def request_id(cursor: Cursor, node: str, when: When, order: int = 0) -> str:
+def request_id(cursor: Cursor, node: str, when: When, order: int | str = 0) -> str:
     """An id that is the same each time the same question of the same thread is asked."""
     text = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head}\0{node}\0{when}\0{order}"
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:12]
@@ -94,7 +97,9 @@ def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, n
     )
 
 
-def inside_request(cursor: Cursor, node: str, order: int, question: Any, now: int) -> Request:
+def inside_request(
+    cursor: Cursor, node: str, order: int, question: Any, now: int, *, key: str = ""
+) -> Request:
     """The request of `config.interrupt(question)`: a mapping with a known `kind`, or any payload.
 
     What a kind leaves open has a default: `approve` takes approve or reject, `edit` a value of the
@@ -110,7 +115,7 @@ def inside_request(cursor: Cursor, node: str, order: int, question: Any, now: in
     shape = foreign.shape_of(asked.payload) if plain and asked.kind in ("ask", "approve") else ""
     actions = foreign.actions_of(shape, asked.payload)
     request = Request(
-        id=request_id(cursor, node, "inside", order),
+        id=request_id(cursor, node, "inside", key or order),
         kind="approve" if shape else asked.kind,
         node=node,
         when="inside",
@@ -128,6 +133,7 @@ def inside_request(cursor: Cursor, node: str, order: int, question: Any, now: in
         risk=asked.risk,
         asked_at=now,
         shape=shape,
+        key=key,
     )
     _answer_schema(request)
     if request.choices and request.recommended is not None:

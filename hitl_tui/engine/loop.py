@@ -231,7 +231,9 @@ class Run:
             made = await self._attempts(name, uses)
         except InterruptRaised as interrupt:
             # What the attempt used so far is spent, though it starts again with the answer.
-            self._open(interrupt.request, spent(session.cursor, uses, session.clock() - started))
+            cursor = spent(session.cursor, uses, session.clock() - started)
+            kept = self._activity.exchanges if self._activity else ()
+            self._open(interrupt.request, replace(cursor, exchanges=kept, uses=(*cursor.uses, *uses)))
             return False
         except (asyncio.CancelledError, AttemptCancelled):
             if not self._drop_reason:
@@ -307,6 +309,8 @@ class Run:
             approved_hash="",
             answers=(),
             branches=(),
+            exchanges=(),
+            uses=(),
         )
         ledger = []
         if name in session.graph.after:
@@ -324,7 +328,7 @@ class Run:
             node=name,
             text=result.text,
             duration=duration,
-            uses=all_uses,
+            uses=(*session.cursor.uses, *all_uses),
             attempt=session.cursor.attempt,
             ledger=ledger,
             read=read,
@@ -358,7 +362,7 @@ class Run:
     def _after_attempt(self, uses: Sequence[ModelUse], started: int) -> Cursor:
         """The cursor after an attempt that committed nothing: what it cost counts."""
         cursor = spent(self.session.cursor, uses, self.session.clock() - started)
-        return replace(cursor, attempt=cursor.attempt + 1)
+        return replace(cursor, attempt=cursor.attempt + 1, uses=(*cursor.uses, *uses))
 
     def _broke(self, error: Exception) -> None:
         """Say why a run ended that can't write it down, as when the store went away.

@@ -145,6 +145,16 @@ class Vote(msgspec.Struct, frozen=True):
     note: str | None = None
 
 
+class Exchange(msgspec.Struct, frozen=True):
+    """What a node got from outside before it asked a human, so that it is not asked again.
+
+    `key` is a digest of all that was asked; `value` a model's reply, a tool's result or an answer.
+    """
+
+    key: str
+    value: Any
+
+
 class Request(msgspec.Struct, frozen=True):
     """What waits for a human (SPEC 11).
 
@@ -155,6 +165,7 @@ class Request(msgspec.Struct, frozen=True):
         recommended: the choice that keeps things as they are (what enter takes).
         breakpoint: a plain `interrupt_before` / `interrupt_after`: resuming the thread passes it.
         order: place among the interrupts inside one run of a node.
+        key: what the answer is kept under instead, where the order may differ between runs of the node.
         deadline: when it expires; None waits for ever.
         on_timeout: the answer applied then, or None to fail the thread with reason "deadline".
         risk: "high" wants a second key press on screen.
@@ -190,6 +201,7 @@ class Request(msgspec.Struct, frozen=True):
     thread: str = ""
     thread_step: int = -1
     policy: Literal["", "on_taint"] = ""
+    key: str = ""
 
 
 class LedgerEntry(msgspec.Struct, frozen=True):
@@ -236,6 +248,8 @@ class Cursor(msgspec.Struct, frozen=True):
     node at `position`, `passed` says that the interrupt before that node has been answered, `branches` is
     what that node's branches have come to, `approved_hash` what that node would read when a human agreed
     that it does, tainted as it is.
+    `exchanges` is what that node got from outside before it asked a human, `uses` the model calls since
+    the last step of a node that no checkpoint has yet.
     """
 
     thread_id: str
@@ -271,6 +285,8 @@ class Cursor(msgspec.Struct, frozen=True):
     created_at: int = 0
     updated_at: int = 0
     branches: tuple[BranchState, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+    uses: tuple[ModelUse, ...] = ()
 
     @property
     def next_node(self) -> str | None:

@@ -15,6 +15,7 @@ from hitl_tui.view.lens import lens
 from hitl_tui.view.review import ReviewCard
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import plain_text
+from hitl_tui.view.tool_line import tool_line
 from hitl_tui.view.writer import writer
 
 _NAME = 60
@@ -36,6 +37,8 @@ def event_lines(event: ev.Event) -> list[str]:
             return [f"Step {event.step}: {name(event.node)} runs{again}."]
         case ev.StepCommitted():
             return step_lines(event.checkpoint, event.updates)
+        case ev.ToolCalled():
+            return content([f"{event.agent}: {tool_line(event)}"], 4)
         case ev.NodeRetrying():
             tries = f"attempt {event.attempt} of {event.max_attempts}"
             return [

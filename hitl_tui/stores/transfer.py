@@ -139,7 +139,7 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: set[st
         yield {"decision": _shown(replace(entry, data=None) if secret else entry, secret)}
     if secret:
         pending = tuple(replace(request, payload=None, votes=()) for request in cursor.pending)
-        cursor = replace(cursor, pending=pending, answers=(), branches=(), error=None)
+        cursor = replace(cursor, pending=pending, answers=(), exchanges=(), branches=(), error=None)
     yield {"cursor": _shown(cursor, secret)}
 
 

@@ -16,6 +16,7 @@ from hitl_tui.engine import events as ev
 from hitl_tui.engine.events import AppliedUpdate, Progress
 from hitl_tui.engine.outcomes import ErrorInfo
 from hitl_tui.engine.records import Checkpoint, LedgerEntry, takeover_notice
+from hitl_tui.view.tool_line import tool_line
 
 CHECKPOINT_WINDOW = 20_000
 LEDGER_WINDOW = 2_000
@@ -292,6 +293,16 @@ def _model_called(builder: _Builder, event: ev.ModelCalled) -> None:
     builder.retry = None
 
 
+def _tool_called(builder: _Builder, event: ev.ToolCalled) -> None:
+    """A line of its own between what the agent says before and after it."""
+    stream = builder.stream
+    line = f"{tool_line(event)}\n"
+    line = f"\n{line}" if stream.length and stream.agent else line
+    builder.stream = replace(stream, node=event.node, agent=event.agent, length=stream.length + len(line))
+    builder.pieces.append(line)
+    builder.retry = None
+
+
 def _node_retrying(builder: _Builder, event: ev.NodeRetrying) -> None:
     builder.retry = RetryNotice(event.node, event.attempt, event.max_attempts, event.wait, event.error)
 
@@ -358,6 +369,7 @@ _APPLY: Final[dict[type, Callable[[_Builder, Any], None]]] = {
     ev.NodeStarted: _node_started,
     ev.TextStreamed: _text_streamed,
     ev.ModelCalled: _model_called,
+    ev.ToolCalled: _tool_called,
     ev.NodeRetrying: _node_retrying,
     ev.StepCommitted: _step_committed,
     ev.ProgressChanged: _progress_changed,

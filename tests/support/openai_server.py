@@ -17,13 +17,25 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Call:
+    """A tool call of an answer; a stream cuts its arguments in `parts`."""
+
+    name: str
+    arguments: str = "{}"
+    id: str = "call_1"
+    parts: int = 3
+
+
+@dataclass(frozen=True)
 class Say:
-    """A good answer in `pieces`; with `hold_after` it waits after that many until the client leaves."""
+    """A good answer in `pieces`, with `calls` of tools; with `hold_after` it waits after that many
+    pieces until the client leaves."""
 
     pieces: tuple[str, ...] = ("hello",)
     usage: tuple[int, int] | None = (7, 3)
     hold_after: int | None = None
     finish_reason: str = "stop"
+    calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,7 @@ class PlainOnly:
     """A server without streaming: it answers a stream request with one plain JSON body."""
 
     text: str = "all at once"
+    calls: tuple[Call, ...] = ()
 
 
 Answer = Say | Refuse | Hang | Cut | Garbage | PlainOnly
@@ -136,9 +149,9 @@ class _Handler(BaseHTTPRequestHandler):
             case Say() as say if body.get("stream"):
                 self._stream(say)
             case Say() as say:
-                self._plain("".join(say.pieces), say.usage)
-            case PlainOnly(text):
-                self._plain(text, (5, 4))
+                self._plain("".join(say.pieces), say.usage, say.calls)
+            case PlainOnly(text, calls):
+                self._plain(text, (5, 4), calls)
             case Refuse() as refuse:
                 error = {"error": {"message": refuse.message, "type": "error", "code": None}}
                 self._json(refuse.status, error, refuse.headers)
@@ -162,8 +175,18 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _plain(self, text: str, usage: tuple[int, int] | None) -> None:
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    def _plain(self, text: str, usage: tuple[int, int] | None, calls: tuple[Call, ...] = ()) -> None:
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if calls:
+            message["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+                for call in calls
+            ]
+        choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
         answer: dict[str, Any] = {"id": "x", "object": "chat.completion", "created": 1, "model": "test"}
         answer["choices"] = [choice]
         if usage:
@@ -177,7 +200,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._hold()
             return
         self._pieces(say.pieces)
-        self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": say.finish_reason}]})
+        for index, call in enumerate(say.calls):
+            self._call(index, call)
+        reason = "tool_calls" if say.calls else say.finish_reason
+        self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
         if say.usage:
             self._event({"choices": [], "usage": _usage(say.usage)})
         self._chunk(b"data: [DONE]\n\n")
@@ -199,6 +225,20 @@ class _Handler(BaseHTTPRequestHandler):
     def _pieces(self, pieces: tuple[str, ...]) -> None:
         for piece in pieces:
             self._event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}}]})
+
+    def _call(self, index: int, call: Call) -> None:
+        """A tool call as OpenAI streams it: the name first, then the arguments bit by bit."""
+        begin = {
+            "index": index,
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": ""},
+        }
+        self._event({"choices": [{"index": 0, "delta": {"tool_calls": [begin]}}]})
+        size = max(1, -(-len(call.arguments) // call.parts))
+        for at in range(0, len(call.arguments), size):
+            part = {"index": index, "function": {"arguments": call.arguments[at : at + size]}}
+            self._event({"choices": [{"index": 0, "delta": {"tool_calls": [part]}}]})
 
     def _event(self, event: dict[str, Any]) -> None:
         whole = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "test", **event}

@@ -1,0 +1,244 @@
+"""One prompt on its way to a reply: model calls, retries, tools.  The one core behind every kind of chat."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from hitl_tui.agents.backend import CallFailed, Message, ModelBackend, ToolCall, Use
+from hitl_tui.agents.meter import Meter, Tally
+from hitl_tui.agents.retries import wait_before_retry
+from hitl_tui.agents.tool_calls import ToolBox
+from hitl_tui.engine.activity import Activity, AttemptCancelled
+from hitl_tui.engine.memory import MISSING
+from hitl_tui.errors import ModelFailed
+
+SAMPLING = (
+    "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed",
+    "presence_penalty", "frequency_penalty", "reasoning_effort", "response_format", "tool_choice",
+)  # fmt: skip
+"""Options that change what a model says; none of them holds a key."""
+
+Emit = Callable[[str], None]
+Read = Callable[[str], Any]
+
+
+class Misfit(ValueError):
+    """A reply that is not what was asked for; the text tells the model what is wrong with it."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a model said in one call: text, tools it calls, or both."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+
+    @property
+    def turn(self) -> Message:
+        """The reply as a turn."""
+        turn: dict[str, Any] = {"role": "assistant", "content": self.text}
+        if self.calls:
+            turn["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text}}
+                for call in self.calls
+            ]
+        return turn
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What of an agent is fixed while it answers one prompt.
+
+    Attributes:
+        system: the system message, where there is one.
+        max_rounds: how often the model may call tools.
+        max_attempts: how often one model call is tried.
+    """
+
+    agent: str
+    model: str
+    backend: ModelBackend
+    options: Mapping[str, Any]
+    system: Sequence[Message]
+    toolbox: ToolBox
+    max_rounds: int
+    max_attempts: int
+
+    def digest(self, prompt: str) -> str:
+        """A key for what is asked.  Earlier turns are left out: they are no state, and another process
+        that goes on with a waiting node does not have them."""
+        tools = [tool.schema for tool in self.toolbox.tools.values()]
+        sampling = {name: self.options[name] for name in SAMPLING if name in self.options}
+        asked = (self.agent, self.model, self.system, prompt, tools, sampling)
+        return sha256(msgspec.json.encode(asked, enc_hook=repr, order="deterministic")).hexdigest()[:32]
+
+
+class Exchange:
+    """One prompt with what was said before it, for whoever asked.
+
+    Args:
+        turns: the conversation before it.
+        conversation: which conversation it belongs to.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        prompt: str,
+        turns: Sequence[Message],
+        *,
+        conversation: int,
+        tally: Tally,
+        activity: Activity | None,
+    ) -> None:
+        self.conversation = conversation
+        self.activity = activity
+        self.new: list[Message] = [{"role": "user", "content": prompt}]
+        self._setup = setup
+        self._before = [*setup.system, *turns]
+        self._meter = Meter(setup.agent, setup.backend, tally, activity)
+        self._slot = activity.memory.slot(f"{activity.path or activity.node}/{setup.digest(prompt)}") if activity else ""
+        self._said = 0
+
+    def check(self) -> None:
+        """Raise `AttemptCancelled` if the node's attempt was given up."""
+        if self.activity and self.activity.cancelled:
+            raise AttemptCancelled
+
+    @contextmanager
+    def attended(self, call: Future[Any]) -> Iterator[None]:
+        """Give `call` up as soon as the attempt is cancelled or the caller leaves the block."""
+
+        def give_up() -> None:
+            call.cancel()
+
+        unsubscribe = self.activity.on_cancel(give_up) if self.activity else None
+        try:
+            yield
+        except (CancelledError, asyncio.CancelledError):
+            self.check()
+            raise
+        finally:
+            if unsubscribe:
+                unsubscribe()
+            call.cancel()
+            self._meter.abandon()
+
+    async def answer(self, emit: Emit, read: Read | None = None) -> Any:
+        """The reply, or what `read` makes of it; runs on the background loop.
+
+        A reply that `read` finds a `Misfit` is sent back once with what is wrong.
+
+        Raises:
+            ModelFailed: no whole reply, too many rounds of tools, or a second misfit.
+        """
+        text = await self._converse(emit)
+        if read is None:
+            return text
+        try:
+            return read(text)
+        except Misfit as problem:
+            wrong = len(self.new) - 1
+            self.new.append({"role": "user", "content": f"{problem}\nAnswer again."})
+            text = await self._converse(emit)
+            del self.new[wrong : wrong + 2]  # the conversation goes on from the answer that was good
+        try:
+            return read(text)
+        except Misfit as problem:
+            raise ModelFailed(
+                f"agent {self._setup.agent!r}: {self._setup.model} gave no fitting answer "
+                f"in two tries: {problem}",
+                "ask for less at once, or a stronger model",
+            ) from None
+
+    async def _converse(self, emit: Emit) -> str:
+        """Ask, make the calls the model asks for, and ask again until it answers in words."""
+        for made in range(self._setup.max_rounds + 1):
+            key = f"{self._slot}/{self._said}"
+            self._said += 1
+            said = await self._reply(key, emit)
+            self.new.append(said.turn)
+            if not said.calls:
+                return said.text
+            if made == self._setup.max_rounds:
+                break
+            for number, call in enumerate(said.calls):
+                self.check()
+                told = await self._setup.toolbox.make(call, self.activity, f"{key}/{number}")
+                self.new.append({"role": "tool", "tool_call_id": call.id, "content": told})
+        raise ModelFailed(
+            f"agent {self._setup.agent!r}: {self._setup.model} still calls tools after "
+            f"{self._setup.max_rounds} rounds",
+            "give the agent a larger max_tool_rounds, or clearer tools",
+        )
+
+    async def _reply(self, key: str, emit: Emit) -> Said:
+        """What the model says next; what it said before a human's answer is not asked again."""
+        memory = self.activity.memory if self.activity else None
+        kept = memory.recall(f"reply:{key}") if memory else MISSING
+        if kept is not MISSING:
+            said = msgspec.convert(kept, Said)
+            if self.activity:
+                self.activity.text(said.text, agent=self._setup.agent)
+            emit(said.text)
+            return said
+        said = await self._retried(emit)
+        if memory:
+            memory.keep(f"reply:{key}", msgspec.to_builtins(said))
+        return said
+
+    async def _retried(self, emit: Emit) -> Said:
+        most = self._setup.max_attempts
+        for attempt in range(1, most + 1):
+            try:
+                return await self._call_model(emit)
+            except CallFailed as failure:
+                wait = wait_before_retry(failure, attempt, most)
+                if wait is None or self._meter.streamed:
+                    raise
+                if self.activity:
+                    self.activity.retrying(attempt, most, wait, failure.message)
+                await asyncio.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _call_model(self, emit: Emit) -> Said:
+        setup = self._setup
+        messages = [*self._before, *self.new]
+        options = dict(setup.options)
+        if setup.toolbox.tools:
+            options["tools"] = [tool.schema for tool in setup.toolbox.tools.values()]
+        text: list[str] = []
+        calls: list[ToolCall] = []
+        use: Use | None = None
+        self._meter.open(messages)
+        try:
+            async with aclosing(setup.backend.stream(messages, options)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Use):
+                        use = piece
+                    elif isinstance(piece, ToolCall):
+                        calls.append(self._numbered(piece, len(calls)))
+                        self._meter.wrote(piece.text)
+                    elif piece:
+                        text.append(piece)
+                        self._meter.piece(piece)
+                        emit(piece)
+        finally:
+            self._meter.close(use)
+        if not text and not calls:
+            raise ModelFailed(
+                f"agent {setup.agent!r}: {setup.model} answered without any text",
+                "a max_tokens that is too small can be the cause",
+            )
+        return Said("".join(text), tuple(calls))
+
+    def _numbered(self, call: ToolCall, number: int) -> ToolCall:
+        """The call with its arguments as text and an id, which some servers leave out."""
+        return ToolCall(call.name, call.text, call.id or f"call_{self._said}_{number + 1}")

@@ -1,0 +1,102 @@
+"""Structured answers: asking for JSON that fits a schema, and reading it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from hitl_tui.agents.exchange import Misfit
+from hitl_tui.agents.tool_schema import convert
+from hitl_tui.engine.schema import as_schema
+from hitl_tui.errors import GraphInvalid
+
+_FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
+_PROBLEMS = 5
+_SHOWN = 200
+
+
+class Answer:
+    """What is asked for: a JSON Schema, or a type whose values are wanted.
+
+    Args:
+        schema: as `Agent.chat_structured` takes it.
+
+    Raises:
+        GraphInvalid: no schema can be made of it.
+    """
+
+    def __init__(self, schema: Any) -> None:
+        try:
+            self.schema = as_schema(schema, "answer")
+        except GraphInvalid as error:
+            raise GraphInvalid(
+                error.message.replace("channel 'answer'", "the answer's schema"), error.hint
+            ) from None
+        self._type = None if schema is None or isinstance(schema, Mapping) else schema
+        _ = self._validator  # a schema that is none is told before a model is asked
+
+    def ask(self, prompt: str) -> str:
+        """The prompt with what the reply must be."""
+        schema = json.dumps(self.schema, ensure_ascii=False)
+        return f"{prompt}\n\nAnswer with JSON alone, no other text, that fits this JSON Schema:\n{schema}"
+
+    def read(self, text: str) -> Any:
+        """The data of a reply; raises `Misfit` naming each path and what was found there."""
+        value = self._json(text)
+        problems = []
+        for error in self._validator.iter_errors(value):
+            problems.append(f"at {_path(error.instance_path)}: {_short(str(error.message))}")
+            if len(problems) == _PROBLEMS:
+                break
+        if problems:
+            raise Misfit("The answer does not fit the schema: " + "; ".join(problems))
+        if self._type is None:
+            return value
+        try:
+            if hasattr(self._type, "model_validate"):
+                return self._type.model_validate(value)
+            return convert(value, self._type)
+        except ValueError as error:  # what a type checks beyond its schema
+            raise Misfit(f"The answer does not fit: {_short(str(error))}") from None
+
+    @cached_property
+    def _validator(self) -> Any:
+        import jsonschema_rs
+
+        try:
+            return jsonschema_rs.validator_for(self.schema)
+        except (jsonschema_rs.ValidationError, ValueError) as error:
+            raise GraphInvalid(
+                f"the answer's schema is not valid: {str(error).splitlines()[0]}", "see json-schema.org"
+            ) from None
+
+    @staticmethod
+    def _json(text: str) -> Any:
+        """The JSON of a reply, alone, in a fence, or with words around it."""
+        fenced = _FENCE.search(text)
+        starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
+        candidates = [text, fenced[1] if fenced else ""]
+        if starts:
+            end = max(text.rfind("}"), text.rfind("]"))
+            candidates.append(text[min(starts) : end + 1])
+        problem: Exception | None = None
+        for candidate in candidates:
+            if not candidate.strip():
+                continue
+            try:
+                return json.loads(candidate)
+            except (ValueError, RecursionError) as error:
+                problem = problem or error
+        raise Misfit(f"The answer is not JSON ({problem}); found {_short(text)!r}")
+
+
+def _path(parts: Any) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return path.lstrip(".") or "the top"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

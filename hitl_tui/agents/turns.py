@@ -1,0 +1,108 @@
+"""The turns of a chat: an agent's own, or those that a channel of the graph keeps (seed 000)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hitl_tui.agents.backend import Message
+from hitl_tui.engine.activity import Activity
+from hitl_tui.engine.values import thaw
+from hitl_tui.errors import UsageError
+
+_FORM = 'each is {"role": "user" or "assistant", "content": text}'
+_KEYS = {
+    "user": {"role", "content"},
+    "assistant": {"role", "content", "tool_calls"},
+    "tool": {"role", "content", "tool_call_id"},
+}
+
+
+class Turns:
+    """What an agent remembers.  Thread-safe.
+
+    Without a channel the turns are the agent's alone: no state, so that restoring, editing or forking a
+    thread does not touch them.  Those of an attempt that ends without a result are taken back.  With a
+    channel the turns below a node are the channel's value, and new ones are committed with the node's
+    updates; the agent's own turns are then for chats outside a graph.
+    """
+
+    def __init__(self, agent: str, channel: str | None = None) -> None:
+        self._agent = agent
+        self._channel = channel
+        self._lock = threading.Lock()
+        self._blocks: list[list[Message]] = []
+        self._conversation = 0
+
+    def read(self, activity: Activity | None) -> list[Message]:
+        """The turns so far, oldest first.
+
+        Raises:
+            ReadDenied, UndeclaredChannel: the node can't read the channel.
+            UsageError: the channel holds something that is no turn.
+        """
+        if self._channel and activity and activity.state is not None:
+            value = thaw(activity.state[self._channel])
+            stored = value if isinstance(value, list) else [] if value is None else [value]
+            check_turns(stored, f"agent {self._agent!r}: channel {self._channel!r}")
+            return [*stored, *activity.added.get(self._channel, ())]
+        with self._lock:
+            return [dict(turn) for block in self._blocks for turn in block]
+
+    @property
+    def conversation(self) -> int:
+        """A number that changes when the turns are replaced."""
+        return self._conversation
+
+    def keep(self, turns: Sequence[Message], conversation: int, activity: Activity | None) -> None:
+        """Remember the turns of one exchange; not if its conversation was replaced meanwhile."""
+        if self._channel and activity and activity.state is not None:
+            activity.add(self._channel, turns)
+            return
+        block = list(turns)
+        with self._lock:
+            if conversation != self._conversation:
+                return
+            self._blocks.append(block)
+        if activity:
+            activity.on_undo(lambda: self._forget(block))
+
+    def replace(self, turns: Sequence[Message], activity: Activity | None) -> None:
+        """Put other turns in the place of all."""
+        if self._channel and activity and activity.state is not None:
+            raise UsageError(
+                f"agent {self._agent!r}: its turns are in the channel {self._channel!r}",
+                "write that channel: return its new value from the node, or edit it",
+            )
+        check_turns(turns, f"agent {self._agent!r}")
+        with self._lock:
+            self._blocks = [[dict(turn) for turn in turns]]
+            self._conversation += 1
+
+    def _forget(self, block: list[Message]) -> None:
+        with self._lock:
+            self._blocks = [kept for kept in self._blocks if kept is not block]
+
+
+def check_turns(turns: Sequence[Any], whose: str) -> None:
+    """Refuse what could not be sent as a conversation; raises `UsageError`."""
+    for number, turn in enumerate(turns, 1):
+        role = turn.get("role") if isinstance(turn, Mapping) else None
+        allowed = _KEYS.get(role) if isinstance(role, str) else None
+        if allowed is None or not set(turn) <= allowed or not isinstance(turn.get("content"), str):
+            raise UsageError(f"{whose}: turn {number} is not a turn", _FORM)
+
+
+def channel_name(history: str | None, agent: str) -> str | None:
+    """The channel that `history` names: "channel:NAME", or "channel" for the one named as the agent.
+
+    Raises:
+        UsageError: it says something else.
+    """
+    if history is None:
+        return None
+    kind, _, name = history.partition(":") if isinstance(history, str) else ("", "", "")
+    if kind != "channel":
+        raise UsageError(f"agent {agent!r}: history={history!r} is no place", 'give "channel:NAME" or None')
+    return name or agent

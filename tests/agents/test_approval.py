@@ -1,0 +1,277 @@
+"""A person agrees to a tool's call below a node: nothing is asked, paid or done twice on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.agents import Agent, ScriptedModel, Tool, ToolCall
+from hitl_tui.engine.events import ToolCalled
+from hitl_tui.engine.records import Request
+from hitl_tui.engine.results import RunResult
+from hitl_tui.errors import AnswerRefused
+from tests.agents.crashing_tool import build
+from tests.support.openai_server import Call, OpenAIServer, Say
+
+LOOKUP = Say((), calls=(Call("lookup", '{"name": "ann"}', "one"),))
+SEND = Say(("I will write. ",), calls=(Call("send", '{"to": "ann@example.org", "text": "hi"}', "two"),))
+DONE = Say(("All done.",))
+
+
+class Desk:
+    """The thread `t` of the clerk, and what its tools did."""
+
+    def __init__(self, server: OpenAIServer, folder: Path) -> None:
+        self.server = server
+        self.sent = folder / "sent.txt"
+        self.store = str(folder / "runs.db")
+        self.events: list[Any] = []
+        self.open()
+
+    def open(self) -> None:
+        """As another process would: nothing but the store is left."""
+        self.runner = build(self.store, self.server.api_base, self.sent)
+
+    def run(self) -> RunResult:
+        return self.runner.invoke({} if not self.exists else None, thread_id="t", on_event=self.events.append)
+
+    @property
+    def exists(self) -> bool:
+        return self.runner.store is not None and self.runner.store.info("t") is not None
+
+    @property
+    def request(self) -> Request:
+        (request,) = self.runner.open("t").cursor.pending
+        return request
+
+    def answer(self, value: Any) -> RunResult:
+        request = self.request
+        self.runner.answer("t", request.id, value, step=request.step, actor="ann")
+        return self.run()
+
+    @property
+    def did(self) -> list[str]:
+        return self.sent.read_text().splitlines() if self.sent.exists() else []
+
+
+@pytest.fixture
+def desk(server: OpenAIServer, tmp_path: Path) -> Desk:
+    server.plan(LOOKUP, SEND, DONE)
+    return Desk(server, tmp_path)
+
+
+def last_told(server: OpenAIServer) -> str:
+    """What the newest request tells of the last tool."""
+    return str(server.requests[-1].body["messages"][-1]["content"])
+
+
+def test_the_call_waits_with_its_exact_arguments(desk: Desk) -> None:
+    result = desk.run()
+    assert (result.status, result.reason) == ("waiting", "approval")
+    payload = desk.request.payload
+    assert (payload["type"], payload["name"], payload["tool_call_id"]) == ("tool_approval", "send", "two")
+    assert payload["args"] == {"to": "ann@example.org", "text": "hi"}
+    assert [choice.id for choice in desk.request.choices] == ["approve", "edit", "reject", "respond"]
+    assert desk.did == ["lookup ann"]
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["same process", "another process"])
+@pytest.mark.parametrize(
+    ("answer", "did", "told"),
+    [
+        ("approve", ["send ann@example.org hi"], "sent"),
+        (
+            {"choice": "edit", "args": {"to": "bob@example.org", "text": "hello"}},
+            ["send bob@example.org hello"],
+            "sent",
+        ),
+        ({"choice": "reject", "text": "not today"}, [], "Error: A person refused this call: not today"),
+        ({"choice": "respond", "text": "already sent"}, [], "already sent"),
+    ],
+    ids=["approve", "edit", "reject", "respond"],
+)
+def test_nothing_is_asked_or_done_twice(
+    desk: Desk, restart: bool, answer: Any, did: list[str], told: str
+) -> None:
+    desk.run()
+    assert len(desk.server.requests) == 2
+    if restart:
+        desk.open()
+    result = desk.answer(answer)
+    assert (result.status, result["answer"]) == ("completed", "All done.")
+    assert len(desk.server.requests) == 3
+    assert desk.did == ["lookup ann", *did]
+    assert last_told(desk.server) == told
+
+
+def test_a_killed_process_loses_nothing_of_it(desk: Desk) -> None:
+    program = [sys.executable, "-m", "tests.agents.crashing_tool"]
+    killed = subprocess.run(
+        [*program, desk.store, desk.server.api_base, str(desk.sent)],
+        capture_output=True, timeout=100, check=False, env=dict(os.environ),
+    )  # fmt: skip
+    assert killed.returncode == -9, killed.stderr
+    assert len(desk.server.requests) == 2
+    result = desk.answer("approve")
+    assert result["answer"] == "All done."
+    assert len(desk.server.requests) == 3
+    assert desk.did == ["lookup ann", "send ann@example.org hi"]
+    assert desk.runner.open("t").cursor.exchanges == ()
+    assert desk.runner.verify("t", strict=True).ok
+
+
+def test_all_model_calls_are_in_the_report_once(desk: Desk) -> None:
+    desk.run()
+    desk.open()
+    desk.answer("approve")
+    (line,) = desk.runner.cost_report("t")
+    assert (line.calls, line.tokens_in) == (3, 21)
+    assert desk.runner.run_info("t").tokens_in == 21
+
+
+def test_the_restarted_node_tells_the_whole_story_again(desk: Desk) -> None:
+    desk.run()
+    desk.events.clear()
+    desk.answer("approve")
+    assert [event.tool for event in desk.events if isinstance(event, ToolCalled)] == ["lookup", "send"]
+
+
+def test_an_edit_that_does_not_fit_the_tool_is_refused(desk: Desk) -> None:
+    desk.run()
+    request = desk.request
+    with pytest.raises(AnswerRefused, match="to"):
+        desk.runner.answer(
+            "t", request.id, {"choice": "edit", "args": {"to": 3, "text": "x"}}, step=request.step
+        )
+    assert desk.request.id == request.id
+    assert desk.answer("approve")["answer"] == "All done."
+
+
+def test_a_node_that_asks_something_else_asks_anew(desk: Desk) -> None:
+    desk.run()
+    desk.runner.update_state("t", {"who": "bob"})
+    desk.server.plan(LOOKUP, SEND, DONE)
+    desk.server.next_answer()  # the one left over
+    result = desk.answer("approve")
+    assert result.status == "waiting", "what was approved was another call"
+    assert desk.did == ["lookup ann", "lookup ann"]
+    assert desk.answer("approve").status == "completed"
+    assert desk.did[2:] == ["send ann@example.org hi"]
+
+
+def test_a_fork_asks_anew(desk: Desk) -> None:
+    desk.run()
+    desk.runner.fork("t", 0, "f")
+    desk.server.next_answer()
+    desk.server.plan(LOOKUP, SEND)
+    result = desk.runner.invoke(thread_id="f")
+    assert result.status == "waiting"
+    assert desk.did == ["lookup ann", "lookup ann"]
+
+
+def run_one(work: Callable[..., Any], agent: Agent) -> GraphRunner:
+    """A runner of one node that works with one agent."""
+    return (
+        StateGraph({"out": Channel(None)})
+        .add_node("work", work)
+        .add_edge(START, "work")
+        .add_edge("work", END)
+        .compile(checkpointer=MemoryCheckpointer(), agents={"a": agent})
+    )
+
+
+def answer_all(runner: GraphRunner, choose: Callable[[Any], Any]) -> RunResult:
+    """Answer questions until none is left."""
+    result = runner.invoke({}, thread_id="t")
+    while result.pending:
+        (request,) = result.pending
+        runner.answer("t", request.id, choose(request.payload["args"]), step=request.step)
+        result = runner.invoke(thread_id="t")
+    return result
+
+
+@pytest.mark.parametrize("late", ["x", "y"])
+def test_agents_at_work_together_get_each_the_answer_to_their_own_call(late: str) -> None:
+    """Whichever asks first in one run of the node may come second in the next."""
+    ran, rounds = [], {"x": 0, "y": 0}
+
+    def stamp(what: str) -> str:
+        """Stamp something."""
+        ran.append(what)
+        return f"stamped {what}"
+
+    async def reply(messages: Any) -> Any:
+        if messages[-1]["role"] == "tool":
+            return messages[-1]["content"]
+        what = messages[-1]["content"]
+        rounds[what] += 1
+        await asyncio.sleep(0.05 if what == late else 0)
+        return ToolCall("stamp", {"what": what})
+
+    async def work(_state: Any, config: Any) -> Any:
+        agent = config.agents["a"]
+        replies = await asyncio.gather(*(agent.fresh().achat(what) for what in ("x", "y")))
+        return {"out": list(replies)}
+
+    agent = Agent("a", ScriptedModel(reply, pace=0), tools=[stamp], approve="always")
+    result = answer_all(
+        run_one(work, agent),
+        lambda args: "approve" if args["what"] == "x" else {"choice": "reject", "text": "no y"},
+    )
+    assert result["out"] == ["stamped x", "Error: A person refused this call: no y"]
+    assert ran == ["x"]
+
+
+def test_the_nodes_own_questions_are_served_beside_those_of_its_tools() -> None:
+    def work(_state: Any, config: Any) -> Any:
+        first = config.interrupt("a number?")
+        said = config.agents["a"].chat("go")
+        return {"out": [first, said, config.interrupt("another?")]}
+
+    def stamp() -> str:
+        """Stamp."""
+        return "ok"
+
+    script = ScriptedModel(
+        lambda m: m[-1]["content"] if m[-1]["role"] == "tool" else ToolCall("stamp"), pace=0
+    )
+    runner = run_one(work, Agent("a", script, tools=[stamp], approve="always"))
+    result = runner.invoke({}, thread_id="t")
+    for value in (1, "approve", 2):
+        (request,) = result.pending
+        runner.answer("t", request.id, value, step=request.step)
+        result = runner.invoke(thread_id="t")
+    assert result["out"] == [1, "ok", 2]
+
+
+def test_turns_of_an_attempt_that_waits_are_not_kept_twice() -> None:
+    def work(_state: Any, config: Any) -> Any:
+        agent = config.agents["a"]
+        agent.chat("first")
+        config.interrupt("go on?")
+        return {"out": [turn["content"] for turn in agent.turns]}
+
+    runner = run_one(work, Agent("a", ScriptedModel(["one", "never"], pace=0)))
+    runner.invoke({}, thread_id="t")
+    (request,) = runner.open("t").cursor.pending
+    runner.answer("t", request.id, "yes", step=request.step)
+    assert runner.invoke(thread_id="t")["out"] == ["first", "one"]
+
+
+def test_a_tool_with_a_rule_of_its_own_overrules_the_agent() -> None:
+    def quiet() -> str:
+        """Do nothing much."""
+        return "ok"
+
+    script = ScriptedModel([ToolCall("quiet"), "done"], pace=0)
+    agent = Agent("a", script, tools=[Tool(quiet, approve="never")], approve="always")
+    runner = run_one(lambda _s, config: {"out": config.agents["a"].chat("go")}, agent)
+    assert runner.invoke({}, thread_id="t")["out"] == "done"
