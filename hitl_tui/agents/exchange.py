@@ -104,7 +104,11 @@ class Exchange:
         self._setup = setup
         self._before = [*setup.system, *turns]
         self._meter = Meter(setup.agent, setup.backend, tally, activity)
-        self._slot = activity.memory.slot(f"{activity.path or activity.node}/{setup.digest(prompt)}") if activity else ""
+        self._slot = (
+            activity.memory.slot(f"{activity.path or activity.node}/{setup.digest(prompt)}")
+            if activity
+            else ""
+        )
         self._said = 0
 
     def check(self) -> None:

@@ -84,6 +84,7 @@ def _work(one: ev.Event) -> tuple[str, dict[str, Any]]:
         case ev.ToolCalled():
             return "tool_called", {
                 "node": one.node,
+                "path": one.path or None,
                 "agent": one.agent,
                 "tool": one.tool,
                 "arguments": one.arguments,
