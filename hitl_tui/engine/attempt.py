@@ -11,6 +11,7 @@ from typing import Any
 from hitl_tui.engine.activity import Activity, current_activity
 from hitl_tui.engine.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.changes import Change, reduce_updates
+from hitl_tui.engine.compensation import check_compensation
 from hitl_tui.engine.graph import CompiledGraph, Node
 from hitl_tui.engine.interrupts import ANSWER, InterruptRaised, inside_request
 from hitl_tui.engine.memory import MISSING
@@ -135,6 +136,8 @@ async def run_attempt(
         if activity.added:
             updates = (*_entries(activity.added, graph, state), *updates)
         _check_writes(node, graph, updates)
+        if result.compensation is not None:
+            check_compensation(result.compensation, graph.compensations)
         changes = reduce_updates(state, graph.channels, updates)
         if state.taint or node.external or activity.tainted_by:
             changes = mark(

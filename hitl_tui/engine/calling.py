@@ -187,3 +187,13 @@ async def _call(
     if isinstance(result, dict) or not inspect.isawaitable(result):
         return result
     return await (threads.finish(result) if threads else result)
+
+
+def takes_config(function: Callable[..., Any]) -> bool:
+    """Whether a function wants a second argument."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters)

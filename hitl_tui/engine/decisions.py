@@ -18,7 +18,7 @@ from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.on_taint import approve
-from hitl_tui.engine.records import END, START, Cursor, Exchange, LedgerEntry, Limits, Request
+from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, Exchange, LedgerEntry, Limits, Request
 from hitl_tui.engine.session import Session, fresh_agents, replace
 from hitl_tui.engine.values import normalise
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, UsageError
@@ -36,6 +36,8 @@ def start(
     `from_entry` (seed 004's way to resume): a new invocation on the state as it is.
     """
     cursor = session.cursor
+    if not from_entry:
+        refuse_rolling_back(session)
     ledger: list[LedgerEntry] = []
     if cursor.head < 0 or cursor.status in DONE or from_entry:
         for request in cursor.pending:
@@ -64,6 +66,16 @@ def start(
     cursor = replace(cursor, pending=session.rebound(cursor.pending, step))
     session.commit_step(cursor, changes, source="input", actor=actor, ledger=ledger)
     return step
+
+
+def refuse_rolling_back(session: Session) -> None:
+    """A thread whose rollback is not over goes on with that, or with something that names its place."""
+    cursor = session.cursor
+    if cursor.position == ROLLBACK and cursor.status not in DONE:
+        raise UsageError(
+            f"thread {session.thread_id!r} is being rolled back",
+            'go on with rollback(); or leave the rest undone: resume="entry", or an edit with as_node',
+        )
 
 
 def _read_input(session: Session, inputs: Mapping[str, Any] | None) -> tuple[dict[str, Any], list[Change]]:

@@ -102,6 +102,7 @@ def _fork_cursor(
         goal=session.cursor.goal,
         constraints=session.cursor.constraints,
         snapshot_bytes=session.cursor.snapshot_bytes,
+        compensated=session.cursor.compensated,
         created_at=now,
         updated_at=now,
     )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace as change
 
+from hitl_tui.engine.calling import takes_config
 from hitl_tui.engine.channels import BoundChannel, Channel, bind
+from hitl_tui.engine.compensation import Compensating, Handler
 from hitl_tui.engine.composing import (
     MAX_DEPTH,
     Composing,
@@ -103,6 +104,7 @@ class CompiledGraph:
     agents: Mapping[str, Any]
     inputs: tuple[InputField, ...]
     output: str
+    compensations: Mapping[str, Handler] = field(default_factory=dict)
 
     @property
     def info(self) -> GraphInfo:
@@ -155,7 +157,7 @@ class CompiledGraph:
 
 
 @dataclass
-class StateGraph(Composing):
+class StateGraph(Composing, Compensating):
     """A graph under construction; every method returns the graph, so that calls chain.
 
     Args:
@@ -173,6 +175,7 @@ class StateGraph(Composing):
         default_factory=dict, init=False, repr=False
     )
     _compiling: bool = field(default=False, init=False, repr=False)
+    _compensations: dict[str, Handler] = field(default_factory=dict, init=False, repr=False)
 
     def add_node(
         self,
@@ -220,7 +223,7 @@ class StateGraph(Composing):
             writes=None if writes is None else tuple(writes),
             retry=retry or RetryPolicy(max_attempts=1),
             timeout=timeout,
-            takes_config=_takes_config(fn),
+            takes_config=takes_config(fn),
             external=declared_source(name, external),
             on_taint=declared_policy(name, on_taint),
         )
@@ -299,6 +302,7 @@ class StateGraph(Composing):
             agents=dict(agents or {}),
             inputs=tuple(inputs),
             output=output,
+            compensations=dict(self._compensations),
         )
         if checkpointer is None and waits_for_humans(graph):
             raise GraphInvalid(
@@ -388,12 +392,3 @@ def _key(key: Any) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     return str(key).lower() if isinstance(key, bool) else str(key)
-
-
-def _takes_config(function: NodeFunction) -> bool:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return True
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return len(positional) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters)

@@ -16,22 +16,24 @@ from hitl_tui.engine.asking import make_request, request_entry, waiting
 from hitl_tui.engine.attempt import run_attempt
 from hitl_tui.engine.calling import SyncCaller
 from hitl_tui.engine.changes import Change, after
-from hitl_tui.engine.decisions import DONE, expire, pass_breakpoints
+from hitl_tui.engine.compensation import check_compensation
+from hitl_tui.engine.decisions import DONE, expire, pass_breakpoints, refuse_rolling_back
 from hitl_tui.engine.events import AttemptDropped, NodeStarted, RunEnded, RunStarted
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
+from hitl_tui.engine.graph import Node
 from hitl_tui.engine.interrupts import InterruptRaised
 from hitl_tui.engine.on_taint import guard
-from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
+from hitl_tui.engine.outcomes import Compensation, ErrorInfo, ModelUse
 from hitl_tui.engine.records import END, Cursor, Request, Status
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.retry import NEVER_RETRIED
 from hitl_tui.engine.session import Session, replace
-from hitl_tui.engine.spending import spent
+from hitl_tui.engine.spending import limit_reached, spent
 from hitl_tui.engine.state import LiveState
 from hitl_tui.errors import HitlError, NodeFailed
 
 OnLimit = Literal["stop", "pause"]
-_Made = tuple[NodeResult, list[Change], tuple[str, ...]]
+Made = tuple[NodeResult, list[Change], tuple[str, ...]]
 """What an attempt made: result, changes and, where that was noted, what the node read."""
 
 
@@ -96,7 +98,7 @@ class Run:
         try:
             with session.writing():
                 try:
-                    if not expire(session) and self._begin():
+                    if self._begin():
                         begun = True
                         session.emit(RunStarted(session.thread_id, session.progress))
                         first = True
@@ -124,9 +126,12 @@ class Run:
     def _begin(self) -> bool:
         """Set the cursor running; False where there is nothing to run."""
         session = self.session
+        if expire(session):
+            return False
         cursor = session.cursor
         if cursor.status in DONE or cursor.head < 0:
             return False
+        refuse_rolling_back(session)
         pass_breakpoints(session)
         self._ask_again()
         cursor = session.cursor
@@ -174,7 +179,7 @@ class Run:
             return self._stop("completed", "termination", ended)
         if not name:
             return self._stop("failed", "dead_end")
-        limit = self._limit(cursor)
+        limit = limit_reached(cursor)
         if limit:
             paused = self._on_limit == "pause"
             return self._stop("waiting" if paused else "failed", "limit", limit)
@@ -193,19 +198,6 @@ class Run:
         elif found:
             self._fail(found, name, reason="policy")
         return "" if found else name
-
-    @staticmethod
-    def _limit(cursor: Cursor) -> str:
-        limits = cursor.limits
-        if limits.max_iterations is not None and cursor.iteration >= limits.max_iterations:
-            return f"{limits.max_iterations} iterations"
-        if limits.max_tokens is not None and cursor.tokens_in + cursor.tokens_out >= limits.max_tokens:
-            return f"{limits.max_tokens} tokens"
-        if limits.max_cost_usd is not None and cursor.cost >= limits.max_cost_usd:
-            return f"${limits.max_cost_usd:g}"
-        if limits.max_seconds is not None and cursor.active >= limits.max_seconds * 1e6:
-            return f"{limits.max_seconds:g} s of active time"
-        return ""
 
     def _stop(self, status: Status, reason: str, note: str = "") -> str:
         session = self.session
@@ -258,9 +250,9 @@ class Run:
             return False
         return True
 
-    async def _attempts(self, name: str, uses: list[ModelUse]) -> _Made:
+    async def _attempts(self, name: str, uses: list[ModelUse]) -> Made:
         session = self.session
-        node = session.graph.nodes[name]
+        node, cursor = self._called(name)
         first = attempt = session.cursor.attempt
         while True:
             activity = self._activity = Activity(name, attempt, session.sink)
@@ -270,7 +262,7 @@ class Run:
                     session.graph,
                     node,
                     session.state,
-                    session.cursor,
+                    cursor,
                     activity,
                     agents=session.agents,
                     clock=session.clock,
@@ -293,7 +285,11 @@ class Run:
             finally:
                 uses.extend(activity.uses)
 
-    def _commit(self, name: str, made: _Made, uses: Sequence[ModelUse], started: int) -> None:
+    def _called(self, name: str) -> tuple[Node, Cursor]:
+        """What runs under a name, and the cursor its config tells of."""
+        return self.session.graph.nodes[name], self.session.cursor
+
+    def _commit(self, name: str, made: Made, uses: Sequence[ModelUse], started: int) -> None:
         session = self.session
         result, changes, read = made
         state = after(session.state, changes)
@@ -312,6 +308,10 @@ class Run:
             exchanges=(),
             uses=(),
         )
+        compensations: tuple[Compensation, ...] = ()
+        if result.compensation is not None:
+            compensations = (check_compensation(result.compensation, session.graph.compensations),)
+            cursor = replace(cursor, compensated=True)
         ledger = []
         if name in session.graph.after:
             at_step = replace(cursor, head=cursor.head + 1)
@@ -330,6 +330,7 @@ class Run:
             duration=duration,
             uses=(*session.cursor.uses, *all_uses),
             attempt=session.cursor.attempt,
+            compensations=compensations,
             ledger=ledger,
             read=read,
         )

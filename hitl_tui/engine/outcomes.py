@@ -1,4 +1,4 @@
-"""What became of work: errors, model calls, branches of maps, parallels and subgraphs (SPEC 7, 10).
+"""What became of work: errors, model calls, branches of maps, parallels and subgraphs (SPEC 7, 10, 13).
 
 Units are those of `records`.
 """
@@ -36,6 +36,17 @@ class ModelUse(msgspec.Struct, frozen=True):
     tokens_in: int
     tokens_out: int
     cost: float | None
+
+
+class Compensation(msgspec.Struct, frozen=True):
+    """How to undo what a node did: a handler's name and what it is given (SPEC 13).
+
+    `path` names the branch it came from, "" for a plain node.
+    """
+
+    handler: str
+    args: Any = None
+    path: str = ""
 
 
 class BranchOutcome(msgspec.Struct, frozen=True):

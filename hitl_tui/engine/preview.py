@@ -10,7 +10,7 @@ from hitl_tui.engine.changes import Change, after, set_values
 from hitl_tui.engine.decisions import DONE, position_after
 from hitl_tui.engine.events import Preview
 from hitl_tui.engine.interrupts import find_request
-from hitl_tui.engine.records import END, Checkpoint, next_of
+from hitl_tui.engine.records import END, ROLLBACK, Checkpoint, next_of
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.state import LiveState
 from hitl_tui.errors import HitlError
@@ -63,6 +63,9 @@ def preview_answer(session: Session, request_id: str, answer: Any) -> Preview:
 
 def past_position(session: Session, checkpoint: Checkpoint, *, edited: bool) -> str:
     """Where a thread goes on from a past step; an edit there may turn the route of its node."""
+    if checkpoint.position == ROLLBACK:
+        # What was undone is as it was at the beginning.
+        return f"node:{session.graph.entry}"
     if edited and checkpoint.node in session.graph.routes:
         return f"route:{checkpoint.node}"
     return checkpoint.position

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ErrorInfo, ModelUse
+from hitl_tui.engine.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, ModelUse
 from hitl_tui.engine.taint import Lineage, Taint
 
 Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
@@ -23,6 +23,8 @@ Shape = Literal["", "agent_inbox", "hitl_middleware", "tool_approval"]
 
 START = "START"
 END = "END"
+ROLLBACK = "rollback"
+"""The position of a thread that is being undone: it goes no way on but that (SPEC 13)."""
 
 
 class UpdateRecord(msgspec.Struct, frozen=True):
@@ -63,7 +65,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """One committed step.  Step 0 is the input (SPEC 10).
 
     `position` is the cursor after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its
-    way on is decided on resume) or "end".  `node` is the node's name, or "" for input and humans.
+    way on is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
     `tainted` are the tainted channels after it.  `read` is what the node read, where that was noted: in
     runs that somebody watches or that have taint to follow.
     """
@@ -96,6 +98,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     branches: tuple[BranchOutcome, ...] = ()
     tainted: tuple[Taint, ...] = ()
     read: tuple[str, ...] = ()
+    compensations: tuple[Compensation, ...] = ()
 
     @property
     def next_node(self) -> str | None:
@@ -208,8 +211,9 @@ class LedgerEntry(msgspec.Struct, frozen=True):
     """One entry of the decision ledger: who decided what, when, why and seeing what (SPEC 10).
 
     `kind` is one of request, rebound, withdrawn, vote, answer, refused, timeout, edit, declassify, reveal,
-    taint, extend, cancel, pause, resume, fork, takeover, graph, failed.  `seen` is the state_hash that was
-    on screen, b"" where there was none.  Entries form a hash chain of their own.
+    taint, extend, cancel, pause, resume, fork, takeover, graph, failed, rollback, undone,
+    undo_failed, rolled_back.  `seen` is the state_hash that was on screen, b"" where there was none.
+    Entries form a hash chain of their own.
     """
 
     thread_id: str
@@ -249,7 +253,7 @@ class Cursor(msgspec.Struct, frozen=True):
     what that node's branches have come to, `approved_hash` what that node would read when a human agreed
     that it does, tainted as it is.
     `exchanges` is what that node got from outside before it asked a human, `uses` the model calls since
-    the last step of a node that no checkpoint has yet.
+    the last step of a node that no checkpoint has yet, `compensated` says that some step may have something to undo.
     """
 
     thread_id: str
@@ -287,6 +291,7 @@ class Cursor(msgspec.Struct, frozen=True):
     branches: tuple[BranchState, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     uses: tuple[ModelUse, ...] = ()
+    compensated: bool = False
 
     @property
     def next_node(self) -> str | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from hitl_tui.engine.compensation import RollbackEntry, rollback_entries
 from hitl_tui.engine.records import Limits, Status
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
@@ -15,7 +16,7 @@ class RunInfo(msgspec.Struct, frozen=True):
     """The run's own record, the fields of seed 003.
 
     Durations in microseconds, times in microseconds since the epoch, cost in US dollars
-    (a lower bound where `cost_known` is False).
+    (a lower bound where `cost_known` is False); `rollback` is what can be undone, last one first.
     """
 
     thread_id: str
@@ -37,6 +38,7 @@ class RunInfo(msgspec.Struct, frozen=True):
     cost_known: bool
     created_at: int
     updated_at: int
+    rollback: tuple[RollbackEntry, ...] = ()
 
 
 class CostLine(msgspec.Struct, frozen=True):
@@ -74,6 +76,7 @@ def run_info(session: Session) -> RunInfo:
         cost_known=cursor.cost_known,
         created_at=info.created_at,
         updated_at=cursor.updated_at,
+        rollback=rollback_entries(session.store, cursor),
     )
 
 

@@ -22,12 +22,15 @@ class NodeResult:
         updates: channel name to update.
         text: a summary for people, kept with the checkpoint.
         status: "completed", or "failed" to fail the attempt with `text` as the reason.
+        compensation: (handler, args), how to undo what this run of the node did outside the state: the
+            name of a registered handler and any JSON (SPEC 13).
         usage: model calls the engine did not see, for the totals.
     """
 
     updates: Mapping[str, Any] = field(default_factory=dict)
     text: str | None = None
     status: str = "completed"
+    compensation: tuple[str, Any] | None = None
     usage: Sequence[ModelUse] | None = None
 
 

@@ -8,20 +8,20 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
-from hitl_tui.engine import decisions, disclosure, drawing, forking
+from hitl_tui.engine import decisions, disclosure, forking
 from hitl_tui.engine.events import AppliedUpdate, Event
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import OnLimit, Run
 from hitl_tui.engine.rebuild import applied_updates, state_at
 from hitl_tui.engine.records import Checkpoint
-from hitl_tui.engine.reports import CostLine, RunInfo, cost_report, run_info
+from hitl_tui.engine.reporting import Reporting
 from hitl_tui.engine.results import RunResult, StepResult
+from hitl_tui.engine.rollback import Rollback, RollbackReport, rollback_report
 from hitl_tui.engine.session import Session, fresh_agents, replace
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.syncing import run_on, run_sync
-from hitl_tui.engine.verify import VerifyReport, verify
-from hitl_tui.errors import UnknownThread, UsageError
+from hitl_tui.errors import UnknownThread
 
 T = TypeVar("T")
 Resume = Literal["cursor", "entry"]
@@ -29,7 +29,7 @@ OnStep = Callable[[str, WorkflowState], Any]
 OnEvent = Callable[[Event], Any]
 
 
-class GraphRunner:
+class GraphRunner(Reporting):
     """Runs threads of one graph.
 
     Args:
@@ -301,29 +301,39 @@ class GraphRunner:
         with session.writing():
             decisions.extend_limits(session, limits, actor=actor, note=note)
 
-    def verify(self, thread_id: str, strict: bool = False) -> VerifyReport:
-        """Check the thread's log against itself and change nothing (SPEC 12).
+    def rollback(
+        self,
+        thread_id: str,
+        *,
+        actor: str | None = None,
+        note: str | None = None,
+        on_event: OnEvent | None = None,
+    ) -> RollbackReport:
+        """Undo what the nodes of a thread did outside its state, last one first (SPEC 13).
 
-        Args:
-            strict: reduce every update again with this graph's reducers.
+        Each entry runs its handler once, as a step `<rollback>/NODE`. A handler that fails is recorded
+        and the others still run. The thread ends cancelled(rolled_back), or failed with the entries that
+        remain, which the next rollback tries again.
+
+        Raises:
+            ThreadBusy: the thread is running.
         """
-        return verify(self._store(), thread_id, self.graph.channels, strict=strict)
+        return run_sync(self.arollback(thread_id, actor=actor, note=note, on_event=on_event))
 
-    def run_info(self, thread_id: str) -> RunInfo:
-        """The run's own record (seed 003)."""
-        return run_info(self.open(thread_id))
-
-    def cost_report(self, thread_id: str) -> list[CostLine]:
-        """Tokens and cost by agent, provider and model."""
-        return cost_report(self._store(), thread_id)
-
-    def to_mermaid(self) -> str:
-        """The graph as Mermaid text."""
-        return drawing.to_mermaid(self.graph.info)
-
-    def to_dot(self) -> str:
-        """The graph as Graphviz text."""
-        return drawing.to_dot(self.graph.info)
+    async def arollback(
+        self,
+        thread_id: str,
+        *,
+        actor: str | None = None,
+        note: str | None = None,
+        on_event: OnEvent | None = None,
+    ) -> RollbackReport:
+        """As `rollback`, in a running event loop."""
+        session = self.open(thread_id, on_event)
+        async with aclosing(Rollback(session, actor=actor, note=note).steps()) as steps:
+            async for _ in steps:
+                pass
+        return rollback_report(session)
 
     def open(self, thread_id: str, on_event: OnEvent | None = None) -> Session:
         """A thread of the store; raises `UnknownThread`."""
@@ -334,11 +344,6 @@ class GraphRunner:
     def agents(self, thread_id: str) -> dict[str, Any]:
         """The thread's own agents: each thread has its own chat histories, which are no state (seed 000)."""
         return self._agents.setdefault(thread_id, fresh_agents(self.graph))
-
-    def _store(self) -> Store:
-        if self.store is None:
-            raise UsageError("this runner keeps nothing", "compile(checkpointer=...) to keep threads")
-        return self.store
 
     def _prepare(
         self,

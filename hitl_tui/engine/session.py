@@ -14,7 +14,7 @@ from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import Change, after
 from hitl_tui.engine.events import Event, LedgerWritten, ProgressChanged, StepCommitted
 from hitl_tui.engine.graph import CompiledGraph
-from hitl_tui.engine.outcomes import BranchOutcome, ModelUse
+from hitl_tui.engine.outcomes import BranchOutcome, Compensation, ModelUse
 from hitl_tui.engine.outlook import Outlook
 from hitl_tui.engine.rebuild import live_state
 from hitl_tui.engine.records import (
@@ -28,6 +28,7 @@ from hitl_tui.engine.records import (
     ThreadInfo,
     takeover_notice,
 )
+from hitl_tui.engine.spending import cost_of
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import StoreUnusable, ThreadBusy, UnknownThread
@@ -227,6 +228,7 @@ class Session(Outlook):
         duration: int = 0,
         uses: tuple[ModelUse, ...] = (),
         attempt: int = 1,
+        compensations: tuple[Compensation, ...] = (),
         state: LiveState | None = None,
         ledger: Sequence[LedgerEntry] = (),
         branches: tuple[BranchOutcome, ...] = (),
@@ -273,7 +275,7 @@ class Session(Outlook):
             duration=duration,
             tokens_in=sum([use.tokens_in for use in uses]),
             tokens_out=sum([use.tokens_out for use in uses]),
-            cost=_cost(uses),
+            cost=cost_of(uses),
             state_hash=state_hash(state.digests) if self.store else b"",
             first_seq=cursor.last_seq + 1,
             last_seq=cursor.last_seq + len(records),
@@ -286,6 +288,7 @@ class Session(Outlook):
             branches=branches,
             tainted=tuple(state.taint.values()) if state.taint else (),
             read=read,
+            compensations=compensations,
         )
         snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state)
         last = records[-1] if records else None
@@ -390,10 +393,3 @@ class Session(Outlook):
 def fresh_agents(graph: CompiledGraph) -> dict[str, Any]:
     """The graph's agents with chat histories of their own, where they know how to start afresh."""
     return {name: agent.fresh() if hasattr(agent, "fresh") else agent for name, agent in graph.agents.items()}
-
-
-def _cost(uses: Sequence[ModelUse]) -> float | None:
-    if not uses:
-        return 0
-    costs = [use.cost for use in uses]
-    return None if None in costs else sum(cost for cost in costs if cost is not None)

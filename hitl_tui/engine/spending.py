@@ -1,4 +1,4 @@
-"""What a run spends: model calls and active time, added up in the cursor (SPEC 5)."""
+"""What a thread uses up: adding to its totals, and whether a limit is reached (SPEC 5)."""
 
 from __future__ import annotations
 
@@ -22,3 +22,25 @@ def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
         cost=cursor.cost + sum(use.cost or 0.0 for use in uses),
         cost_known=cursor.cost_known and all(use.cost is not None for use in uses),
     )
+
+
+def limit_reached(cursor: Cursor) -> str:
+    """The limit that a thread has used up, in words; "" for none."""
+    limits = cursor.limits
+    if limits.max_iterations is not None and cursor.iteration >= limits.max_iterations:
+        return f"{limits.max_iterations} iterations"
+    if limits.max_tokens is not None and cursor.tokens_in + cursor.tokens_out >= limits.max_tokens:
+        return f"{limits.max_tokens} tokens"
+    if limits.max_cost_usd is not None and cursor.cost >= limits.max_cost_usd:
+        return f"${limits.max_cost_usd:g}"
+    if limits.max_seconds is not None and cursor.active >= limits.max_seconds * 1e6:
+        return f"{limits.max_seconds:g} s of active time"
+    return ""
+
+
+def cost_of(uses: Sequence[ModelUse]) -> float | None:
+    """What model calls cost together, None where a price is unknown."""
+    if not uses:
+        return 0
+    costs = [use.cost for use in uses]
+    return None if None in costs else sum(cost for cost in costs if cost is not None)

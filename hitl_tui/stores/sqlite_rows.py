@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.outcomes import BranchOutcome, ModelUse
+from hitl_tui.engine.outcomes import BranchOutcome, Compensation, ModelUse
 from hitl_tui.engine.records import (
     Checkpoint,
     Cursor,
@@ -46,6 +46,7 @@ _decode_spending = msgspec.json.Decoder(list[Spent]).decode
 _decode_past = msgspec.json.Decoder(tuple[Past, ...]).decode
 _decode_branches = msgspec.json.Decoder(tuple[BranchOutcome, ...]).decode
 _decode_owner = msgspec.json.Decoder(Owner).decode
+_decode_compensations = msgspec.json.Decoder(tuple[Compensation, ...]).decode
 _decode_uses = msgspec.json.Decoder(tuple[ModelUse, ...]).decode
 _decode_tainted = msgspec.json.Decoder(tuple[Taint, ...]).decode
 _decode_read = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -140,7 +141,7 @@ def record_hash_of(hashes: bytes) -> bytes:
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
     "duration, tokens_in, tokens_out, cost, state_hash, first_seq, last_seq, at, actor, note, decision, "
-    "text, uses, branches, tainted, read"
+    "text, uses, branches, tainted, read, compensations"
 )
 
 
@@ -174,18 +175,20 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         _encode(point.branches) if point.branches else None,
         _encode(point.tainted) if point.tainted else None,
         _encode(point.read) if point.read else None,
+        _encode(point.compensations) if point.compensations else None,
     )
 
 
 def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
     row_id, parent, *rest = row
-    uses, branches, tainted, read = rest[-4:]
-    rest[-4:] = (
+    uses, branches, tainted, read, compensations = rest[-5:]
+    rest[-5:] = (
         _decode_uses(uses) if uses else (),
         _decode_branches(branches) if branches else (),
         _decode_tainted(tainted) if tainted else (),
         _decode_read(read) if read else (),
+        _decode_compensations(compensations) if compensations else (),
     )
     return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
 

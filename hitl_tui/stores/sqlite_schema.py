@@ -140,10 +140,16 @@ def _taint(db: Connection) -> None:
     db.execute("ALTER TABLE checkpoint ADD COLUMN read BLOB")
 
 
+def _compensations(db: Connection) -> None:
+    # JSON of what can be undone of the step, NULL for nothing.
+    db.execute("ALTER TABLE checkpoint ADD COLUMN compensations BLOB")
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _first_version,
     _carried_threads,
     _branches,
     _taint,
+    _compensations,
 )
 """Item n makes version n + 1 out of version n; an empty file is version 0.  Only ever append."""

@@ -128,7 +128,7 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: set[st
             records.setdefault(record.step, []).append(record)
         for point in reversed(store.checkpoints(thread_id, last + 1, last + 1 - first)):
             line: dict[str, Any] = {
-                "step": _shown(point, secret),
+                "step": _shown(_without_args(point) if secret else point, secret),
                 "records": [_shown_record(record, secret) for record in records.get(point.step, ())],
             }
             if point.step in steps and (found := store.snapshot(thread_id, point.step)):
@@ -169,6 +169,11 @@ def _shown(row: msgspec.Struct, secret: set[str]) -> dict[str, Any]:
         for name in hashes:
             del fields[name]
     return fields
+
+
+def _without_args(point: Checkpoint) -> Checkpoint:
+    """A step whose compensations may quote anything, as its node was free to."""
+    return replace(point, compensations=tuple(replace(one, args=None) for one in point.compensations))
 
 
 def _is_hash(name: str, value: str) -> bool:

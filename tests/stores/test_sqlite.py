@@ -379,6 +379,20 @@ class TestMigration:
         with closing(sqlite3.connect(path)) as db:
             return {row[1] for row in db.execute("PRAGMA table_info(thread)")}
 
+    def make_first_version(self, path: Path) -> None:
+        """Take away what later versions added to the tables."""
+        with closing(sqlite3.connect(":memory:")) as first, closing(sqlite3.connect(path)) as db:
+            sqlite_schema.MIGRATIONS[0](first)
+            for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                now, then = (
+                    [row[1] for row in one.execute(f"PRAGMA table_info({table})")] for one in (db, first)
+                )
+                for column in now:
+                    if column not in then:
+                        db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
+            db.execute("PRAGMA user_version = 1")
+            db.commit()
+
     def test_an_older_store_is_brought_up_and_keeps_its_threads(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -395,13 +409,7 @@ class TestMigration:
         with closing(SQLiteCheckpointer(path)) as store:
             Writer(store).step({"messages": 1}, snapshot=b"s")
         state = b'{"messages":[1]}'
-        later = {
-            "thread": ("past", "owner"),
-            "record": ("lineage",),
-            "checkpoint": ("branches", "tainted", "read"),
-        }
-        drop = [f"ALTER TABLE {table} DROP COLUMN {name}" for table, names in later.items() for name in names]
-        run_sql(path, *drop, "PRAGMA user_version = 1")
+        self.make_first_version(path)
         with closing(sqlite3.connect(path, isolation_level=None)) as db:
             db.execute("UPDATE snapshot SET body = ?", (zlib.compress(state),))
         with closing(SQLiteCheckpointer(path)) as store:

@@ -1,0 +1,47 @@
+"""What a runner tells of its threads and its graph: reports, checks and pictures that change nothing."""
+
+from __future__ import annotations
+
+from hitl_tui.engine import drawing
+from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.reports import CostLine, RunInfo, cost_report, run_info
+from hitl_tui.engine.session import Session
+from hitl_tui.engine.store import Store
+from hitl_tui.engine.verify import VerifyReport, verify
+from hitl_tui.errors import UsageError
+
+
+class Reporting:
+    """The part of a runner that only looks."""
+
+    graph: CompiledGraph
+    store: Store | None
+
+    def verify(self, thread_id: str, strict: bool = False) -> VerifyReport:
+        """Check the thread's log against itself and change nothing (SPEC 12).
+
+        Args:
+            strict: reduce every update again with this graph's reducers.
+        """
+        return verify(self._store(), thread_id, self.graph.channels, strict=strict)
+
+    def run_info(self, thread_id: str) -> RunInfo:
+        """The run's own record (seed 003)."""
+        return run_info(Session.open(self.graph, self._store(), thread_id, agents={}, with_state=False))
+
+    def cost_report(self, thread_id: str) -> list[CostLine]:
+        """Tokens and cost by agent, provider and model."""
+        return cost_report(self._store(), thread_id)
+
+    def to_mermaid(self) -> str:
+        """The graph as Mermaid text."""
+        return drawing.to_mermaid(self.graph.info)
+
+    def to_dot(self) -> str:
+        """The graph as Graphviz text."""
+        return drawing.to_dot(self.graph.info)
+
+    def _store(self) -> Store:
+        if self.store is None:
+            raise UsageError("this runner keeps nothing", "compile(checkpointer=...) to keep threads")
+        return self.store

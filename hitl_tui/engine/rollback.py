@@ -1,0 +1,233 @@
+"""Rollback: the compensation handlers of a thread, last one first, each as a step of its own (SPEC 13).
+
+A thread that is being rolled back stands at the position `ROLLBACK`, so that a crash in between can't send
+it forward again: the next rollback goes on with what is not undone yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from hitl_tui.engine import journal
+from hitl_tui.engine.compensation import (
+    UNDO_FAILED,
+    UNDONE,
+    RollbackEntry,
+    rollback_entries,
+    unknown_handler,
+)
+from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
+from hitl_tui.engine.events import NodeStarted
+from hitl_tui.engine.graph import Node
+from hitl_tui.engine.loop import Made, Run
+from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
+from hitl_tui.engine.records import (
+    ROLLBACK,
+    Cursor,
+    LedgerEntry,
+    Request,
+    Status,
+)
+from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.spending import spent
+from hitl_tui.engine.values import thaw
+from hitl_tui.errors import HitlError, NodeFailed
+
+UNDO = ("cancelled", "rolled_back")
+
+
+class RollbackReport(msgspec.Struct, frozen=True):
+    """What a rollback left: where the thread stands, and all its entries, in the order in which they run."""
+
+    thread_id: str
+    status: Status
+    reason: str
+    step: int
+    entries: tuple[RollbackEntry, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True where nothing remains to be undone."""
+        return not any(entry.remains for entry in self.entries)
+
+
+class Rollback(Run):
+    """One rollback of a thread; driven, paused and told of as a run is.
+
+    Args:
+        actor, note: who rolls back, and why, for the record.
+    """
+
+    def __init__(
+        self, session: Session, *, actor: str | None = None, note: str | None = None, **options: object
+    ) -> None:
+        super().__init__(session, **options)  # type: ignore[arg-type]
+        self._actor = actor
+        self._note = note
+        self._todo: list[RollbackEntry] = []
+        self._entry: RollbackEntry | None = None
+        self._failed: list[ErrorInfo] = []
+
+    def _begin(self) -> bool:
+        """Set the thread rolling back; False where that is done already."""
+        session = self.session
+        cursor = session.cursor
+        entries = rollback_entries(session.store, cursor)
+        self._todo = [entry for entry in entries if entry.remains][::-1]
+        if not self._todo and (cursor.status, cursor.reason) == UNDO:
+            return False
+        ledger: list[LedgerEntry] = []
+        for request in cursor.pending:
+            self._write_down(ledger, "withdrawn", request_id=request.id, actor=self._actor)
+        data = {"entries": [_named(entry) for entry in reversed(self._todo)]}
+        self._write_down(ledger, "rollback", actor=self._actor, note=self._note, data=data)
+        # An attempt that a crash or a person ended counts, if it was one at undoing.
+        attempt = cursor.attempt if cursor.position == ROLLBACK else 1
+        session.commit_cursor(
+            replace(
+                cursor,
+                status="running",
+                reason="",
+                position=ROLLBACK,
+                pending=(),
+                answers=(),
+                passed=False,
+                error=None,
+                attempt=attempt,
+            ),
+            ledger,
+        )
+        return True
+
+    def _next(self, first: bool) -> str:
+        session = self.session
+        if session.cursor.status != "running":
+            return ""
+        if not self._todo:
+            return self._finish()
+        if self._pause_asked:
+            return self._stop("waiting", "paused")
+        entry = self._entry = self._todo.pop()
+        # Not written down by itself: the attempts before are in the ledger.
+        attempt = max(session.cursor.attempt, entry.attempts + 1)
+        session.cursor = replace(session.cursor, attempt=attempt)
+        return entry.runs_as
+
+    async def _run_node(self, name: str) -> bool:
+        entry = self._undoing
+        handlers = self.session.graph.compensations
+        if entry.handler in handlers:
+            await super()._run_node(name)
+        else:
+            session = self.session
+            session.emit(NodeStarted(name, session.cursor.head + 1, session.cursor.attempt, session.clock()))
+            self._fail(unknown_handler(entry.handler, handlers), name)
+        return self.session.cursor.status == "running"
+
+    def _called(self, name: str) -> tuple[Node, Cursor]:
+        entry = self._undoing
+        handler = self.session.graph.compensations[entry.handler]
+        node = Node(
+            name=name,
+            function=lambda state, config: handler.function(state, config, thaw(entry.args)),
+            reads=None,
+            writes=None,
+            retry=handler.retry,
+            timeout=handler.timeout,
+            takes_config=True,
+        )
+        # Its idempotency key is the entry's own, whenever and however often it is tried.
+        return node, replace(self.session.cursor, head=entry.step - 1, invocation=entry.invocation)
+
+    def _commit(self, name: str, made: Made, uses: Sequence[ModelUse], started: int) -> None:
+        result, changes, read = made
+        if result.compensation is not None:
+            raise HitlError("it returned a compensation", "what undoes a step can't be undone itself")
+        session = self.session
+        ledger: list[LedgerEntry] = []
+        step = session.cursor.head + 1
+        self._write_down(ledger, UNDONE, step=step, actor=self._actor, data=_named(self._undoing))
+        all_uses = (*uses, *(result.usage or ()))
+        duration = session.clock() - started
+        session.commit_step(
+            replace(spent(session.cursor, all_uses, duration), attempt=1),
+            changes,
+            source="rollback",
+            node=name,
+            actor=self._actor,
+            note=self._note,
+            text=result.text,
+            duration=duration,
+            uses=all_uses,
+            attempt=session.cursor.attempt,
+            ledger=ledger,
+            read=read,
+        )
+
+    def _fail(self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "") -> str:
+        """Write a failure down; the entries before this one are undone all the same."""
+        session = self.session
+        attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
+        details = error.details if isinstance(error, NodeFailed) else ""
+        info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details)
+        self._failed.append(info)
+        ledger: list[LedgerEntry] = []
+        data = {**_named(self._undoing), "attempt": attempt}
+        self._write_down(ledger, UNDO_FAILED, actor=self._actor, note=error.message, data=data)
+        session.commit_cursor(replace(cursor or session.cursor, attempt=1, error=info), ledger)
+        session.emit(NodeFailedEvent(info))
+        return ""
+
+    def _open(self, request: Request, cursor: Cursor | None = None) -> None:
+        asked = HitlError(f"it asks a human: {request.title!r}", "a handler must be able to end by itself")
+        self._fail(asked, request.node, cursor)
+
+    def _finish(self) -> str:
+        """End the thread: cancelled where everything is undone, failed with what remains."""
+        cursor = self.session.cursor
+        if self._failed:
+            cursor = replace(cursor, status="failed", reason="node_error", attempt=1, error=self._remains())
+        else:
+            cursor = replace(cursor, status="cancelled", reason="rolled_back", position="end", error=None)
+        ledger: list[LedgerEntry] = []
+        data = {"failed": len(self._failed)}
+        self._write_down(ledger, "rolled_back", actor=self._actor, data=data)
+        self.session.commit_cursor(cursor, ledger)
+        return ""
+
+    def _remains(self) -> ErrorInfo:
+        last = self._failed[-1]
+        what = "; ".join(f"{info.node}: {info.message}" for info in self._failed)
+        return ErrorInfo(
+            last.node,
+            last.attempt,
+            "The rollback is not complete",
+            f"{len(self._failed)} could not be undone: {what}",
+            "roll back again once the cause is mended: what is undone already is left alone",
+            last.details,
+        )
+
+    @property
+    def _undoing(self) -> RollbackEntry:
+        assert self._entry is not None
+        return self._entry
+
+    def _write_down(self, written: list[LedgerEntry], kind: str, **facts: object) -> None:
+        """Add an entry of the ledger to those of the same commit."""
+        cursor = self.session.cursor
+        if written:
+            cursor = replace(cursor, ledger_n=written[-1].n, ledger_hash=written[-1].hash)
+        written.append(journal.ledger_entry(cursor, kind, at=self.session.clock(), **facts))  # type: ignore[arg-type]
+
+
+def rollback_report(session: Session) -> RollbackReport:
+    """How a thread stands with its rollback."""
+    cursor = session.cursor
+    entries = rollback_entries(session.store, cursor)
+    return RollbackReport(session.thread_id, cursor.status, cursor.reason, cursor.head, entries)
+
+
+def _named(entry: RollbackEntry) -> dict[str, object]:
+    return {"step": entry.step, "index": entry.index, "node": entry.node, "handler": entry.handler}
