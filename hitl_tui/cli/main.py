@@ -22,7 +22,7 @@ COMMANDS = {
     "diff": Entry("hitl_tui.cli.compare", "Compare two steps, threads or forks, channel by channel."),
     "blame": Entry("hitl_tui.cli.blame", "Show who wrote each part of a channel last."),
     "step": Entry("hitl_tui.cli.running", "Run one node of a thread."),
-    "pause": Entry("hitl_tui.cli.running", "Make sure that a thread is not running."),
+    "pause": Entry("hitl_tui.cli.running", "Pause a thread, whichever process runs it."),
     "answer": Entry("hitl_tui.cli.decide", "Answer a request that waits for a human."),
     "approve": Entry("hitl_tui.cli.decide", "Approve what a thread waits for."),
     "revise": Entry("hitl_tui.cli.decide", "Send back what a thread waits for, with your words."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
-from hitl_tui.cli.output import json_option
+from hitl_tui.cli.output import json_option, say
 
 if TYPE_CHECKING:
     from hitl_tui.cli.desk import Desk
@@ -40,13 +40,26 @@ def step(thread: str, store: str | None, as_json: bool) -> int:
 
 @click.command()
 @thread_argument
+@note_option
+@click.option(
+    "--wait",
+    type=click.FloatRange(0, 86_400),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for it to be paused.",
+)
 @store_option
+@reviewer_option
 @json_option
-def pause(thread: str, store: str | None, as_json: bool) -> int:
-    """Make sure that a thread is not running.
+def pause(
+    *, thread: str, note: str | None, wait: float, store: str | None, reviewer: str | None, as_json: bool
+) -> int:
+    """Pause a thread, whichever process runs it.
 
-    One that another process runs is paused there: this says who holds it, with exit code 4. One whose
-    process has died is taken over and left paused.
+    One that another process runs is asked to pause: it does at its next node boundary, and the log says
+    who asked. Exit code 4 where it still runs when the waiting is over; what was asked stays asked. One
+    whose process has died is taken over and left paused.
     """
     from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.storage import open_existing
@@ -54,18 +67,25 @@ def pause(thread: str, store: str | None, as_json: bool) -> int:
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.headless import report
+        from hitl_tui.cli.resume import find_thread
+        from hitl_tui.drivers.holding import ask_to_pause
         from hitl_tui.errors import ThreadBusy
 
-        driver = await desk.thread(thread)
-        await driver.snapshot()
-        summary = desk.store.summary(thread)
-        if summary is not None and summary.held_by:
+        name = find_thread(desk.store, thread)
+        actor = desk.settings.reviewer
+        holder = await ask_to_pause(desk.store, name, actor=actor, note=note, patience=wait)
+        if holder:
             raise ThreadBusy(
-                f"thread {thread!r} is held by {summary.held_by}", "pause it there: p on screen, or ctrl+c"
+                f"thread {name!r} is still run by {holder}, which was asked to pause",
+                "it pauses when the node in flight is done; a program of its own that calls the engine "
+                "does not listen: end that one",
             )
+        driver = await desk.thread(name)
+        if notice := (await driver.snapshot()).notice:
+            say(notice, err=True)
         return await report(driver, as_json=as_json, done=True)
 
-    return at_desk(load_settings({"store": store}), open_existing, work)
+    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
 
 
 @click.command()

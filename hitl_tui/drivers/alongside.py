@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from hitl_tui.drivers.deadlines import Deadlines
@@ -12,23 +11,6 @@ from hitl_tui.drivers.watching import Watcher
 from hitl_tui.engine.events import Event
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
-from hitl_tui.errors import HitlError
-
-log = logging.getLogger(__name__)
-
-HEARTBEAT = 5.0
-"""Seconds between renewals of the lease of a running thread."""
-LEASE_TIME = 30_000_000
-
-
-async def keep_lease(session: Session) -> None:
-    """Renew the lease of a running thread again and again, until cancelled."""
-    while True:
-        await asyncio.sleep(HEARTBEAT)
-        try:
-            session.renew(LEASE_TIME)
-        except HitlError as error:
-            log.warning("the lease of %s could not be renewed: %s", session.thread_id, error)
 
 
 class Alongside:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hitl_tui.drivers import reading
-from hitl_tui.drivers.alongside import Alongside, keep_lease
+from hitl_tui.drivers.alongside import Alongside
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.family import family
 from hitl_tui.drivers.graph_file import BuildGraph
+from hitl_tui.drivers.holding import Holding
 from hitl_tui.drivers.protocol import Capabilities, Preview, Relative, Snapshot, Stamped
 from hitl_tui.engine import decisions, forking
 from hitl_tui.engine.calling import SyncCaller
@@ -358,7 +359,7 @@ class LocalDriver:
         await asyncio.shield(self._started)
 
     async def _drive(self, run: Run, session: Session) -> None:
-        heart = asyncio.create_task(keep_lease(session))
+        holding = Holding(session, run)
         try:
             async for _ in run.steps():
                 # Reads and pauses get their turn between nodes that never wait for anything.
@@ -369,7 +370,7 @@ class LocalDriver:
             log.exception("the run of thread %s broke", self.thread_id)
             self._settle(HitlError(f"{type(error).__name__}: {error}", "the log file has the details"))
         finally:
-            heart.cancel()
+            holding.end()
             self._run = None
             self._settle(None)
             self._watch_deadlines()

@@ -315,6 +315,11 @@ def extend_limits(
     session.commit_cursor(cursor, [entry])
 
 
+def note_pause(session: Session, *, actor: str | None, note: str | None) -> None:
+    """Write down who has paused a thread from another process."""
+    session.commit_cursor(session.cursor, [_entry(session, [], "pause", actor=actor, note=note)])
+
+
 def cancel(session: Session, *, actor: str | None = None, note: str | None = None) -> None:
     """End a thread as cancelled(user); a new invocation or a fork may go on from it."""
     cursor = session.cursor

@@ -352,6 +352,14 @@ class Lease(msgspec.Struct, frozen=True):
     expires_at: int
 
 
+class PauseRequest(msgspec.Struct, frozen=True):
+    """What somebody asks of the process that holds a thread: to pause it; `at` in microseconds."""
+
+    actor: str | None
+    note: str | None
+    at: int
+
+
 class Commit(msgspec.Struct, frozen=True):
     """All that one transaction writes: either all of it is there after a crash, or none."""
 

@@ -14,6 +14,7 @@ from hitl_tui.engine.records import (
     Cursor,
     Lease,
     LedgerEntry,
+    PauseRequest,
     ThreadInfo,
     ThreadSummary,
     Totals,
@@ -84,6 +85,12 @@ class Store(Protocol):
 
     def release(self, thread_id: str, token: str) -> None:
         """Give a lease back; nothing happens when it is not held."""
+
+    def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
+        """Ask whoever holds the thread to pause it, in place of what was asked before; None asks no more."""
+
+    def pause_request(self, thread_id: str) -> PauseRequest | None:
+        """What was asked last of the thread's holder."""
 
     def close(self) -> None:
         """Release files and handles."""

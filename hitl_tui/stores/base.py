@@ -18,6 +18,7 @@ from hitl_tui.engine.records import (
     Cursor,
     Lease,
     LedgerEntry,
+    PauseRequest,
     ThreadInfo,
     ThreadSummary,
     Totals,
@@ -116,6 +117,14 @@ class Checkpointer(ABC):
     @abstractmethod
     def release(self, thread_id: str, token: str) -> None:
         """Give a lease back; nothing happens when it is not held."""
+
+    @abstractmethod
+    def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
+        """See `Store.request_pause`."""
+
+    @abstractmethod
+    def pause_request(self, thread_id: str) -> PauseRequest | None:
+        """See `Store.pause_request`."""
 
     @abstractmethod
     def close(self) -> None:

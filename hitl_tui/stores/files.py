@@ -24,6 +24,7 @@ from hitl_tui.engine.records import (
     Cursor,
     Lease,
     LedgerEntry,
+    PauseRequest,
     ThreadInfo,
     ThreadSummary,
     UpdateRecord,
@@ -177,6 +178,18 @@ class FileCheckpointer(Checkpointer):
             held = thread.lease()
             if held is not None and held.token == token:
                 remove_file(thread.lease_file)
+
+    def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
+        thread = self._thread(thread_id)
+        with self._locked(thread):
+            if request is not None:
+                replace_file(thread.pause_file, shapes.pause_file(request))
+            elif thread.pause() is not None:
+                remove_file(thread.pause_file)
+
+    def pause_request(self, thread_id: str) -> PauseRequest | None:
+        thread = self._find(thread_id)
+        return thread.pause() if thread else None
 
     def close(self) -> None:
         """Nothing to release: no file stays open between calls."""

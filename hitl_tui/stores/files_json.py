@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Lease, LedgerEntry, ThreadInfo, UpdateRecord
+from hitl_tui.engine.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Lease,
+    LedgerEntry,
+    PauseRequest,
+    ThreadInfo,
+    UpdateRecord,
+)
 from hitl_tui.stores.lineage import Origin, Past, Spent
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -58,6 +67,7 @@ _decode_checkpoint = msgspec.json.Decoder(_CheckpointPart).decode
 _decode_records = msgspec.json.Decoder(_RecordsPart).decode
 _decode_info = msgspec.json.Decoder(_InfoFile).decode
 _decode_cursor = msgspec.json.Decoder(_CursorFile).decode
+_decode_pause = msgspec.json.Decoder(PauseRequest).decode
 _decode_lease = msgspec.json.Decoder(Lease).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -143,6 +153,16 @@ def lease_file(lease: Lease) -> bytes:
 def lease_of(data: bytes) -> Lease:
     """What `lease_file` wrote."""
     return _decode_lease(data)
+
+
+def pause_file(request: PauseRequest) -> bytes:
+    """What is asked of whoever holds a thread."""
+    return _pretty(request)
+
+
+def pause_of(data: bytes) -> PauseRequest:
+    """What `pause_file` wrote."""
+    return _decode_pause(data)
 
 
 def _pretty(body: Any) -> bytes:

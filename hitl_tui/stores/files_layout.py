@@ -8,6 +8,7 @@ DIR/threads/NAME/steps/00000004.json       a step's checkpoint and records
 DIR/threads/NAME/decisions/00000002.json   an entry of the decision ledger
 DIR/threads/NAME/snapshots/00000004.part   see snapshots
 DIR/threads/NAME/lease.json, lock   who may write
+DIR/threads/NAME/pause.json         what is asked of whoever does
 ```
 
 NAME is a readable part of the thread's id and a hash of it, in small letters, digits and `-` alone: no

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Lease, LedgerEntry, UpdateRecord
+from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Lease, LedgerEntry, PauseRequest, UpdateRecord
 from hitl_tui.stores import files_json as shapes
 from hitl_tui.stores import snapshots
 from hitl_tui.stores.files_io import damaged, read_file, translate
@@ -38,6 +38,7 @@ class ThreadFiles:
         self.order = order
         self.cursor_file = path / "cursor.json"
         self.lease_file = path / "lease.json"
+        self.pause_file = path / "pause.json"
 
     @classmethod
     def open(cls, path: Path) -> ThreadFiles:
@@ -63,6 +64,11 @@ class ThreadFiles:
         """Who holds the thread, dead or alive."""
         data = read_file(self.lease_file)
         return None if data is None else _read(self.lease_file, data, shapes.lease_of)
+
+    def pause(self) -> PauseRequest | None:
+        """What was asked of whoever holds the thread."""
+        data = read_file(self.pause_file)
+        return None if data is None else _read(self.pause_file, data, shapes.pause_of)
 
     def point(self, step: int) -> Checkpoint:
         """The checkpoint of a step that the cursor reaches."""

@@ -15,6 +15,7 @@ from hitl_tui.engine.records import (
     Cursor,
     Lease,
     LedgerEntry,
+    PauseRequest,
     ThreadInfo,
     ThreadSummary,
     UpdateRecord,
@@ -44,6 +45,7 @@ class _Thread:
         self.origin = Origin(info, cursor.ledger_n if info.parent is not None else 0, tuple(past))
         self.last_writer = info.created_by or ""
         self.lease: Lease | None = None
+        self.pause: PauseRequest | None = None
         self.records: list[UpdateRecord] = []
         self.checkpoints: list[Checkpoint] = []
         self.snapshots: list[tuple[int, bytes]] = []
@@ -148,6 +150,17 @@ class MemoryCheckpointer(Checkpointer):
             thread = self._threads.get(thread_id)
             if thread and thread.lease and thread.lease.token == token:
                 thread.lease = None
+
+    def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
+        with self._lock:
+            thread = self._threads.get(thread_id)
+            if thread is None:
+                raise unknown(thread_id)
+            thread.pause = request
+
+    def pause_request(self, thread_id: str) -> PauseRequest | None:
+        thread = self._threads.get(thread_id)
+        return thread.pause if thread else None
 
     def close(self) -> None:
         """Nothing to release: the threads live as long as the object."""

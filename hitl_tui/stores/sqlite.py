@@ -19,6 +19,7 @@ from hitl_tui.engine.records import (
     Cursor,
     Lease,
     LedgerEntry,
+    PauseRequest,
     ThreadInfo,
     ThreadSummary,
     UpdateRecord,
@@ -223,6 +224,22 @@ class SQLiteCheckpointer(Checkpointer):
     def release(self, thread_id: str, token: str) -> None:
         with self._writing as db:
             db.execute("DELETE FROM lease WHERE thread = ? AND token = ?", (self._find(thread_id), token))
+
+    def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
+        key = self._key(thread_id)
+        with self._writing as db:
+            if request is None:
+                db.execute("DELETE FROM pause WHERE thread = ?", (key,))
+            else:
+                values = (key, request.actor, request.note, request.at)
+                db.execute(
+                    "INSERT OR REPLACE INTO pause (thread, actor, note, at) VALUES (?, ?, ?, ?)", values
+                )
+
+    def pause_request(self, thread_id: str) -> PauseRequest | None:
+        sql = "SELECT actor, note, at FROM pause WHERE thread = ?"
+        found = self._rows(sql, (self._find(thread_id),))
+        return PauseRequest(*found[0]) if found else None
 
     def close(self) -> None:
         with self._lock:

@@ -145,11 +145,24 @@ def _compensations(db: Connection) -> None:
     db.execute("ALTER TABLE checkpoint ADD COLUMN compensations BLOB")
 
 
+def _pauses_asked(db: Connection) -> None:
+    # What somebody asks of the process that holds a thread.
+    db.execute(
+        """CREATE TABLE pause (
+            thread INTEGER PRIMARY KEY REFERENCES thread (key),
+            actor TEXT,
+            note TEXT,
+            at INTEGER NOT NULL
+        )"""
+    )
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _first_version,
     _carried_threads,
     _branches,
     _taint,
     _compensations,
+    _pauses_asked,
 )
 """Item n makes version n + 1 out of version n; an empty file is version 0.  Only ever append."""

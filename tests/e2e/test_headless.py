@@ -65,7 +65,7 @@ def test_a_thread_that_another_process_runs_is_looked_at_and_not_touched(tmp_pat
         for arguments in (
             ["resume", "t", "--headless"],
             ["step", "t"],
-            ["pause", "t"],
+            ["pause", "t", "--wait", "0"],
             ["update-state", "t", "n=2"],
             ["cancel", "t"],
         ):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ChildLink, ErrorInfo
-from hitl_tui.engine.records import Cursor, Lease, Limits, Owner, Request
+from hitl_tui.engine.records import Cursor, Lease, Limits, Owner, PauseRequest, Request
 from hitl_tui.engine.taint import Lineage, Taint
 from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer
@@ -483,6 +483,20 @@ class TestLease:
         assert writer.store.lease("t") is None
         with pytest.raises(ThreadBusy, match="nobody"):
             writer.store.renew("t", writer.lease.token, NOW + 99)
+
+    def test_carries_what_is_asked_of_its_holder(self, writer: Writer) -> None:
+        assert writer.store.pause_request("t") is None
+        for request in (
+            PauseRequest("ann", "look\x1b[2J", NOW),
+            PauseRequest(None, None, NOW + 1),
+            None,
+            None,
+        ):
+            writer.store.request_pause("t", request)
+            assert writer.store.pause_request("t") == request
+        assert writer.store.pause_request("none") is None
+        with pytest.raises(UnknownThread):
+            writer.store.request_pause("none", PauseRequest("ann", None, NOW))
 
     def test_needs_a_thread_that_exists(self, store: Checkpointer) -> None:
         with pytest.raises(UnknownThread):

@@ -387,7 +387,9 @@ class TestMigration:
                 now, then = (
                     [row[1] for row in one.execute(f"PRAGMA table_info({table})")] for one in (db, first)
                 )
-                for column in now:
+                if not then:
+                    db.execute(f"DROP TABLE {table}")
+                for column in now if then else ():
                     if column not in then:
                         db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
             db.execute("PRAGMA user_version = 1")
