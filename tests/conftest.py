@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.support.hanging import no_longer_than
@@ -21,8 +22,12 @@ _PLACES = {
 }
 
 
-TOO_LONG = 150
-"""Seconds after which a test has hung; those that install things get as long again."""
+TOO_LONG = 240
+"""Seconds after which a test has hung; those that install things get three times that."""
+
+
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_configure() -> None:
@@ -34,7 +39,7 @@ def pytest_configure() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """A hang is a failure with a stack, never a run that does not end."""
-    with no_longer_than(TOO_LONG * 2 if item.get_closest_marker("wheel") else TOO_LONG):
+    with no_longer_than(TOO_LONG * 3 if item.get_closest_marker("wheel") else TOO_LONG):
         return (yield)
 
 

@@ -21,7 +21,7 @@ def loaded_after(code: str) -> set[str]:
         f"import json, sys\n{code}\nprint(json.dumps(sorted({{m.partition('.')[0] for m in sys.modules}})))"
     )
     result = subprocess.run(
-        [sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True, timeout=60
+        [sys.executable, "-P", "-c", program], check=True, capture_output=True, text=True, timeout=150
     )
     return set(json.loads(result.stdout.splitlines()[-1]))
 

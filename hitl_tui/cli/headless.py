@@ -36,7 +36,7 @@ async def run_on(driver: Driver, *, once: bool = False, as_json: bool) -> ExitCo
                 telling.gap(stamped.number - seen - 1)
             seen = stamped.number
             telling.event(stamped.event)
-            ended = isinstance(stamped.event, RunEnded)
+            ended = ended or isinstance(stamped.event, RunEnded)
     progress = (await driver.snapshot()).progress
     stepped = once and progress.status == "waiting" and progress.reason == "paused"
     return await report(driver, as_json=as_json, done=stepped)

@@ -205,7 +205,7 @@ def test_the_shell_completes_commands_threads_and_options(
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
     done = subprocess.run(
-        [sys.executable, "-m", "hitl_tui"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "hitl_tui"], capture_output=True, text=True, timeout=150, check=False
     )
     assert f"plain,{expected}" in done.stdout.splitlines()
     assert "blank" not in done.stdout

@@ -21,7 +21,7 @@ def test_closing_in_the_middle_of_a_node_lets_the_process_end(tmp_path: Path, st
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

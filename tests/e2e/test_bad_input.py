@@ -33,7 +33,7 @@ def call(*arguments: str, cwd: Path, **options: str) -> subprocess.CompletedProc
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
 
@@ -406,7 +406,7 @@ def test_a_clock_that_jumps_back(kind: str, tmp_path: Path) -> None:
     def jumping(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-P", "-c", JUMPING, *arguments, "--store", kind],
-            cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+            cwd=tmp_path, capture_output=True, text=True, timeout=150, check=False,
         )  # fmt: skip
 
     assert jumping("step", "c").returncode == 2

@@ -132,7 +132,7 @@ def test_a_power_cut_loses_only_what_was_not_committed() -> None:
 
 
 def test_quitting_in_the_middle_of_a_node_says_what_was_not_committed() -> None:
-    with opened("demo", "--thread", "half") as terminal:
+    with opened("demo", "--thread", "half", "--pace", "20") as terminal:
         terminal.wait_for("worker is next")
         terminal.press("s")
         terminal.wait_for("worker · ")
@@ -161,7 +161,7 @@ main()
 
 def test_without_a_terminal_it_talks_in_lines() -> None:
     done = subprocess.run(
-        [*APP, "demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        [*APP, "demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=False
     )
     assert done.returncode == 3
     assert "Ready at step 0: worker is next." in done.stdout
@@ -172,7 +172,7 @@ def test_no_key_is_stored(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     arguments = ["--model", "openai/gpt-4o-mini", "--input", "task=x", "--thread", "k"]
     with opened("run", str(SAMPLES / "advisor.py"), *arguments) as terminal:
-        terminal.wait_for("worker is next", timeout=60)
+        terminal.wait_for("worker is next", timeout=150)
         leave(terminal)
     store = SQLiteCheckpointer(isolated / "data" / "hitl-tui" / "threads.db")
     info = store.info("k")

@@ -36,7 +36,12 @@ def command(*arguments: str) -> list[str]:
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(*arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        command(*arguments),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
     )
 
 
@@ -76,7 +81,7 @@ def test_a_thread_that_another_process_runs_is_looked_at_and_not_touched(tmp_pat
         assert shown.returncode == 0
         assert str(run.pid) in json.loads(shown.stdout)["held_by"]
         (tmp_path / "go").touch()
-        out, _ = run.communicate(timeout=60)
+        out, _ = run.communicate(timeout=150)
         assert run.returncode == 0
         assert json.loads(out.splitlines()[-1])["state"] == {"n": 1}
 
@@ -88,7 +93,7 @@ def test_a_signal_puts_a_run_down_and_the_thread_goes_on_later(
     with slow_run(tmp_path) as run:
         run.send_signal(number)
         (tmp_path / "go").touch()
-        run.communicate(timeout=60)
+        run.communicate(timeout=150)
         assert run.returncode == 128 + number
     done = call("resume", "t", "--json")
     assert done.returncode == 0
@@ -107,7 +112,7 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
     run.stdout.close()
     said = run.stderr.read().decode()
     run.stderr.close()
-    assert run.wait(timeout=60) == 1
+    assert run.wait(timeout=150) == 1
     assert "Traceback" not in said
 
 

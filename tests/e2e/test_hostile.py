@@ -170,7 +170,7 @@ def test_a_thread_can_not_be_called_that(name: str, place: Path) -> None:
     ids=lambda arguments: " ".join(arguments).encode("unicode_escape").decode()[:40],
 )
 def test_what_is_quoted_in_a_refusal(arguments: list[str], place: Path) -> None:
-    done = subprocess.run([*APP, *arguments], cwd=place, capture_output=True, timeout=60, check=False)
+    done = subprocess.run([*APP, *arguments], cwd=place, capture_output=True, timeout=150, check=False)
     assert done.returncode in (1, 2)
     assert not unexpected(done.stdout + done.stderr)
     assert b"Traceback" not in done.stderr
@@ -178,6 +178,6 @@ def test_what_is_quoted_in_a_refusal(arguments: list[str], place: Path) -> None:
 
 def test_an_error_while_the_graph_is_built(place: Path) -> None:
     (place / "bad.py").write_text(f"raise RuntimeError({ALL!r})\n")
-    done = subprocess.run([*APP, "run", "bad.py"], cwd=place, capture_output=True, timeout=60, check=False)
+    done = subprocess.run([*APP, "run", "bad.py"], cwd=place, capture_output=True, timeout=150, check=False)
     assert done.returncode == 2
     assert not unexpected(done.stdout + done.stderr)

@@ -16,10 +16,11 @@ BY_HAND = "Set by hand. "
 
 def press_until(terminal: Terminal, key: str, wanted: str) -> None:
     """Press a key until it takes: a fresh review card ignores keys for half a second."""
-    for _ in range(10):
+    terminal.settle(0.6)
+    for patience in (4, 8, 16, 32):
         terminal.press(key)
         try:
-            terminal.wait_for(wanted, timeout=1.5)
+            terminal.wait_for(wanted, timeout=patience)
         except AssertionError:
             continue
         return
@@ -49,7 +50,7 @@ def first_session() -> str:
         terminal.press("e")
         terminal.wait_for("Becomes step 5")
         terminal.press(BY_HAND, "ctrl+s")
-        terminal.wait_for("step 5")
+        terminal.wait_for("Channels at step 5")
         terminal.wait_for("advisor is next")
         terminal.press("q")
         assert terminal.wait_exit() == 0

@@ -55,24 +55,21 @@ def test_the_wheel_carries_what_is_needed_and_no_more(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests")]
 
 
-def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
+def test_the_demo_and_the_samples_run_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     assert str(ROOT) not in call(
         installed / "python", "-c", "import hitl_tui; print(hitl_tui.__file__)", cwd=tmp_path
     )
     path = f"{installed}{os.pathsep}{os.environ['PATH']}"
     with Terminal(["hitl-tui", "demo"], env={"PATH": path, "PYTHONPATH": ""}, cwd=tmp_path) as terminal:
-        terminal.wait_for("latest_draft", timeout=60)
+        terminal.wait_for("latest_draft")
         terminal.press("s")
-        terminal.wait_for("step 1", timeout=60)
+        terminal.wait_for("step 1")
         terminal.press("q")
         assert terminal.wait_exit() == 0
-
-
-def test_a_sample_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     argv = [str(installed / "hitl-tui"), "run", "counter", "--input", "limit=2", "--theme", "light"]
     with Terminal(argv, env={"PYTHONPATH": ""}, cwd=tmp_path) as terminal:
-        terminal.wait_for("increment is next", timeout=60)
+        terminal.wait_for("increment is next")
         terminal.press("c")
-        terminal.wait_for("DONE", timeout=60)
+        terminal.wait_for("DONE")
         terminal.press("q")
         assert terminal.wait_exit() == 0

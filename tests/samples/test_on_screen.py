@@ -13,7 +13,7 @@ APP = str(Path(sys.executable).with_name("hitl-tui"))
 
 def test_a_start_is_written_run_and_resumed(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    subprocess.run([APP, "new", "review", file], check=True, capture_output=True, timeout=60)
+    subprocess.run([APP, "new", "review", file], check=True, capture_output=True, timeout=150)
     with Terminal([APP, "run", str(file), "--thread", "t", "--input", "task=closures"]) as terminal:
         terminal.wait_for("write is next")
         terminal.press("s")
@@ -31,7 +31,7 @@ def test_a_start_is_written_run_and_resumed(tmp_path: Path) -> None:
 
 def test_a_file_with_mistakes_says_where(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    subprocess.run([APP, "new", "review", file], check=True, capture_output=True, timeout=60)
+    subprocess.run([APP, "new", "review", file], check=True, capture_output=True, timeout=150)
     file.write_text(file.read_text().replace('words = "feedback"', 'words = "feedbak"'))
     with Terminal([APP, "run", str(file)]) as terminal:
         assert terminal.wait_exit() == 2

@@ -166,8 +166,8 @@ class TestBatch:
 
     def test_as_a_script(self, folder: Path) -> None:
         command = [sys.executable, str(ROOT / "sample_graphs" / "batch.py"), str(folder)]
-        first = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        first = subprocess.run(command, capture_output=True, text=True, check=True, timeout=150)
         assert first.stdout.splitlines() == ["a.txt: done", "b.txt: done"]
         assert (folder / "a.summary").read_text() == "3 words, beginning with “one two three”."
-        second = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        second = subprocess.run(command, capture_output=True, text=True, check=True, timeout=150)
         assert second.stdout == ""

@@ -98,6 +98,10 @@ class Terminal:
         """Wait until a text is on the screen; returns the screen."""
         return self._wait(lambda: wanted in self.text(), f"{wanted!r} to come up", timeout)
 
+    def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = PATIENCE) -> str:
+        """Wait until something is true of the screen; returns the screen."""
+        return self._wait(condition, what, timeout)
+
     def wait_gone(self, unwanted: str, timeout: float = PATIENCE) -> str:
         """Wait until a text is no longer on the screen; returns the screen."""
         return self._wait(lambda: unwanted not in self.text(), f"{unwanted!r} to go away", timeout)
