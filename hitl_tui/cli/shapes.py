@@ -137,6 +137,7 @@ def standing(progress: Progress) -> dict[str, Any]:
             "title": error.title,
             "message": error.message,
             "hint": error.hint,
+            "channel": error.channel or None,
         },
     }
 

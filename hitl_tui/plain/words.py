@@ -69,6 +69,8 @@ def step_lines(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -> l
         facts += [tokens(used)] if used else []
         facts += [cost(checkpoint.cost)] if checkpoint.cost else []
     lines = [", ".join(facts) + "."]
+    if checkpoint.text:
+        lines += ["It says:", *content([checkpoint.text], 10)]
     if checkpoint.note:
         lines += ["Note:", *content([checkpoint.note], 10)]
     if not updates:

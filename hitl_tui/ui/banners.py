@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.wrap import wrap_line
-from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 
@@ -26,7 +26,7 @@ def banner_of(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tup
         what = (Span("✗ ", "error"), untrusted(f"{view.error.node} failed", "error"))
         keys = _keys(
             (ways["run.step"], "try again"),
-            (ways["change.edit"], "edit state"),
+            (ways["change.edit"], f"edit {sanitise_line(view.error.channel, 40) or 'state'}"),
             (ways["change.fork"], "fork"),
         )
         return (*what, *keys), "error"
@@ -116,7 +116,7 @@ def failure_lines(session: Session, ways: Mapping[str, str], width: int) -> tupl
     lines += [
         (Span(f"attempt {error.attempt}; nothing of it was committed", "dim"),),
         _keys((ways["run.step"], "try again"))[1:],
-        _keys((ways["change.edit"], "edit the state first"))[1:],
+        _keys((ways["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'the state'} first"))[1:],
         _keys((ways["change.fork"], "fork from an earlier step"))[1:],
         (untrusted(f"details are in {log_file()}", "dim"),),
         (),

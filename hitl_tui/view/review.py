@@ -138,6 +138,7 @@ def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint 
         of = f" of {inline(turns, 12)}" if kind(turns) == "number" else ""
         facts.append(f"round {inline(turn, 12)}{of}")
     if checkpoint and checkpoint.node == request.node:
+        facts += [sanitise_line(checkpoint.text, _WIDE)] if checkpoint.text else []
         models = dict.fromkeys(sanitise_line(use.model, _NAME) for use in checkpoint.uses)
         facts += [model for model in models if model][:_MODELS]
         used = checkpoint.tokens_in + checkpoint.tokens_out

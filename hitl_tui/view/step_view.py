@@ -10,7 +10,7 @@ from hitl_tui.drivers.protocol import ChannelInfo
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.records import Checkpoint, Visibility
 from hitl_tui.view.format import Kind, kind, preview_line
-from hitl_tui.view.lens import lens
+from hitl_tui.view.lens import lens, reason_lines
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, plain_text
@@ -88,7 +88,7 @@ def _step_view(
         values=values,
         updates=tuple(updates),
         rows=rows,
-        lens=lens(updates),
+        lens=(*reason_lines(checkpoint.text if checkpoint else None), *lens(updates)),
     )
 
 

@@ -335,15 +335,15 @@ def hostile_tape() -> Tape:
     )
 
 
-def failed_tape() -> Tape:
-    """The advisor fails twice at step 2."""
+def failed_tape(channel: str = "") -> Tape:
+    """The advisor fails twice at step 2; its error may name a channel to mend."""
     recorder = Recorder()
     begin = _begin(recorder)
     recorder.run_node("worker", DRAFT_1, {"latest_draft": DRAFT_1, "messages": DRAFT_1}, "node:advisor")
     recorder.emit(ev.NodeStarted("advisor", 2, 1, recorder.now))
     recorder.emit(ev.NodeRetrying("advisor", 1, 2, 0.5, "ModelFailed: rate limit"))
     recorder.emit(ev.NodeStarted("advisor", 2, 2, recorder.now + SECOND))
-    error = rec.ErrorInfo("advisor", 2, "A node failed", "KeyError: 'verdict'", "", "Traceback …")
+    error = rec.ErrorInfo("advisor", 2, "A node failed", "KeyError: 'verdict'", "", "Traceback …", channel)
     recorder.emit(ev.NodeFailed(error))
     return _finish(recorder, begin, recorder.progress("failed", "node:advisor", "node_error", error=error))
 

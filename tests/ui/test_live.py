@@ -114,3 +114,23 @@ async def test_limits_are_raised():
         await it.shows("nodes to run in all")
         await it.press("enter")
         await it.until(lambda: it.commands("extend_limits"))
+
+
+async def test_a_failure_that_names_a_channel_opens_it_in_the_editor():
+    async with desk(tapes.failed_tape("advisor_feedback"), at_end=False) as it:
+        it.driver.advance_all()
+        await it.shows("edit advisor_feedback first")
+        await it.until(lambda: it.run.query_one(ChannelsPane).selected == "advisor_feedback")
+        await it.press("e")
+        await it.until(lambda: isinstance(it.app.screen, EditScreen))
+        await it.shows("edit advisor_feedback at step 1", "KeyError: 'verdict'")
+
+
+async def test_after_a_failure_another_channel_can_still_be_picked():
+    async with desk(tapes.failed_tape("latest_draft")) as it:
+        await it.until(lambda: it.run.query_one(ChannelsPane).selected == "latest_draft")
+        await it.press("up")
+        await it.until(lambda: it.run.query_one(ChannelsPane).selected == "messages")
+        await it.press("e")
+        await it.shows("edit messages at step 1")
+        assert "KeyError" not in it.text()

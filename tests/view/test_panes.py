@@ -10,6 +10,7 @@ import pytest
 
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.records import Limits, Vote
+from hitl_tui.plain.words import step_lines
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.lens import lens
 from hitl_tui.view.review import Version, review_card
@@ -143,6 +144,17 @@ def test_rows_of_a_past_step_and_of_an_edit() -> None:
     edited = past_step(view, view.checkpoints[2], {"c": "b"}, [by_ann])
     row = edited.rows[-1]
     assert (row.name, row.mark, row.word, row.changed_by) == ("c", "✎", "set by hand", "ann")
+
+
+def test_why_a_step_went_on_as_it_did_stands_above_its_updates_and_on_the_card() -> None:
+    view = played(tapes.advisor_tape())
+    request = view.progress.pending[0]
+    why = msgspec.structs.replace(view.checkpoints[-1], text="route: 'writer'\x1b found at 14")
+    view = replace(view, checkpoints=(*view.checkpoints[:-1], why))
+    shown = words(head_step(view).lens)
+    assert shown[0] == "route: 'writer'␛ found at 14"
+    assert "route: 'writer'␛ found at 14" in words((review_card(request, view, view.values).facts,))[0]
+    assert step_lines(why, ())[1:] == ["It says:", "  | route: 'writer'␛ found at 14", "It changed nothing."]
 
 
 @pytest.mark.parametrize("tape", [tapes.hostile_tape(), tapes.private_tape()], ids=["hostile", "private"])

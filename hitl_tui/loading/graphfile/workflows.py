@@ -37,6 +37,29 @@ WORKFLOWS = {
     "advisor": Recipe(
         "hitl_tui.workflows.advisor:advisor_workflow", ("worker", "advisor"), ("max_revisions", "human")
     ),
+    "sequential": Recipe(
+        "hitl_tui.workflows.sequential:sequential_workflow", (), ("human",), others="agents"
+    ),
+    "supervisor": Recipe(
+        "hitl_tui.workflows.supervisor:supervisor_workflow",
+        ("manager",),
+        ("max_rounds", "human"),
+        others="workers",
+    ),
+    "debate": Recipe(
+        "hitl_tui.workflows.debate:debate_workflow",
+        ("judge",),
+        ("max_rounds", "human"),
+        others="agents",
+        optional=("judge",),
+    ),
+    "planner": Recipe(
+        "hitl_tui.workflows.planner:planner_workflow",
+        ("planner", "evaluator"),
+        ("max_replans", "max_steps", "human"),
+        others="workers",
+        optional=("evaluator",),
+    ),
 }
 
 _NO_PLACE = ("channels", "nodes", "edges", "routes", "interrupts", "limits", "termination", "inputs")

@@ -80,8 +80,9 @@ class EditScreen(RoleScreen):
         self._large: str | None = self.draft.text if len(self.draft.text) > _LARGE else None
         self._timer: Timer | None = None
         self._problem = ""
-        # Why it was not applied; stays until the text changes, whatever a check says meanwhile.
-        self._refused = ""
+        # Why it was not applied, or must be mended; stays until the text changes, whatever a check says.
+        error = session.view.error
+        self._refused = error.message if error is not None and error.channel == channel else ""
         self._preview: Preview | None = None
 
     def compose(self) -> ComposeResult:

@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.worker import Worker, WorkerState
 
+from hitl_tui.engine.outcomes import ErrorInfo
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.banners import banner_of, failure_lines
@@ -74,6 +75,7 @@ class RunBase(RoleScreen):
         self._modes: dict[str, Mode] = {"text": "diff"}
         self._draining = False
         self._lost: Session | None = None
+        self._failure: ErrorInfo | None = None
 
     def compose(self) -> ComposeResult:
         """The panes, empty until a session is there."""
@@ -172,6 +174,11 @@ class RunBase(RoleScreen):
         pane.show_step(step, session.is_past)
         if fresh and not pane.picked and not session.is_past:
             pane.select(_first_channel(session))
+        error = session.view.error
+        if error is not self._failure:
+            self._failure = error
+            if error is not None and error.channel:
+                pane.select(error.channel)
 
     def _show_header(self, session: Session) -> None:
         line = status(session.view, self.now(), pausing=session.pausing, keys=_status_keys(self.ways))
