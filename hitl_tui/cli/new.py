@@ -13,8 +13,8 @@ import click
 def new(template: str, file: Path) -> None:
     """Write a commented start of a graph file.
 
-    TEMPLATE is advisor, review, counter or blank; FILE ends in .toml. The start runs as it is,
-    without keys. Nothing that is there is overwritten.
+    TEMPLATE is advisor, sequential, supervisor, debate, planner, review, counter or blank; FILE ends
+    in .toml. The start runs as it is, without keys. Nothing that is there is overwritten.
     """
     import shlex
 

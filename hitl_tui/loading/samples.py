@@ -1,4 +1,4 @@
-"""The graphs that come with us, which GRAPH may name without a path: `advisor`, `counter`, `review`."""
+"""The graphs that come with us, which GRAPH may name without a path, as in `advisor`."""
 
 from __future__ import annotations
 

@@ -11,6 +11,10 @@ from hitl_tui.suggest import did_you_mean
 
 STARTS = {
     "advisor": "a worker, an advisor, and your last word on every verdict",
+    "sequential": "agents in a row, and your approval of each hand-over",
+    "supervisor": "a manager, its workers, and your hand on the route",
+    "debate": "two sides and a judge, and your word after each round",
+    "planner": "a planner, workers and an evaluator, and your eye on each plan",
     "review": "an agent writes, you check, round and round until you approve",
     "counter": "a loop whose steps are Python functions",
     "blank": "one agent, one node",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import GraphRunner, MemoryCheckpointer, UsageError
+from hitl_tui import GraphInvalid, GraphRunner, MemoryCheckpointer, UsageError
 from hitl_tui.loading.graphs import load_graph, resolve_spec
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from tests.loading.conftest import LoadFile
@@ -113,3 +113,58 @@ def test_a_misspelt_file_gets_a_hint(load_file: LoadFile) -> None:
     with pytest.raises(UsageError) as caught:
         load_graph("mine")
     assert caught.value.hint == "did you mean mine.toml?"
+
+
+def team(workflow: str, *agents: str, options: str = "") -> str:
+    tables = "\n".join(f'[agents.{name}]\nreplies = ["{name} speaks"]' for name in agents)
+    return f'[graph]\nworkflow = "{workflow}"\n[options]\n{options}\n{tables}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        (team("sequential", "b", "a"), ["b", "a"]),
+        (team("supervisor", "w", "manager", "v", options="max_rounds = 4"), ["manager", "w", "v"]),
+        (team("debate", "pro", "con", options="max_rounds = 1"), ["pro", "con"]),
+        (team("debate", "judge", "pro", "con", options='human = "round"'), ["pro", "con", "judge"]),
+        (team("planner", "planner", "w", options="max_steps = 1"), ["planner", "dispatcher", "w"]),
+        (team("planner", "planner", "w", "evaluator"), ["planner", "dispatcher", "w", "evaluator"]),
+    ],
+    ids=["sequential", "supervisor", "debate", "debate with a judge", "planner", "planner with evaluator"],
+)
+def test_each_ready_made_workflow_takes_the_other_agents_in_order(
+    load_file: LoadFile, text: str, nodes: list[str]
+) -> None:
+    assert list(load_file(text).graph.nodes) == nodes
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (team("sequential"), "[agents]: the sequential workflow needs agents, add"),
+        (team("supervisor", "w"), "[agents]: the supervisor workflow needs an agent 'manager'"),
+        (team("supervisor", "manager"), "[agents]: the supervisor workflow needs workers"),
+        (team("debate", "pro", options="rounds = 1"), "line 4, [options] rounds: unknown key 'rounds'"),
+        (team("debate", "pro", options="max_rounds = 0"), "[options]: max_rounds=0"),
+        (team("debate", "pro", options='human = "yes"'), "line 4, [options] human"),
+        (team("planner", "planner", "dispatcher"), "workers: the name 'dispatcher' means something else"),
+        (team("planner", "planner", "w", options='human = "both"'), "human='both' needs an evaluator"),
+        (team("planner", "planner", "w", options="parse_plan = 1"), "[options] parse_plan: must be text"),
+        (team("planner", "planner", "w", options='parse_plan = "no.py:x"'), "line 4, [options] parse_plan"),
+    ],
+    ids=["no agents", "no manager", "no workers", "an unknown option", "a bound", "an unknown gate",
+         "a name that is taken", "a gate without evaluator", "a parser that is a number", "a parser nowhere"],
+)  # fmt: skip
+def test_what_is_wrong_with_a_workflows_file_is_located(load_file: LoadFile, text: str, problem: str) -> None:
+    with pytest.raises(GraphInvalid) as caught:
+        load_file(text)
+    assert problem in str(caught.value)
+
+
+def test_a_plan_is_parsed_by_a_function_beside_the_file(load_file: LoadFile, tmp_path: Any) -> None:
+    (tmp_path / "plans.py").write_text(
+        "def parse(text):\n    return [{'worker': 'w', 'instruction': text.upper()}]\n"
+    )
+    runner = load_file(team("planner", "planner", "w", options='parse_plan = "plans.py:parse"'))
+    result = runner.invoke({"task": "t"})
+    assert result["plan"] == [{"worker": "w", "instruction": "PLANNER SPEAKS"}]

@@ -21,6 +21,10 @@ INPUTS: dict[str, dict[str, Any]] = {
     "counter": {"limit": 2},
     "order": {},
     "toolcalls": {},
+    "sequential": {"task": "Write a short post about tidy data"},
+    "supervisor": {"task": "Explain what a closure is"},
+    "debate": {"task": "Proposition: tests come before code"},
+    "planner": {"task": "Write a short report on tidy data"},
 }
 
 
@@ -125,6 +129,55 @@ def test_toolcalls_decides_on_each_call() -> None:
     result = runner.invoke(thread_id="t")
     assert result["decisions"][1] == {"type": "reject", "message": "keep it"}
     assert list(result["done"]) == ["send_mail to bo@example.org; delete_file: reject keep it"]
+
+
+@pytest.mark.parametrize("suffix", ["py", "toml"])
+@pytest.mark.parametrize(
+    ("name", "questions", "path"),
+    [
+        ("sequential", 2, "drafter reviewer polisher"),
+        ("supervisor", 3, "manager researcher manager writer manager"),
+        ("debate", 2, "pro con judge pro con judge"),
+        ("planner", 4, "planner dispatcher researcher dispatcher writer dispatcher evaluator "
+                       "planner dispatcher researcher dispatcher writer dispatcher evaluator"),
+    ],
+    ids=["sequential", "supervisor", "debate", "planner"],
+)  # fmt: skip
+def test_a_workflow_goes_its_way_where_everything_is_accepted(
+    name: str, suffix: str, questions: int, path: str
+) -> None:
+    runner = opened(f"{name}.{suffix}")
+    result = runner.invoke(INPUTS[name], thread_id="t")
+    asked = 0
+    while result.pending:
+        asked += 1
+        result = answer(runner, str(result.pending[0].recommended))
+    assert (result.status, result.reason, asked) == ("completed", "end", questions)
+    assert " ".join(point.node for point in runner.history("t")[::-1] if point.node) == path
+    assert result.output()
+    assert runner.verify("t", strict=True).ok
+
+
+@pytest.mark.parametrize(
+    "name", ["advisor", "sequential", "supervisor", "debate", "planner", "review", "counter"]
+)
+def test_both_forms_of_a_sample_make_the_same_run(name: str) -> None:
+    states = []
+    for suffix in ("py", "toml"):
+        runner = opened(f"{name}.{suffix}")
+        states.append(dict(runner.invoke(INPUTS[name], thread_id="t")))
+    assert states[0] == states[1]
+
+
+@pytest.mark.parametrize("suffix", ["py", "toml"])
+def test_overruling_and_extending_in_the_samples(suffix: str) -> None:
+    supervisor = opened(f"supervisor.{suffix}")
+    supervisor.invoke(INPUTS["supervisor"], thread_id="t")
+    assert answer(supervisor, "writer")["output"].startswith("Imagine a lunch box")
+    assert answer(supervisor, "accept").status == "completed"
+    debate = opened(f"debate.{suffix}")
+    debate.invoke(INPUTS["debate"], thread_id="t")
+    assert answer(debate, "end").status == "completed"
 
 
 class TestBatch:

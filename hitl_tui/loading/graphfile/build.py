@@ -42,7 +42,7 @@ def load_graph_file(path: Path, store: Store, models: Models) -> GraphRunner:
     problems.check()
     assert file is not None
     if file.graph.workflow:
-        runner = _workflow(file, store, models, problems)
+        runner = _workflow(file, toml, store, models, problems)
     else:
         runner = _graph(file, toml, store, models, problems)
     problems.check()
@@ -50,8 +50,11 @@ def load_graph_file(path: Path, store: Store, models: Models) -> GraphRunner:
     return runner
 
 
-def _workflow(file: GraphFile, store: Store, models: Models, problems: Problems) -> GraphRunner | None:
-    runner = build_workflow(file, build_agents(file.agents, models, problems), store, problems)
+def _workflow(
+    file: GraphFile, toml: TomlFile, store: Store, models: Models, problems: Problems
+) -> GraphRunner | None:
+    agents = build_agents(file.agents, models, problems)
+    runner = build_workflow(file, agents, store, toml.path.resolve().parent, problems)
     if runner is None:
         return None
     graph = dataclasses.replace(runner.graph, name=file.graph.name or runner.graph.name)

@@ -25,7 +25,11 @@ class GraphTable(Table, frozen=True):
     name: Annotated[str, Meta(description="Shown on screens; the file's name by default.")] = ""
     output: Annotated[str, Meta(description="The channel that is the result of a run.")] = "output"
     workflow: Annotated[
-        str, Meta(description="A ready-made workflow instead of nodes and edges.", examples=["advisor"])
+        str,
+        Meta(
+            description="A ready-made workflow instead of nodes and edges.",
+            examples=["advisor", "sequential", "supervisor", "debate", "planner"],
+        ),
     ] = ""
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from hitl_tui.agents.agent import Agent
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.store import Store
 from hitl_tui.loading.graphfile.decode import check_value
+from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.problems import Problems
 from hitl_tui.loading.graphfile.shape import GraphFile
 from hitl_tui.suggest import did_you_mean
@@ -24,6 +26,7 @@ class Recipe(NamedTuple):
         options: parameters that [options] may set.
         others: the parameter that takes a list of all other agents, in the file's order.
         optional: the roles that may be left out.
+        functions: those of the options that name a Python function.
     """
 
     place: str
@@ -31,6 +34,7 @@ class Recipe(NamedTuple):
     options: tuple[str, ...] = ()
     others: str = ""
     optional: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
 
 
 WORKFLOWS = {
@@ -56,9 +60,10 @@ WORKFLOWS = {
     "planner": Recipe(
         "hitl_tui.workflows.planner:planner_workflow",
         ("planner", "evaluator"),
-        ("max_replans", "max_steps", "human"),
+        ("max_replans", "max_steps", "human", "parse_plan"),
         others="workers",
         optional=("evaluator",),
+        functions=("parse_plan",),
     ),
 }
 
@@ -66,9 +71,13 @@ _NO_PLACE = ("channels", "nodes", "edges", "routes", "interrupts", "limits", "te
 
 
 def build_workflow(
-    file: GraphFile, agents: Mapping[str, Agent], store: Store, problems: Problems
+    file: GraphFile, agents: Mapping[str, Agent], store: Store, directory: Path, problems: Problems
 ) -> GraphRunner | None:
-    """The workflow a file names; None, with the problems noted, where it isn't sound."""
+    """The workflow a file names; None, with the problems noted, where it isn't sound.
+
+    Args:
+        directory: where the functions are that its options name.
+    """
     name = file.graph.workflow
     if name not in WORKFLOWS:
         problems.add(("graph", "workflow"), f"there is no workflow {name!r}", did_you_mean(name, WORKFLOWS))
@@ -81,9 +90,15 @@ def build_workflow(
             problems.add((table,), f"it has no place beside workflow = {name!r}", "the workflow has its own")
     _check_roles(name, recipe, file, problems)
     hints = get_type_hints(function)
+    options = dict(file.options)
     for option, value in file.options.items():
         if option not in recipe.options:
             problems.add(("options", option), f"unknown key {option!r}", did_you_mean(option, recipe.options))
+        elif option in recipe.functions and isinstance(value, str):
+            with problems.at(("options", option)):
+                options[option] = find_function(value, directory)
+        elif option in recipe.functions:
+            problems.add(("options", option), "must be text", "as in my_plans.py:parse")
         else:
             check_value(value, hints[option], problems, ("options", option))
     if len(problems):
@@ -94,7 +109,7 @@ def build_workflow(
     if recipe.others:
         arguments[recipe.others] = [agent for role, agent in agents.items() if role not in recipe.roles]
     with problems.at(("options",)):
-        runner: GraphRunner = function(**arguments, **file.options)
+        runner: GraphRunner = function(**arguments, **options)
         return runner
     return None
 
@@ -103,6 +118,8 @@ def _check_roles(name: str, recipe: Recipe, file: GraphFile, problems: Problems)
     for role in recipe.roles:
         if role not in file.agents and role not in recipe.optional:
             problems.add(("agents",), f"the {name} workflow needs an agent {role!r}", f"add [agents.{role}]")
+    if recipe.others and all(agent in recipe.roles for agent in file.agents):
+        problems.add(("agents",), f"the {name} workflow needs {recipe.others}", "add [agents.NAME]")
     for agent in file.agents:
         if agent not in recipe.roles and not recipe.others:
             hint = did_you_mean(agent, recipe.roles)

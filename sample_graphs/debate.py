@@ -1,0 +1,74 @@
+"""Two sides speak in turn before a judge; after each round you may end it or add one.
+
+    hitl-tui run sample_graphs/debate.py --input task="Proposition: tests come before code"
+    hitl-tui run sample_graphs/debate.py --model anthropic/claude-sonnet-4-5
+
+The word "done" in the judge's reply ends the debate.  Without a judge there is a fixed number of rounds.
+Without --model scripts play the agents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from hitl_tui import Agent, GraphRunner, ScriptedModel, debate_workflow
+
+INSTRUCTIONS = {
+    "pro": "Argue for the proposition. At most three sentences.",
+    "con": "Argue against the proposition. At most three sentences.",
+    "judge": (
+        "You moderate. If both sides have made their points, sum up in a sentence and end with the "
+        "word: done. Otherwise say what is still open and end with the word: continue."
+    ),
+}
+# What each says: the first line whose condition is found in what it is asked.
+SCRIPTS = {
+    "pro": [
+        (
+            "Tests freeze",
+            (
+                "They freeze what they look at, so look at what you promise: behaviour, not insides. Such a "
+                "test survives every rewrite, and is why you dare one."
+            ),
+        ),
+        ("", "A test written first says what you want before you are in love with how you did it."),
+    ],
+    "con": [
+        (
+            "behaviour, not insides",
+            (
+                "Agreed for what is promised. But a sketch promises nothing yet; there I learn more from "
+                "running it than from guessing what it should answer."
+            ),
+        ),
+        ("", "Tests freeze an interface on the day you know least about it."),
+    ],
+    "judge": [
+        (
+            "a sketch promises nothing",
+            "They meet: test first what you promise, sketch first what you do not know yet. done",
+        ),
+        ("", "Neither has said what should be tested at all. continue"),
+    ],
+}
+
+
+def rehearse(name: str) -> Callable[[Sequence[Mapping[str, str]]], str]:
+    """The script of an agent, by its prompt alone: a run that is resumed elsewhere goes on in it."""
+
+    def reply(messages: Sequence[Mapping[str, str]]) -> str:
+        prompt = messages[-1]["content"]
+        return next(say for when, say in SCRIPTS[name] if when in prompt)
+
+    return reply
+
+
+def build(model: str | None = None, api_base: str | None = None) -> GraphRunner:
+    """The workflow; scripts play the agents unless a model is given."""
+    server = {"api_base": api_base} if api_base else {}
+
+    def agent(name: str) -> Agent:
+        script = ScriptedModel(rehearse(name), name=f"script/{name}")
+        return Agent(name, model or script, INSTRUCTIONS[name], **server)
+
+    return debate_workflow([agent("pro"), agent("con")], judge=agent("judge"), max_rounds=3, human="round")
