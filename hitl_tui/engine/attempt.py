@@ -16,6 +16,7 @@ from hitl_tui.engine.graph import CompiledGraph, Node
 from hitl_tui.engine.interrupts import ANSWER, InterruptRaised, inside_request
 from hitl_tui.engine.memory import MISSING
 from hitl_tui.engine.on_taint import check_source, mark
+from hitl_tui.engine.prompt_block import state_block
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.state import LiveState, NotedState, WorkflowState
@@ -60,6 +61,14 @@ class NodeConfig:
     def emit(self, text: str) -> None:
         """Stream a piece of text to whoever watches."""
         self._activity.text(text)
+
+    def state_block(self) -> str:
+        """The channels in the node's `reads` as one block for an agent's prompt (SPEC 8).
+
+        No value can close the block's tags; a private channel is in it only if `reads` names it.
+        """
+        state = self._activity.state
+        return "" if state is None else state_block(state)
 
     def taint(self, source: str) -> None:
         """Say that something from outside went into what this node writes (SPEC 8).
@@ -124,7 +133,9 @@ async def run_attempt(
     if activity.read is None:
         view = WorkflowState(state.values, graph.channels, node.reads, extras)
     else:
-        view = NotedState(state.values, graph.channels, node.reads, extras, activity.read)
+        view = NotedState(
+            state.values, graph.channels, node.reads, extras, noted=activity.read, taint=state.taint
+        )
     config = NodeConfig(agents, cursor, activity, clock)
     activity.state = view
     args = (view, config) if node.takes_config else (view,)

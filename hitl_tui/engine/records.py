@@ -253,7 +253,8 @@ class Cursor(msgspec.Struct, frozen=True):
     what that node's branches have come to, `approved_hash` what that node would read when a human agreed
     that it does, tainted as it is.
     `exchanges` is what that node got from outside before it asked a human, `uses` the model calls since
-    the last step of a node that no checkpoint has yet, `compensated` says that some step may have something to undo.
+    the last step of a node that no checkpoint has yet, `compensated` says that some step may have something
+    to undo.
     """
 
     thread_id: str

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hitl_tui.engine.channels import RUN_INPUTS, BoundChannel
+from hitl_tui.engine.records import Visibility
 from hitl_tui.engine.taint import Taint, Tainted
 from hitl_tui.errors import ReadDenied, UndeclaredChannel
 
@@ -60,6 +61,19 @@ class WorkflowState(Mapping[str, Any]):
         value = self[name]
         return default if value is None else value
 
+    @property
+    def reads(self) -> Reads:
+        """What the node declares to read; None for all."""
+        return self._reads
+
+    def visibility(self, channel: str) -> Visibility:
+        """Whether a channel is public or private."""
+        return self._channels[channel].visibility
+
+    def is_tainted(self, channel: str) -> bool:
+        """True where a channel holds something from outside (SPEC 8)."""
+        return False
+
     def __iter__(self) -> Iterator[str]:
         return (name for name in self._channels if self._may_read(name, name))
 
@@ -82,12 +96,12 @@ class WorkflowState(Mapping[str, Any]):
 
 
 class NotedState(WorkflowState):
-    """A `WorkflowState` that notes what is read of it, dotted names as such.
+    """A `WorkflowState` that knows of taint and notes what is read of it, dotted names as such.
 
     Asking for names (`keys`, `in`, `len`) reads nothing; `values`, `items` and `dict(state)` read all.
     """
 
-    __slots__ = ("_noted",)
+    __slots__ = ("_noted", "_taint")
 
     def __init__(
         self,
@@ -95,10 +109,17 @@ class NotedState(WorkflowState):
         channels: Mapping[str, BoundChannel],
         reads: Reads,
         extras: Mapping[str, Any],
+        *,
         noted: dict[str, None],
+        taint: Tainted,
     ) -> None:
         super().__init__(values, channels, reads, extras)
         self._noted = noted
+        self._taint = taint
+
+    def is_tainted(self, channel: str) -> bool:
+        """True where a channel holds something from outside (SPEC 8)."""
+        return channel in self._taint
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)

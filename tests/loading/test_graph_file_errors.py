@@ -78,6 +78,14 @@ CASES = [
         13,
         "[nodes.write] retry: must be a whole number or a table",
     ),
+    (
+        "[nodes.write]",
+        "[nodes.write]\non_taint = 'ask'",
+        13,
+        "[nodes.write] on_taint: 'ask' is not one of them, known: allow, approve, block, warn",
+    ),
+    ("[nodes.write]", "[nodes.write]\nexternal = 3", 13, "[nodes.write] external: must be"),
+    ("[nodes.write]", "[nodes.write]\nexternal = ''", 13, "[nodes.write] external: must"),
     ("[[routes]]", "[routes]", 33, "[[routes]]: must be a list, not a table"),
     # channels
     ("draft = { d", "1draft = { d", 5, "[channels.1draft]: channel name '1draft' is not allowed"),

@@ -46,6 +46,8 @@ def add_nodes(context: Context, graph: StateGraph) -> None:
                 writes=writes,
                 retry=_retry(table.retry),
                 timeout=None if table.timeout is UNSET else table.timeout,
+                external=table.external,
+                on_taint=table.on_taint,
             )
 
 

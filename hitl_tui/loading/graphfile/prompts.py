@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hitl_tui.engine.channels import RUN_INPUTS
+from hitl_tui.engine.prompt_block import state_block
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.context import Context
@@ -15,23 +16,16 @@ from hitl_tui.loading.graphfile.context import Context
 STATE = "workflow_state"
 
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z][\w.-]*)\}\}|\{([A-Za-z][\w.-]*)\}")
-_ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
 class Prompt:
     """A template; `{channel}` stands for a value, `{workflow_state}` for the block of all that is read.
 
     Other braces stay as they are, so that a prompt can show JSON.
-
-    Args:
-        reads: as in the node.
-        private: names of private channels.
     """
 
-    def __init__(self, template: str, reads: Sequence[str], private: frozenset[str]) -> None:
+    def __init__(self, template: str) -> None:
         self._template = template
-        self._reads = reads
-        self._private = private
 
     @property
     def names(self) -> list[str]:
@@ -45,29 +39,15 @@ class Prompt:
         def fill(match: re.Match[str]) -> str:
             if match[1]:
                 return f"{{{match[1]}}}"
-            return self._block(state) if match[2] == STATE else _as_text(state[match[2]])
+            return state_block(state) if match[2] == STATE else _as_text(state[match[2]])
 
         return _PLACEHOLDER.sub(fill, self._template)
-
-    def _block(self, state: WorkflowState) -> str:
-        """The state as one block of JSON that no value can close."""
-        named = [name for name in self._reads if name != "*"]
-        names = [*named, *(name for name in state if name not in named)] if "*" in self._reads else named
-        lines = [
-            f'<channel name="{name}" visibility="{self._visibility(name)}">'
-            f"{_as_json(state[name]).translate(_ESCAPES)}</channel>"
-            for name in names
-        ]
-        return "\n".join((f"<{STATE}>", *lines, f"</{STATE}>"))
-
-    def _visibility(self, name: str) -> str:
-        return "private" if name.partition(".")[0] in self._private else "public"
 
 
 def build_prompt(context: Context, path: positions.Path, template: str, reads: Sequence[str]) -> Prompt:
     """The prompt of a node, with every placeholder checked against what the node reads."""
     private = frozenset(name for name, channel in context.bound.items() if channel.visibility == "private")
-    prompt = Prompt(template, reads, private)
+    prompt = Prompt(template)
     for name in dict.fromkeys(prompt.names):
         channel = name.partition(".")[0]
         if channel in RUN_INPUTS or not context.check_channel(path, channel):

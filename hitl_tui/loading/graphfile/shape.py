@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from hitl_tui.engine.taint import OnTaint
+
 Positive: TypeAlias = Annotated[float, Meta(gt=0)]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
@@ -177,6 +179,25 @@ class NodeTable(Table, frozen=True):
     ] = []
     retry: Annotated[Count | RetryTable, Meta(description="Attempts in all, or a table.")] = 1
     timeout: Annotated[float, Meta(gt=0, description="Seconds an attempt may take.")] | UnsetType = UNSET
+    external: Annotated[
+        bool | Text,
+        Meta(
+            description=(
+                "It brings in something from outside (a tool, a file, the network), so all it writes is "
+                "tainted; a text names the source."
+            ),
+            examples=[True, "web"],
+        ),
+    ] = False
+    on_taint: Annotated[
+        OnTaint,
+        Meta(
+            description=(
+                "What happens before it where a channel in `reads` is tainted: allow, warn (a note in the "
+                "ledger), block (the run fails) or approve (a human must agree to what it would read)."
+            )
+        ),
+    ] = "allow"
 
 
 class EdgeTable(Table, frozen=True):
