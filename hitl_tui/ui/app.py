@@ -28,7 +28,9 @@ from hitl_tui.ui.theming import DEFAULT_THEME, LoadedTheme, ThemeInvalid, Themes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rich.console import RenderableType
     from textual.app import SystemCommand
+    from textual.command import Provider
     from textual.filter import LineFilter
     from textual.screen import Screen
 
@@ -89,6 +91,13 @@ class Start:
     list_threads: bool = False
 
 
+def action_commands() -> type[Provider]:
+    """What the palette offers, imported when it is opened."""
+    from hitl_tui.ui.commands import ActionCommands
+
+    return ActionCommands
+
+
 class HitlApp(App[AppResult]):
     """One terminal, one hub, one thread at a time."""
 
@@ -97,6 +106,7 @@ class HitlApp(App[AppResult]):
     CSS_PATH: ClassVar[list[str | PurePath]] = ["screens/base.tcss", "screens/run.tcss"]
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {action_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "ask_to_quit", "Quit", show=False, priority=True),
         # Not with priority: in a text field ctrl+c copies.
@@ -266,6 +276,14 @@ class HitlApp(App[AppResult]):
 
     def _fatal_error(self) -> None:
         """Leave the screen without a traceback on it: `run_app` raises the error."""
+        self._close_messages_no_wait()
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """Textual gives up: as with any error that nobody caught, without a traceback on the screen."""
+        if self._exception is None:
+            with self.console.capture() as captured:
+                self.console.print(*renderables, markup=False)
+            self._exception = RuntimeError(captured.get().strip())
         self._close_messages_no_wait()
 
     def _told_to_end(self, number: int) -> None:

@@ -159,6 +159,22 @@ main()
     assert "RuntimeError" in log_path().read_text()
 
 
+def test_when_textual_gives_up_it_is_one_line_too() -> None:
+    program = """
+import sys, hitl_tui.ui.app as app
+app.HitlApp.on_mount = lambda self: self.panic("\\x1b[2Jno such style")
+sys.argv = ["hitl-tui", "demo"]
+from hitl_tui.cli.main import main
+main()
+"""
+    with Terminal([sys.executable, "-P", "-c", program]) as terminal:
+        text = refused(terminal, code=1)
+    assert "hitl-tui: unexpected RuntimeError: " in text
+    assert "no such style" in text
+    assert "Traceback" not in text
+    assert "no such style" in log_path().read_text()
+
+
 def test_without_a_terminal_it_talks_in_lines() -> None:
     done = subprocess.run(
         [*APP, "demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=False

@@ -20,7 +20,7 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
-from hitl_tui.ui.widgets.safe_text import NO_CONTROLS
+from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Span
@@ -122,13 +122,7 @@ class Labelled(Vertical):
 
     def compose(self) -> ComposeResult:
         """The field; the label is its border's title."""
-        field = Input(
-            self._field.value,
-            id=self._field.id,
-            select_on_focus=False,
-            highlighter=None,
-            restrict=NO_CONTROLS,
-        )
+        field = SafeInput(self._field.value, id=self._field.id)
         field.border_title = Content(sanitise(self._field.label, multiline=False))
         yield field
 

@@ -22,7 +22,7 @@ from hitl_tui.ui.session import Session
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
-from hitl_tui.ui.widgets.safe_text import NO_CONTROLS, SafeTextArea
+from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.diff import value_diff
@@ -305,6 +305,6 @@ class EditScreen(RoleScreen):
 
 
 def _field(name: str, title: str, value: str) -> Input:
-    field = Input(value, id=name, select_on_focus=False, highlighter=None, restrict=NO_CONTROLS)
+    field = SafeInput(value, id=name)
     field.border_title = Content(title)
     return field

@@ -17,7 +17,7 @@ from textual.widgets import Input
 from hitl_tui.drivers.protocol import GraphInfo, InputField
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
-from hitl_tui.ui.widgets.safe_text import NO_CONTROLS
+from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Span, untrusted
 
@@ -40,9 +40,7 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
             box.border_title = Content(f" {sanitise(self._graph.name, multiline=False)} ")
             yield LineView("inputs-text")
             for index, wanted in enumerate(self._graph.inputs):
-                field = Input(
-                    id=f"input-{index}", placeholder=_example(wanted), highlighter=None, restrict=NO_CONTROLS
-                )
+                field = SafeInput(id=f"input-{index}", placeholder=_example(wanted))
                 field.border_title = Content(sanitise(wanted.label or wanted.name, multiline=False))
                 yield field
             yield Choices([Option("start", "enter", "start"), Option("leave", "escape", "leave")])

@@ -16,7 +16,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.records import ThreadSummary
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
-from hitl_tui.ui.widgets.safe_text import NO_CONTROLS
+from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.format import ago
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.sanitise import sanitise_line
@@ -149,7 +149,7 @@ class ThreadsScreen(RoleScreen):
 
     def compose(self) -> ComposeResult:
         """Search, list, keys."""
-        yield Input(id="search", placeholder="search: part of a name", highlighter=None, restrict=NO_CONTROLS)
+        yield SafeInput(id="search", placeholder="search: part of a name")
         yield self._list
         yield ThreadsFooter()
 

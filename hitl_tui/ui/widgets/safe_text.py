@@ -1,15 +1,27 @@
-"""A text area that never sends a control character to the terminal, whatever was pasted into it."""
+"""Fields to type in that never send a control character to the terminal, whatever was pasted into them."""
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Any, Final
 
 from rich.text import Text
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 
 from hitl_tui.view.sanitise import sanitise
 
-NO_CONTROLS: Final = r"[^\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]*"
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+
+
+class SafeInput(Input):
+    """One line; what could steer or deceive is left out of what is typed or pasted."""
+
+    def __init__(self, value: str = "", **options: Any) -> None:
+        super().__init__(_CONTROLS.sub("", value), select_on_focus=False, highlighter=None, **options)
+
+    def replace(self, text: str, start: int, end: int) -> None:
+        """Put text in place of what stands there."""
+        super().replace(_CONTROLS.sub("", text), start, end)
 
 
 class SafeTextArea(TextArea):

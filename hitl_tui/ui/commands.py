@@ -1,0 +1,28 @@
+"""The palette: every action, found by its name or by a word of what it does."""
+
+from __future__ import annotations
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+_BY_HELP = 0.5
+"""What a match of the explanation counts beside one of the name."""
+
+
+class ActionCommands(Provider):
+    """Actions, themes and what else the app offers (`App.get_system_commands`)."""
+
+    async def discover(self) -> Hits:
+        """All of them, in the order of the action table."""
+        for name, help_text, callback, discover in self.app.get_system_commands(self.screen):
+            if discover:
+                yield DiscoveryHit(Content(name), callback, text=name, help=help_text)
+
+    async def search(self, query: str) -> Hits:
+        """Those whose name or explanation matches, by name first."""
+        matcher = self.matcher(query)
+        for name, help_text, callback, _ in self.app.get_system_commands(self.screen):
+            if (match := matcher.match(name)) > 0:
+                yield Hit(match, matcher.highlight(name), callback, text=name, help=help_text)
+            elif query.casefold() in (help_text or "").casefold():
+                yield Hit(_BY_HELP, Content(name), callback, text=name, help=help_text)

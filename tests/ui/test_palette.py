@@ -1,0 +1,34 @@
+"""The palette: every action by its name, and by the words of what it does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.harness import desk
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("fork", "Fork  (f)"),
+        ("try it again", "Step  (s)"),
+        ("raise the limit", "More  (m)"),
+        ("LEAVE", "Quit"),
+    ],
+)
+async def test_an_action_is_found_by_its_name_and_by_what_it_does(typed: str, found: str):
+    async with desk() as it:
+        await it.press("ctrl+p")
+        await it.shows("Search for commands")
+        for key in typed:
+            await it.press("space" if key == " " else key)
+        await it.shows(found)
+        await it.gone("Oldest  (0)")
+
+
+async def test_what_is_chosen_is_done():
+    async with desk() as it:
+        await it.press("ctrl+p")
+        await it.shows("Search for commands")
+        await it.press(*"all keys", "enter")
+        await it.shows("To the thread above in the timeline", "esc back")
