@@ -130,10 +130,14 @@ class Session:
             isinstance(stamped.event, StepCommitted | NodeStarted | RunEnded) for stamped in events
         ) or (len(events) > 500)
 
-    async def refresh_family(self) -> None:
-        """Fetch the relatives for the timeline."""
+    async def refresh_family(self) -> bool:
+        """Fetch the relatives for the timeline; False if they are as before."""
         self.family_stale = False
-        self.family = await self.driver.family()
+        family = await self.driver.family()
+        if family == self.family:
+            return False
+        self.family = family
+        return True
 
     def find(self, place: Place) -> Checkpoint | None:
         """The checkpoint of a place in the timeline, where it is loaded."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from hitl_tui.view.sanitise import is_mark
@@ -15,6 +16,7 @@ def cells(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_cell, text))
 
 
+@lru_cache(4096)
 def _cell(char: str) -> int:
     if is_mark(char) or char == _JOINER:
         return 0

@@ -10,7 +10,6 @@ from typing import Final, Literal
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.engine.outcomes import ErrorInfo
@@ -19,6 +18,7 @@ from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.banners import banner_of, failure_lines
 from hitl_tui.ui.keymap import Keymap, load_keymap
 from hitl_tui.ui.modes import Mode
+from hitl_tui.ui.pace import Pace
 from hitl_tui.ui.screens.opening import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.value_source import value_text
@@ -27,7 +27,7 @@ from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.ui.widgets.header import HeaderBar
-from hitl_tui.ui.widgets.lines import LineView, RoleScreen
+from hitl_tui.ui.widgets.lines import Column, LineView, RoleScreen, Room
 from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
@@ -40,7 +40,9 @@ from hitl_tui.view.timeline import Place
 
 log = logging.getLogger(__name__)
 FRAMES_PER_SECOND: Final = 30
+# In frames.
 _CLOCK_EVERY: Final = 3
+_FAMILY_EVERY: Final = 15
 _STATUS_WORDS: Final = {
     "step": "run.step",
     "continue": "run.continue",
@@ -76,18 +78,20 @@ class RunBase(RoleScreen):
         self._draining = False
         self._lost: Session | None = None
         self._failure: ErrorInfo | None = None
+        self._family_wait = 0
+        self._pace = Pace()
 
     def compose(self) -> ComposeResult:
         """The panes, empty until a session is there."""
         yield HeaderBar()
         yield BannerBar()
         yield TabsBar(self.keymap.shown("look.tab"))
-        with Horizontal(id="body"):
+        with Room(id="body"):
             yield GraphPane()
-            with Vertical(id="middle"):
+            with Column(id="middle"):
                 yield ChannelsPane()
                 yield ValuePane()
-            with Vertical(id="right"):
+            with Column(id="right"):
                 yield LineView("lens", "What changed")
                 yield StreamPane()
         yield TimelinePane(self.keymap)
@@ -108,6 +112,7 @@ class RunBase(RoleScreen):
         """Show a session from now on."""
         self.session = session
         self._value_key = ()
+        self._family_wait = 0
         self.query_one(ChannelsPane).picked = False
         self.show_all()
 
@@ -115,6 +120,10 @@ class RunBase(RoleScreen):
         session = self.session
         if session is None or self._draining or session is self._lost:
             return
+        now, cpu = time.perf_counter(), time.thread_time()
+        if not self._pace.due(now, cpu):
+            return
+        self._pace.take(now, cpu)
         self._draining = True
         try:
             changed = await session.drain()
@@ -137,16 +146,17 @@ class RunBase(RoleScreen):
             self.on_progress(session)
         elif (session.running or session.deadline) and self._frame % _CLOCK_EVERY == 0:
             self._show_header(session)
-        if session.family_stale:
+        self._family_wait -= 1
+        if session.family_stale and self._family_wait <= 0:
             session.family_stale = False
+            self._family_wait = _FAMILY_EVERY
             self.run_worker(self._refresh_family(session), group="family", exit_on_error=False)
 
     def on_progress(self, session: Session) -> None:
         """The run has moved; the run screen looks whether it waits."""
 
     async def _refresh_family(self, session: Session) -> None:
-        await session.refresh_family()
-        if session is self.session:
+        if await session.refresh_family() and session is self.session:
             self.query_one(TimelinePane).show_view(session.view, session.family, session.shown)
 
     def show_all(self) -> None:

@@ -91,7 +91,7 @@ class ChannelsPane(LineView):
         if y == 0:
             names = "  " + "channel".ljust(self._names + 1) + "reducer".ljust(self._reducers + 1) + "value"
             return Row((Span(names, "dim"),))
-        index = round(self.scroll_y) + y - 1
+        index = self._at[1] + y - 1
         if index >= len(self.channel_rows):
             return Row(())
         return self.grounded(self._channel_line(self.channel_rows[index]), self.ground(index))

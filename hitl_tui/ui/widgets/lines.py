@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, cast
 
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -66,7 +67,50 @@ def strip_of(widget: Widget, line: Line, width: int, base: Style, offset: int = 
     return strip.extend_cell_length(width, base)
 
 
-class LineBar(Widget):
+# Textual takes the default styles of the first base that is a widget, so this one must be none.
+if TYPE_CHECKING:
+    _Mixin = Widget
+else:
+    _Mixin = object
+
+
+class Kept(_Mixin):
+    """Keeps its strips until it is to be painted again: every paint of a screen asks all of its widgets."""
+
+    _strips: tuple[Region, list[Strip]] | None = None
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Draw what is inside the crop."""
+        if self._strips is None or self._strips[0] != crop:
+            self._strips = crop, super().render_lines(crop)
+        return self._strips[1]
+
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> Self:
+        """Paint regions again, or all of it."""
+        self._strips = None
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def notify_style_update(self) -> None:
+        """Its styles differ from now on."""
+        self._strips = None
+        super().notify_style_update()
+
+
+class Room(Horizontal):
+    """A row of panes that fill it: nothing of its own is ever seen."""
+
+    BLANK = True
+
+
+class Column(Vertical):
+    """A column of panes that fill it."""
+
+    BLANK = True
+
+
+class LineBar(Kept, Widget):
     """One row that isn't scrolled: header, banner, footer, tabs."""
 
     DEFAULT_CSS = "LineBar { height: 1; }"
@@ -90,7 +134,7 @@ class Row(NamedTuple):
     offset: int = 0
 
 
-class LineView(ScrollView, can_focus=True):
+class LineView(Kept, ScrollView, can_focus=True):
     """A scrolled list of rows; with `cursor_on` one of them is selected.
 
     Only rows that differ from what is on screen are painted, and a layout is made only where the room
@@ -120,6 +164,8 @@ class LineView(ScrollView, can_focus=True):
         self.lines: Sequence[Line] = ()
         self.cursor_row: int | None = None
         self._painted: dict[int, Row] = {}
+        self._at = (0, 0)
+        self._cursor_role = "cursor-quiet"
         self._paint_style: Style | None = None
         self.set_titles(title)
 
@@ -128,8 +174,14 @@ class LineView(ScrollView, can_focus=True):
         """The widget's own style; it takes a walk up to the screen, so all rows of one paint share it."""
         return self._paint_style or super().rich_style
 
+    def _note_position(self) -> None:
+        """Note what all rows of a paint depend on: each look at an attribute of Textual's has its price."""
+        self._at = (round(self.scroll_x), round(self.scroll_y))
+        self._cursor_role = "cursor" if self.has_focus else "cursor-quiet"
+
     def render_lines(self, crop: Region) -> list[Strip]:
         """Draw the visible rows."""
+        self._note_position()
         self._paint_style = super().rich_style
         try:
             return super().render_lines(crop)
@@ -196,6 +248,7 @@ class LineView(ScrollView, can_focus=True):
     def repaint(self) -> None:
         """Paint those visible rows again that differ from what is painted."""
         width = self.scrollable_content_region.width
+        self._note_position()
         differ = (y for y in range(self.size.height) if self.visible_row(y) != self._painted.get(y))
         regions = [Region(0, y, width, 1) for y in differ]
         if regions:
@@ -208,12 +261,12 @@ class LineView(ScrollView, can_focus=True):
     def ground(self, row: int) -> str:
         """The role of a row's ground, "" for the widget's own; the cursor's row stands out."""
         if row == self.cursor_row:
-            return "cursor" if self.has_focus else "cursor-quiet"
+            return self._cursor_role
         return ""
 
     def visible_row(self, y: int) -> Row:
         """What the visible row `y` shows."""
-        row = round(self.scroll_y) + y
+        row = self._at[1] + y
         if row >= len(self.lines):
             return _NOTHING
         return self.grounded(self.line(row), self.ground(row))
@@ -222,7 +275,7 @@ class LineView(ScrollView, can_focus=True):
         """A line on its ground; the cursor's has a colour for all texts."""
         if ground == "cursor":
             line = tuple(Span(span.text) for span in line)
-        return Row(line, ground, round(self.scroll_x))
+        return Row(line, ground, self._at[0])
 
     def render_line(self, y: int) -> Strip:
         """Draw one visible row."""
