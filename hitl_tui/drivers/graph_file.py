@@ -1,4 +1,4 @@
-"""The file of an open thread's graph: when it was saved, what of the thread still fits, and a reload."""
+"""The files of an open thread's graph: when one was saved, what of the thread still fits, and a reload."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from hitl_tui.engine.session import Session
 from hitl_tui.errors import GraphInvalid, HitlError
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.fits import Difference, fits
-from hitl_tui.loading.sources import source_file
+from hitl_tui.loading.sources import source_file, source_files
 
+Stamp = tuple[int, int, int]
 BuildGraph = Callable[[ThreadInfo], GraphRunner]
 
 EVERY = 1.0
@@ -24,7 +25,7 @@ EVERY = 1.0
 
 
 class GraphFile:
-    """Follows the file that the graph of an open thread is built from.
+    """Follows the files that the graph of an open thread is built from: its own, and those it loads.
 
     Attributes:
         changed: what is different since the file was saved, in words; None while it is as it was loaded.
@@ -38,7 +39,8 @@ class GraphFile:
         self._path = path
         self._build = build
         self._tell = tell
-        self._seen = _stamp(path)
+        self._seen: dict[Path, Stamp] = {}
+        self._seen = self._stamps()
 
     async def follow(self) -> None:
         """Look again and again, until cancelled."""
@@ -48,10 +50,12 @@ class GraphFile:
 
     async def look(self) -> None:
         """Tell when the file was saved, and what then differs."""
-        stamp = _stamp(self._path)
-        if stamp is None or stamp == self._seen:  # editors replace files: for a moment there is none
+        stamps = self._stamps()
+        saved = any(self._seen.get(path, stamp) != stamp for path, stamp in stamps.items())
+        # Editors replace files: for a moment there is none, which is no news of it.
+        self._seen = {**self._seen, **stamps}
+        if not saved:
             return
-        self._seen = stamp
         try:
             found = self._fits(await self._load())
         except HitlError as error:
@@ -87,6 +91,11 @@ class GraphFile:
 
         return await asyncio.to_thread(load)
 
+    def _stamps(self) -> dict[Path, Stamp]:
+        """All files that the graph is built from, each with what changes when it is saved."""
+        files = source_files(self._session.info.source) | self._seen.keys()
+        return {path: stamp for path in files if (stamp := _stamp(path)) is not None}
+
     def _fits(self, graph: CompiledGraph) -> list[Difference]:
         session = self._session
         return fits(session.graph.info, graph.info, session.cursor, session.state.values)
@@ -100,7 +109,7 @@ def follow_file(
     return GraphFile(session, path, build, tell=tell) if build and path else None
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def _stamp(path: Path) -> Stamp | None:
     """What changes when a file is saved."""
     try:
         found = path.stat()

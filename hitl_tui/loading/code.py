@@ -89,6 +89,15 @@ def forget_code(directory: Path) -> None:
     importlib.invalidate_caches()
 
 
+def code_files(directory: Path) -> set[Path]:
+    """The files below a directory that what is loaded now came from."""
+    below = f"{directory}{os.sep}"
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return {
+        Path(file) for file in files if file and file.startswith(below) and _is_theirs(Path(file), directory)
+    }
+
+
 def _is_theirs(file: Path, directory: Path) -> bool:
     """Whether a module's file was written below a directory, rather than installed there."""
     if file.suffix != ".py" or not file.is_relative_to(directory):

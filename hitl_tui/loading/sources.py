@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import UsageError
-from hitl_tui.loading.code import blaming
+from hitl_tui.loading.code import blaming, code_files
 from hitl_tui.loading.graphs import load_graph, resolve_spec, spec_file
+from hitl_tui.loading.toml import read_toml
 
 _STORE_OPTION = "checkpointer"
 
@@ -50,6 +52,37 @@ def source_file(source: Mapping[str, Any]) -> Path | None:
     spec = source.get("graph")
     path = spec_file(spec) if isinstance(spec, str) else None
     return None if path is None or path.is_relative_to(Path(hitl_tui.__file__).parent) else path
+
+
+def source_files(source: Mapping[str, Any]) -> set[Path]:
+    """All files of the user's own that a graph of this source is built from, as far as they are loaded.
+
+    Its file, the modules beside it that were imported, and the files that a TOML file names.
+    """
+    path = source_file(source)
+    if path is None:
+        return set()
+    files = {path, *code_files(path.parent)}
+    if path.suffix == ".toml":
+        with suppress(UsageError):
+            files |= {
+                path.parent / name for name in _texts(read_toml(path).values) if _is_file(path.parent, name)
+            }
+    return files
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(part)
+
+
+def _is_file(directory: Path, name: str) -> bool:
+    try:
+        return len(name) < 256 and (directory / name).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def reopen_graph(thread_id: str, source: Mapping[str, Any], store: Store) -> GraphRunner:

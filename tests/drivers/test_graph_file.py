@@ -134,3 +134,50 @@ async def test_nothing_is_reloaded_under_a_run_or_without_a_file(desk: Desk) -> 
     await watcher.driver.step()
     with pytest.raises(ThreadBusy):
         await watcher.driver.reload_graph()
+
+
+async def test_a_helper_that_was_saved_is_told_too(desk: Desk) -> None:
+    watcher = await desk.open()
+    desk.helper.write_text('WORD = "longer"\n')
+    view = await watcher.until(lambda view: view.graph_changed is not None)
+    assert view.graph_changed == ()
+    await watcher.driver.reload_graph(actor="ann")
+    assert (await watcher.look()).graph_changed is None
+    desk.helper.unlink()  # as an editor does for a moment
+    desk.helper.write_text("WORD = nonsense\n")
+    view = await watcher.until(lambda view: view.graph_changed)
+    assert "nonsense" in (view.graph_changed or ("",))[0]
+
+
+TOML = """
+[graph]
+name = "small"
+[channels.text]
+schema = "shape.json"
+default = ""
+[nodes.a]
+function = "nodes.py:a"
+writes = ["text"]
+[[edges]]
+from = "START"
+to = "a"
+[[edges]]
+from = "a"
+to = "END"
+"""
+
+
+async def test_files_that_a_graph_file_names_are_followed(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "nodes.py").write_text('def a(state):\n    return {"text": "a"}\n')
+    (tmp_path / "shape.json").write_text('{"type": "string"}')
+    (tmp_path / "g.toml").write_text(TOML)
+    desk.file = tmp_path / "g.toml"
+    watcher = await desk.open()
+    (tmp_path / "shape.json").write_text('{"type": "string", "maxLength": 9}')
+    await watcher.until(lambda view: view.graph_changed is not None)
+    await watcher.driver.reload_graph()
+    assert (await watcher.look()).graph_changed is None
+    (tmp_path / "nodes.py").write_text('def a(state):\n    return {"text": "other"}\n')
+    await watcher.until(lambda view: view.graph_changed is not None)
+    await watcher.driver.reload_graph()
+    assert (await watcher.step()).values["text"] == "other"
