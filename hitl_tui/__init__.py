@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hitl_tui.agents.agent import Agent
     from hitl_tui.agents.backend import ToolCall
+    from hitl_tui.agents.cassettes import cassette
+    from hitl_tui.agents.parallel import aparallel_chat, parallel_chat
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.agents.tools import Tool
     from hitl_tui.engine import reducers
@@ -101,6 +103,9 @@ _HOME = {
     "ScriptedModel": "agents.scripted",
     "Tool": "agents.tools",
     "ToolCall": "agents.backend",
+    "aparallel_chat": "agents.parallel",
+    "cassette": "agents.cassettes",
+    "parallel_chat": "agents.parallel",
     "FileCheckpointer": "stores",
     "MemoryCheckpointer": "stores",
     "SQLiteCheckpointer": "stores",
@@ -152,13 +157,16 @@ __all__ = [
     "WriteDenied",
     "__version__",
     "advisor_workflow",
+    "aparallel_chat",
     "append",
+    "cassette",
     "cost_limit",
     "custom_condition",
     "debate_workflow",
     "last_n",
     "max_turns",
     "open_store",
+    "parallel_chat",
     "planner_workflow",
     "quorum",
     "reducers",

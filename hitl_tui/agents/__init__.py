@@ -11,12 +11,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hitl_tui.agents.agent import Agent
     from hitl_tui.agents.backend import ToolCall
+    from hitl_tui.agents.cassettes import Cassette, cassette
+    from hitl_tui.agents.parallel import Reply, aparallel_chat, parallel_chat
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.agents.tools import Tool
 
-__all__ = ["Agent", "ScriptedModel", "Tool", "ToolCall"]
+__all__ = [
+    "Agent",
+    "Cassette",
+    "Reply",
+    "ScriptedModel",
+    "Tool",
+    "ToolCall",
+    "aparallel_chat",
+    "cassette",
+    "parallel_chat",
+]
 
-_HOME = {"Agent": "agent", "ScriptedModel": "scripted", "Tool": "tools", "ToolCall": "backend"}
+_HOME = {
+    "Agent": "agent",
+    "Cassette": "cassettes",
+    "Reply": "parallel",
+    "ScriptedModel": "scripted",
+    "Tool": "tools",
+    "ToolCall": "backend",
+    "aparallel_chat": "parallel",
+    "cassette": "cassettes",
+    "parallel_chat": "parallel",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -12,11 +12,13 @@ from typing import Any
 from hitl_tui.agents import background
 from hitl_tui.agents.approval import Approver
 from hitl_tui.agents.backend import Message, ModelBackend
+from hitl_tui.agents.cassettes import Cassette
 from hitl_tui.agents.exchange import Exchange, Read, Setup
 from hitl_tui.agents.meter import Cost, Tally, Tokens
 from hitl_tui.agents.models import find_backend
 from hitl_tui.agents.retries import DEFAULT_RETRIES
 from hitl_tui.agents.structured import Answer
+from hitl_tui.agents.taping import taped
 from hitl_tui.agents.tool_calls import ToolBox
 from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve
 from hitl_tui.agents.turns import Turns, channel_name
@@ -49,6 +51,7 @@ class Agent:
         max_tool_result: characters of a tool's result that the model gets.
         history: "channel:NAME" keeps the turns below a node in that channel, with the state; by
             default they are the agent's own, and no restore or fork touches them.
+        cassette: where its model calls are recorded or served from; by default that of the process.
         litellm_options: passed on with every call (`api_base`, `api_key`, `temperature`,
             `max_tokens`, `timeout` in seconds, ...).  `num_retries` (default 2) is ours: how often a
             call is tried again after a rate limit, a timeout or a server's error.
@@ -71,6 +74,7 @@ class Agent:
         max_tool_rounds: int = 10,
         max_tool_result: int = 20_000,
         history: str | None = None,
+        cassette: Cassette | None = None,
         **litellm_options: Any,
     ) -> None:
         refused = sorted(_OURS & litellm_options.keys())
@@ -91,6 +95,7 @@ class Agent:
         self._options = dict(litellm_options)
         self._max_attempts = 1 + int(self._options.pop("num_retries", DEFAULT_RETRIES))
         self._backend = find_backend(model)
+        self._cassette = cassette
         self._turns = Turns(name, channel_name(history, name))
         self._tally = Tally()
 
@@ -196,6 +201,7 @@ class Agent:
             max_tool_rounds=self._max_rounds,
             max_tool_result=box.longest,
             history=history,
+            cassette=self._cassette,
             **self._given,
         )
 
@@ -213,7 +219,7 @@ class Agent:
         return Setup(
             agent=self.name,
             model=str(self.model),
-            backend=self._backend,
+            backend=taped(self.name, str(self.model), self._backend, self._cassette),
             options=self._options,
             system=self._system(),
             toolbox=self._toolbox,

@@ -15,16 +15,11 @@ import msgspec
 from hitl_tui.agents.backend import CallFailed, Message, ModelBackend, ToolCall, Use
 from hitl_tui.agents.meter import Meter, Tally
 from hitl_tui.agents.retries import wait_before_retry
+from hitl_tui.agents.taping import sampling
 from hitl_tui.agents.tool_calls import ToolBox
 from hitl_tui.engine.activity import Activity, AttemptCancelled
 from hitl_tui.engine.memory import MISSING
 from hitl_tui.errors import ModelFailed
-
-SAMPLING = (
-    "temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed",
-    "presence_penalty", "frequency_penalty", "reasoning_effort", "response_format", "tool_choice",
-)  # fmt: skip
-"""Options that change what a model says; none of them holds a key."""
 
 Emit = Callable[[str], None]
 Read = Callable[[str], Any]
@@ -75,8 +70,7 @@ class Setup:
         """A key for what is asked.  Earlier turns are left out: they are no state, and another process
         that goes on with a waiting node does not have them."""
         tools = [tool.schema for tool in self.toolbox.tools.values()]
-        sampling = {name: self.options[name] for name in SAMPLING if name in self.options}
-        asked = (self.agent, self.model, self.system, prompt, tools, sampling)
+        asked = (self.agent, self.model, self.system, prompt, tools, sampling(self.options))
         return sha256(msgspec.json.encode(asked, enc_hook=repr, order="deterministic")).hexdigest()[:32]
 
 

@@ -34,7 +34,7 @@ def explain(litellm: Any, error: Exception, name: str, options: Mapping[str, Any
             f"{_who(litellm, name)}: no API key", f"set {where} in the environment, or pass api_key"
         )
     reason, hint = _reason_and_hint(litellm, error, status)
-    text = _one_line(_scrub(str(getattr(error, "message", None) or error), options))
+    text = _one_line(scrub(str(getattr(error, "message", None) or error), options))
     return CallFailed(
         f"{_who(litellm, name)}: {reason}: {text}",
         hint,
@@ -101,7 +101,7 @@ def _one_line(text: str) -> str:
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
 
 
-def _scrub(text: str, options: Mapping[str, Any]) -> str:
+def scrub(text: str, options: Mapping[str, Any]) -> str:
     """Cut out the values of secret-looking options and variables, and what looks like a key."""
     named = [*options.items(), *os.environ.items()]
     for nested in ("extra_headers", "headers"):

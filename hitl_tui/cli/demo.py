@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.options import plain_option, reviewer_option, store_option, theme_option, thread_option
+from hitl_tui.cli.tape import tape, tape_options
 
 if TYPE_CHECKING:
     from hitl_tui.cli.session import Target
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @theme_option
 @reviewer_option
 @plain_option
+@tape_options
 def demo(
     *,
     thread: str | None,
@@ -38,6 +40,8 @@ def demo(
     theme: str | None,
     reviewer: str | None,
     plain: bool,
+    record: str | None,
+    cassette: str | None,
 ) -> int:
     """Step through an advisor workflow; no key, no network.
 
@@ -61,4 +65,5 @@ def demo(
         return Target(name, runner, {"task": task or TASK})
 
     settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
-    return show(settings, open_for_writing, choose, plain=plain)
+    with tape(record, cassette, shown=True):
+        return show(settings, open_for_writing, choose, plain=plain)

@@ -16,6 +16,7 @@ from hitl_tui.cli.options import (
     theme_option,
 )
 from hitl_tui.cli.output import json_option
+from hitl_tui.cli.tape import tape, tape_options
 from hitl_tui.errors import UnknownThread, UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _PAGE = 100
 @plain_option
 @headless_option
 @json_option
+@tape_options
 def resume(
     *,
     thread: str | None,
@@ -42,6 +44,8 @@ def resume(
     plain: bool,
     headless: bool,
     as_json: bool,
+    record: str | None,
+    cassette: str | None,
 ) -> int:
     """Go on with a thread where it stopped.
 
@@ -58,9 +62,11 @@ def resume(
     def choose(opened: Checkpointer) -> Target:
         return Target(find_thread(opened, thread))
 
-    if headless or as_json:
-        return run_headless(settings, open_existing, choose, as_json=as_json)
-    return show(settings, open_existing, choose, plain=plain)
+    quiet = headless or as_json
+    with tape(record, cassette, shown=not quiet):
+        if quiet:
+            return run_headless(settings, open_existing, choose, as_json=as_json)
+        return show(settings, open_existing, choose, plain=plain)
 
 
 def browse() -> bool:

@@ -15,6 +15,7 @@ from hitl_tui.cli.options import (
     thread_option,
 )
 from hitl_tui.cli.output import json_option
+from hitl_tui.cli.tape import tape, tape_options
 
 if TYPE_CHECKING:
     from hitl_tui.cli.session import Target
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @plain_option
 @headless_option
 @json_option
+@tape_options
 def run(
     *,
     graph: str,
@@ -52,6 +54,8 @@ def run(
     plain: bool,
     headless: bool,
     as_json: bool,
+    record: str | None,
+    cassette: str | None,
 ) -> int:
     """Run a workflow of your own, on screen or without.
 
@@ -82,6 +86,8 @@ def run(
         name = thread or new_thread_id(opened, runner.graph.name)
         return Target(name, runner, given.for_graph(runner.graph.info) if given else None)
 
-    if headless or as_json:
-        return run_headless(settings, open_for_writing, choose, as_json=as_json)
-    return show(settings, open_for_writing, choose, plain=plain)
+    quiet = headless or as_json
+    with tape(record, cassette, shown=not quiet):
+        if quiet:
+            return run_headless(settings, open_for_writing, choose, as_json=as_json)
+        return show(settings, open_for_writing, choose, plain=plain)

@@ -8,6 +8,7 @@ import click
 
 from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import json_option, say
+from hitl_tui.cli.tape import tape, tape_options
 
 if TYPE_CHECKING:
     from hitl_tui.cli.desk import Desk
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 @thread_argument
 @store_option
 @json_option
-def step(thread: str, store: str | None, as_json: bool) -> int:
+@tape_options
+def step(*, thread: str, store: str | None, as_json: bool, record: str | None, cassette: str | None) -> int:
     """Run one node of a thread.
 
     Exit code 0: the node is done, and the thread can go on or has ended; 3: something waits for a
@@ -29,13 +31,14 @@ def step(thread: str, store: str | None, as_json: bool) -> int:
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
 
-    return run_headless(
-        load_settings({"store": store}),
-        open_existing,
-        lambda opened: Target(find_thread(opened, thread)),
-        once=True,
-        as_json=as_json,
-    )
+    with tape(record, cassette, shown=False):
+        return run_headless(
+            load_settings({"store": store}),
+            open_existing,
+            lambda opened: Target(find_thread(opened, thread)),
+            once=True,
+            as_json=as_json,
+        )
 
 
 @click.command()

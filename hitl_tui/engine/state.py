@@ -74,6 +74,14 @@ class WorkflowState(Mapping[str, Any]):
         """True where a channel holds something from outside (SPEC 8)."""
         return False
 
+    def private(self) -> dict[str, Any]:
+        """All private channels with their values, for those who must keep them out of files."""
+        return {
+            name: self._values[name]
+            for name, channel in self._channels.items()
+            if channel.visibility == "private" and name in self._values
+        }
+
     def __iter__(self) -> Iterator[str]:
         return (name for name in self._channels if self._may_read(name, name))
 

@@ -32,7 +32,7 @@ def test_importing_the_package_loads_no_agent() -> None:
     done = run(
         "import sys, hitl_tui.agents\nprint('hitl_tui.agents.agent' in sys.modules, dir(hitl_tui.agents))"
     )
-    assert done.stdout.strip() == "False ['Agent', 'ScriptedModel', 'Tool', 'ToolCall']"
+    assert done.stdout.strip().startswith("False ['Agent', 'Cassette'")
 
 
 def test_nothing_of_litellm_reaches_the_terminal(server: OpenAIServer) -> None:

@@ -25,6 +25,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "supervisor": {"task": "Explain what a closure is"},
     "debate": {"task": "Proposition: tests come before code"},
     "planner": {"task": "Write a short report on tidy data"},
+    "memories": {},
 }
 
 
@@ -178,6 +179,17 @@ def test_overruling_and_extending_in_the_samples(suffix: str) -> None:
     debate = opened(f"debate.{suffix}")
     debate.invoke(INPUTS["debate"], thread_id="t")
     assert answer(debate, "end").status == "completed"
+
+
+def test_memories_that_a_fork_carries_and_one_that_it_does_not() -> None:
+    runner = opened("memories.py")
+    runner.invoke({}, thread_id="t")
+    told = "You told me before: My name is Ada."
+    last = runner.invoke(thread_id="t")
+    assert (last["forgetful"], last["faithful"]) == (told, told)
+    runner.fork("t", 1, "f")
+    forked = runner.invoke(thread_id="f")
+    assert (forked["forgetful"], forked["faithful"]) == ("You told me nothing before.", told)
 
 
 class TestBatch:

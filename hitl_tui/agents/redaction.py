@@ -1,0 +1,65 @@
+"""What must not be written to a file: keys, and the values of private channels (SPEC 8)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from hitl_tui.agents.litellm_errors import scrub
+from hitl_tui.engine.activity import current_activity
+
+_SHORT = 4
+
+
+def redactor(options: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """A function that hides in any JSON what is secret here and now: below the running node, in this call.
+
+    Args:
+        options: of the call; values of those that look like keys are hidden.
+    """
+    activity = current_activity.get()
+    private = activity.state.private() if activity and activity.state is not None else {}
+    hidden = [
+        (pattern, f"[private: {name}]") for name, value in private.items() for pattern in _patterns(value)
+    ]
+
+    def hide(value: Any) -> Any:
+        if isinstance(value, str):
+            for pattern, instead in hidden:
+                value = pattern.sub(instead, value)
+            return scrub(value, options)
+        if isinstance(value, Mapping):
+            return {key: hide(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [hide(item) for item in value]
+        return value
+
+    return hide
+
+
+def _patterns(value: Any) -> list[re.Pattern[str]]:
+    """What finds the value in a text, whole or in its parts, as it is and as JSON writes it."""
+    texts = {text for leaf in _leaves(value) for text in (leaf, json.dumps(leaf)[1:-1]) if text.strip()}
+    return [_pattern(text) for text in sorted(texts, key=len, reverse=True)]
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    escaped = re.escape(text)
+    # A short one may stand inside other words by chance.
+    return re.compile(escaped if len(text) >= _SHORT else rf"(?<!\w){escaped}(?!\w)")
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+        yield from (line for line in value.splitlines() if line != value)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _leaves(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield json.dumps(value)
