@@ -154,6 +154,24 @@ class LogCorrupt(HitlError):
     title = "The log is damaged"
 
 
+class ReplayMismatch(HitlError):
+    """A replay came to another node than the log has (SPEC 12).
+
+    Args:
+        step: where; recorded, replayed: the two nodes, or END.
+    """
+
+    title = "The graph goes another way"
+
+    def __init__(
+        self, message: str, hint: str = "", *, step: int = 0, recorded: str = "", replayed: str = ""
+    ) -> None:
+        super().__init__(message, hint)
+        self.step = step
+        self.recorded = recorded
+        self.replayed = replayed
+
+
 class StoreUnusable(HitlError):
     """A store that is not ours, newer than us, locked, read-only or full."""
 

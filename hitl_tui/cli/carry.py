@@ -185,19 +185,9 @@ def _counts(report: VerifyReport) -> dict[str, Any]:
 
 
 def _findings(report: VerifyReport) -> list[str]:
-    from hitl_tui.view.sanitise import sanitise_line
+    from hitl_tui.view.findings import finding_line
 
-    lines = []
-    for one in report.mismatches:
-        where = [
-            f"{word} {sanitise_line(str(value), 60)}"
-            for word, value in (("step", one.step), ("seq", one.seq), ("channel", one.channel))
-            if value is not None
-        ]
-        values = (
-            f"expected {sanitise_line(str(one.expected), 80)}, found {sanitise_line(str(one.actual), 80)}"
-        )
-        lines.append(f"{one.kind}: {', '.join(where) or 'thread'}: {one.field}: {values}")
+    lines = [finding_line(one) for one in report.mismatches]
     checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked"
     if report.unchecked:
         checked += f", {report.unchecked:,} state hashes only with --strict"

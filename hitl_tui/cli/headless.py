@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from hitl_tui.cli.output import emit, say
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from hitl_tui.drivers.protocol import Driver
     from hitl_tui.engine.events import Event, Progress
     from hitl_tui.errors import ExitCode
@@ -21,13 +23,21 @@ async def run_on(driver: Driver, *, once: bool = False, as_json: bool) -> ExitCo
     Raises:
         ThreadBusy: another process runs it.
     """
+    await tell_run(driver, driver.step if once else driver.run, as_json=as_json)
+    progress = (await driver.snapshot()).progress
+    stepped = once and progress.status == "waiting" and progress.reason == "paused"
+    return await report(driver, as_json=as_json, done=stepped)
+
+
+async def tell_run(driver: Driver, start: Callable[[], Awaitable[None]], *, as_json: bool) -> None:
+    """Start something that runs, and tell its events until it has ended."""
     from hitl_tui.cli.shapes import has_secrets
     from hitl_tui.engine.events import RunEnded
 
     snapshot = await driver.snapshot()
     seen = snapshot.last_event
     telling = _Telling(driver.thread_id, has_secrets(snapshot.graph), as_json)
-    await (driver.step() if once else driver.run())
+    await start()
     ended = False
     while not ended:
         await driver.changed(seen)
@@ -37,9 +47,6 @@ async def run_on(driver: Driver, *, once: bool = False, as_json: bool) -> ExitCo
             seen = stamped.number
             telling.event(stamped.event)
             ended = ended or isinstance(stamped.event, RunEnded)
-    progress = (await driver.snapshot()).progress
-    stepped = once and progress.status == "waiting" and progress.reason == "paused"
-    return await report(driver, as_json=as_json, done=stepped)
 
 
 async def report(driver: Driver, *, as_json: bool, done: bool = False, **more: object) -> ExitCode:

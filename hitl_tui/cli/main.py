@@ -30,11 +30,13 @@ COMMANDS = {
     "fork": Entry("hitl_tui.cli.change", "Make a new thread from a step of another."),
     "extend": Entry("hitl_tui.cli.running", "Raise limits, so that a thread stopped by one can go on."),
     "cancel": Entry("hitl_tui.cli.running", "End a thread for good, as cancelled by you."),
+    "rollback": Entry("hitl_tui.cli.rollback", "Undo what a thread's nodes did outside of it."),
     "export": Entry(
         "hitl_tui.cli.carry", "Write a thread to a file, or to stdout for a pipe.", "export_command"
     ),
     "import": Entry("hitl_tui.cli.carry", "Take in a thread that `export` wrote.", "import_command"),
     "verify": Entry("hitl_tui.cli.carry", "Check that a thread's log agrees with itself."),
+    "replay": Entry("hitl_tui.cli.replay", "Run a thread's graph again on its recorded results."),
     "graph": Entry("hitl_tui.cli.graph", "Write a graph as text, Mermaid, Graphviz or JSON."),
     "themes": Entry("hitl_tui.cli.about", "List the themes."),
     "keys": Entry("hitl_tui.cli.about", "List every action of the screen with its id and its keys."),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from hitl_tui.drivers import reading
+from hitl_tui.drivers.afterwards import Afterwards
 from hitl_tui.drivers.alongside import Alongside
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.engine_thread import EngineThread
@@ -42,7 +44,7 @@ _QUIT_PATIENCE = 3.0
 _TRIES, _BETWEEN_TRIES = 40, 0.025
 
 
-class LocalDriver:
+class LocalDriver(Afterwards):
     """One thread of a local store, run by an engine thread of its own.
 
     Args:
@@ -130,11 +132,11 @@ class LocalDriver:
 
     async def step(self) -> None:
         """Run one node; events tell the rest."""
-        await self._engine.call(self._launch(once=True, stop_before=frozenset()))
+        await self._engine.call(self._launch(partial(Run, once=True, on_limit="pause")))
 
     async def run(self, *, stop_before: frozenset[str] = frozenset()) -> None:
         """Run until something waits, fails or ends, or a node of `stop_before` is next."""
-        await self._engine.call(self._launch(once=False, stop_before=stop_before))
+        await self._engine.call(self._launch(partial(Run, on_limit="pause", stop_before=stop_before)))
 
     async def pause(self) -> None:
         """Stop at the next node boundary."""
@@ -346,14 +348,14 @@ class LocalDriver:
 
         return await self._engine.call(job())
 
-    async def _launch(self, *, once: bool, stop_before: frozenset[str]) -> None:
+    async def _launch(self, make: Callable[..., Run]) -> None:
         """Start a run; returns once it has begun, or found nothing to do."""
         if self._task and not self._task.done():
             self._refuse_running()
             await asyncio.wait([self._task])
         session = self._opened()
         self._catch_up()
-        self._run = Run(session, once=once, on_limit="pause", stop_before=stop_before, threads=self._callers)
+        self._run = make(session, threads=self._callers)
         self._started = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._drive(self._run, session))
         await asyncio.shield(self._started)

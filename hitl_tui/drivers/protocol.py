@@ -6,18 +6,22 @@ from any event loop or thread; none blocks longer than it takes to hand the comm
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from hitl_tui.engine.compensation import RollbackEntry
 from hitl_tui.engine.description import ChannelInfo, EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.events import AppliedUpdate, Event, Preview, Progress
 from hitl_tui.engine.records import Checkpoint, LedgerEntry, ThreadSummary
+from hitl_tui.engine.verify import Mismatch
 
 __all__ = [
     "Capabilities",
     "ChannelInfo",
+    "Check",
+    "Checked",
     "Driver",
     "EdgeInfo",
     "GraphInfo",
@@ -26,9 +30,13 @@ __all__ = [
     "NodeInfo",
     "Preview",
     "Relative",
+    "RollbackEntry",
     "Snapshot",
     "Stamped",
 ]
+
+
+Check: TypeAlias = Literal["log", "strict", "replay"]
 
 
 class Capabilities(msgspec.Struct, frozen=True):
@@ -40,6 +48,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     can_fork: bool = True
     can_answer: bool = True
     can_cancel: bool = True
+    can_roll_back: bool = True
+    can_check: bool = True
     streams_tokens: bool = True
     why_not: str = ""
 
@@ -67,6 +77,22 @@ class Snapshot(msgspec.Struct, frozen=True):
     notice: str = ""
     held_by: str = ""
     graph_changed: tuple[str, ...] | None = None
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What a check of a thread found, and how much it looked at.
+
+    Args:
+        nodes: of a replay, the nodes whose results were served.
+        unchecked: states whose hash could not be compared.
+    """
+
+    kind: Check
+    mismatches: tuple[Mismatch, ...]
+    steps: int
+    records: int
+    nodes: int = 0
+    unchecked: int = 0
 
 
 class Stamped(msgspec.Struct, frozen=True):
@@ -187,6 +213,24 @@ class Driver(Protocol):
         note: str | None = None,
     ) -> str:
         """Make a new thread from a committed step; returns its id."""
+
+    async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
+        """What can be undone, in the order in which a rollback runs it, with what became of it."""
+
+    async def rollback(self, *, actor: str | None = None, note: str | None = None) -> None:
+        """Undo what the thread's nodes did outside (SPEC 13); returns when accepted, events tell the rest.
+
+        Raises:
+            ThreadBusy: the thread is running.
+        """
+
+    async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
+        """Check the thread's log (SPEC 12): "log" against itself, "strict" by reducing every update again,
+        or "replay" its graph; changes nothing.
+
+        Args:
+            watch: called from any thread with (steps done, steps in all); what it raises ends the check.
+        """
 
     async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
         """Go on with the graph as its file is now; returns what is different, in words.

@@ -6,12 +6,22 @@ Screens are tested on it, and an exported thread can be looked at through it.  I
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from hitl_tui.drivers.protocol import Capabilities, Driver, Preview, Relative, Snapshot, Stamped
+from hitl_tui.drivers.protocol import (
+    Capabilities,
+    Check,
+    Checked,
+    Driver,
+    Preview,
+    Relative,
+    RollbackEntry,
+    Snapshot,
+    Stamped,
+)
 from hitl_tui.engine.events import AppliedUpdate, RunEnded
 from hitl_tui.engine.records import Checkpoint, ThreadSummary
 from hitl_tui.errors import UnknownThread
@@ -244,6 +254,19 @@ class ReplayDriver:
                 note=note,
             )
         )
+
+    async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
+        """Notes the command."""
+        return tuple(self._noted("rollback_entries", ()))
+
+    async def rollback(self, *, actor: str | None = None, note: str | None = None) -> None:
+        """Notes the command."""
+        self._noted("rollback", None, actor=actor, note=note)
+
+    async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
+        """Notes the command."""
+        found: Checked = self._noted("check", Checked(kind, (), 0, 0), kind=kind)
+        return found
 
     async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
         """Noted; nothing differs."""

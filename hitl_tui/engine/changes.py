@@ -78,7 +78,7 @@ def reduce_updates(
         earlier = latest.get(name)
         before = earlier.after if earlier else values[name]
         before_hash = earlier.after_hash if earlier else digests[name]
-        change = _reduced(channel, before, update, before_hash)
+        change = reduced(channel, before, update, before_hash)
         latest[name] = change
         changes.append(change)
     return _keep_taint(changes, state.taint) if state.taint else changes
@@ -130,7 +130,8 @@ def _keep_taint(changes: list[Change], taint: Tainted) -> list[Change]:
     return [replace(change, tainted=True) if change.channel.name in taint else change for change in changes]
 
 
-def _reduced(channel: BoundChannel, before: Any, update: Any, before_hash: bytes) -> Change:
+def reduced(channel: BoundChannel, before: Any, update: Any, before_hash: bytes) -> Change:
+    """An accepted update through its channel's reducer; the hash after it costs what is new alone."""
     value = channel.reduce(before, update)
     data = canonical(update)
     update_hash = sha256(data).digest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hitl_tui.engine import drawing
 from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.replay import ReplayReport, replay
 from hitl_tui.engine.reports import CostLine, RunInfo, cost_report, run_info
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
@@ -24,6 +25,18 @@ class Reporting:
             strict: reduce every update again with this graph's reducers.
         """
         return verify(self._store(), thread_id, self.graph.channels, strict=strict)
+
+    def replay(self, thread_id: str) -> ReplayReport:
+        """Run the graph with the recorded results of its nodes served in order; changes nothing (SPEC 12).
+
+        Routes and termination conditions are asked for real; no node and no model is called.
+
+        Raises:
+            ReplayMismatch: the graph comes to another node than was recorded; names both.
+        """
+        report = replay(self._store(), self.graph, thread_id)
+        report.check()
+        return report
 
     def run_info(self, thread_id: str) -> RunInfo:
         """The run's own record (seed 003)."""

@@ -93,6 +93,8 @@ class Rollback(Run):
                 position=ROLLBACK,
                 pending=(),
                 answers=(),
+                branches=(),
+                exchanges=(),
                 passed=False,
                 error=None,
                 attempt=attempt,
@@ -152,7 +154,7 @@ class Rollback(Run):
         all_uses = (*uses, *(result.usage or ()))
         duration = session.clock() - started
         session.commit_step(
-            replace(spent(session.cursor, all_uses, duration), attempt=1),
+            replace(spent(session.cursor, all_uses, duration), attempt=1, uses=()),
             changes,
             source="rollback",
             node=name,
@@ -160,7 +162,7 @@ class Rollback(Run):
             note=self._note,
             text=result.text,
             duration=duration,
-            uses=all_uses,
+            uses=(*session.cursor.uses, *all_uses),
             attempt=session.cursor.attempt,
             ledger=ledger,
             read=read,

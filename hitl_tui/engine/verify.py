@@ -6,7 +6,7 @@ what follows is checked against what was written, so that one changed field is o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -34,6 +34,7 @@ Kind = Literal[
     "ledger",
     "cursor",
     "unreadable",
+    "node",
 ]
 
 # Steps read at a time.
@@ -47,8 +48,8 @@ class Mismatch(msgspec.Struct, frozen=True):
         kind: "gap" (a record or step is missing), "record" (a record was changed), "value" (an update or
             its result is not what was hashed), "channel" (a record does not begin where the one before
             it ended), "reducer" (strict: the graph reduces otherwise today), "taint" (it does not follow
-            from what the node brought in and read), "checkpoint", "snapshot", "ledger", "cursor", or
-            "unreadable".
+            from what the node brought in and read), "checkpoint", "snapshot", "ledger", "cursor",
+            "unreadable", or of a replay "node" (the graph goes another way today).
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
         expected, actual: hashes as text, `[private]` for a private channel's.
@@ -89,12 +90,14 @@ def verify(
     channels: Mapping[str, BoundChannel] | None = None,
     *,
     strict: bool = False,
+    watch: Callable[[int, int], object] | None = None,
 ) -> VerifyReport:
     """Check a thread's log and change nothing.
 
     Args:
         channels: the graph's; without them defaults are taken from the log as far as it tells them.
         strict: reduce every update again, custom reducers included, as the graph does it today.
+        watch: called with (steps done, steps in all) now and then; what it raises ends the check.
 
     Raises:
         UnknownThread: there is no such thread.
@@ -105,7 +108,7 @@ def verify(
         raise UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
     if strict and channels is None:
         raise UsageError("a strict check needs the graph's channels", "verify with the graph at hand")
-    return _Check(store, cursor, channels, strict).run()
+    return _Check(store, cursor, channels, strict).run(watch)
 
 
 class _Check:
@@ -128,10 +131,12 @@ class _Check:
         self.complete = channels is not None
         self.hashed: tuple[int, bytes] = (-1, b"")
 
-    def run(self) -> VerifyReport:
+    def run(self, watch: Callable[[int, int], object] | None) -> VerifyReport:
         snapshots = self._snapshot_steps()
         head = self.cursor.head
         for first in range(0, head + 1, _WINDOW):
+            if watch:
+                watch(first, head + 1)
             for step, point, records in self._window(first, min(first + _WINDOW - 1, head)):
                 self._step(step, point, records)
                 if step in snapshots:
@@ -324,6 +329,10 @@ class _Check:
         except LogCorrupt as error:
             self._add("unreadable", "ledger", None, error.message)
             return
+        now = self.store.cursor(self.thread_id)
+        if now is not None and now.version != self.cursor.version:
+            # The thread has gone on meanwhile: what is new is for the next check.
+            entries = entries[: self.cursor.ledger_n]
         for entry in entries:
             n += 1
             place = {"seq": entry.n, "step": entry.step}

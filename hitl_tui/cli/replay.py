@@ -1,0 +1,73 @@
+"""`replay`: a thread's graph again, on the results its nodes once had."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.options import store_option, thread_argument
+from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.errors import ExitCode
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.replay import ReplayReport
+
+
+@click.command()
+@thread_argument
+@store_option
+@json_option
+def replay(thread: str, store: str | None, as_json: bool) -> int:
+    """Run a thread's graph again on its recorded results.
+
+    Routes and termination conditions are asked for real, updates are reduced again; no node and no model
+    is called, and nothing is changed. Exit code 1 where the graph would go another way today, or makes
+    something else of a result.
+    """
+    from hitl_tui.cli.resume import find_thread
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+    from hitl_tui.engine.replay import replay as run_again
+    from hitl_tui.loading.sources import reopen_graph
+
+    opened = open_existing(load_settings({"store": store}))
+    try:
+        name = find_thread(opened, thread)
+        info = opened.info(name)
+        graph = reopen_graph(name, info.source if info else {}, opened).graph
+        report = run_again(opened, graph, name)
+    finally:
+        opened.close()
+    if as_json:
+        _emit(thread, report)
+    else:
+        say(*_lines(report))
+    return ExitCode.DONE if report.ok else ExitCode.FAILED
+
+
+def _emit(thread: str, report: ReplayReport) -> None:
+    import msgspec
+
+    from hitl_tui.cli.shapes import document
+
+    emit(
+        document(
+            "replay",
+            thread=thread,
+            ok=report.ok,
+            steps=report.steps,
+            records=report.records,
+            nodes=report.nodes,
+            changed_reducers=list(report.changed_reducers),
+            mismatches=[msgspec.structs.asdict(one) for one in report.mismatches],
+        )
+    )
+
+
+def _lines(report: ReplayReport) -> list[str]:
+    from hitl_tui.view.findings import finding_line
+
+    lines = [finding_line(one) for one in report.mismatches]
+    counted = f"{report.steps:,} steps replayed, the results of {report.nodes:,} nodes served"
+    return [*lines, f"{'ok' if report.ok else f'{len(lines)} findings'}: {counted}"]

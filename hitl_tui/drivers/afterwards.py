@@ -1,0 +1,56 @@
+"""What a local driver does with a thread's past: undo it, check it, replay it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, TypeVar
+
+from hitl_tui.drivers.engine_thread import EngineThread
+from hitl_tui.drivers.protocol import Check, Checked
+from hitl_tui.engine.compensation import RollbackEntry, rollback_entries
+from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.loop import Run
+from hitl_tui.engine.replay import replay
+from hitl_tui.engine.rollback import Rollback
+from hitl_tui.engine.session import Session
+from hitl_tui.engine.store import Store
+from hitl_tui.engine.verify import verify
+
+T = TypeVar("T")
+
+
+class Afterwards:
+    """Part of the local driver."""
+
+    thread_id: str
+    _store: Store
+    _engine: EngineThread
+    _on_engine: Callable[..., Coroutine[Any, Any, Any]]
+    _launch: Callable[[Callable[..., Run]], Coroutine[Any, Any, None]]
+
+    async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
+        """What can be undone, in the order in which a rollback runs it, with what became of it."""
+
+        def look(session: Session) -> tuple[RollbackEntry, ...]:
+            return rollback_entries(self._store, session.cursor) if session.exists else ()
+
+        entries: tuple[RollbackEntry, ...] = await self._on_engine(look)
+        return entries
+
+    async def rollback(self, *, actor: str | None = None, note: str | None = None) -> None:
+        """Undo what the thread's nodes did outside; events tell the rest."""
+        await self._engine.call(self._launch(partial(Rollback, actor=actor, note=note)))
+
+    async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
+        """Check the thread's log in a thread of its own, so that neither the run nor the screen waits."""
+        graph: CompiledGraph = await self._on_engine(lambda session: session.graph)
+        return await asyncio.to_thread(self._checked, graph, kind, watch)
+
+    def _checked(self, graph: CompiledGraph, kind: Check, watch: Callable[[int, int], object]) -> Checked:
+        if kind == "replay":
+            again = replay(self._store, graph, self.thread_id, watch)
+            return Checked(kind, again.mismatches, again.steps, again.records, nodes=again.nodes)
+        found = verify(self._store, self.thread_id, graph.channels, strict=kind == "strict", watch=watch)
+        return Checked(kind, found.mismatches, found.checkpoints, found.records, unchecked=found.unchecked)

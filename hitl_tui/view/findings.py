@@ -1,0 +1,50 @@
+"""What checks of a log found, in words: one line a finding, and what a finding of its kind means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hitl_tui.engine.verify import Kind, Mismatch
+from hitl_tui.view.sanitise import sanitise_line
+
+MEANING: Final[Mapping[Kind, str]] = {
+    "gap": "A record, a step or a decision is missing between its neighbours.",
+    "record": "This record was changed after it was written: it no longer has the hash it was stored with.",
+    "value": "An update, or what its reducer made of it, is not what was hashed when it was written.",
+    "channel": "This record does not begin where the record before it left the channel.",
+    "reducer": "The channel's reducer is another one than then, or makes something else of the same update.",
+    "taint": "The taint of the channel does not follow from what the node read and brought in.",
+    "checkpoint": "What the checkpoint of the step says does not follow from the records before it.",
+    "snapshot": "The snapshot, a cache of the state, differs from what the log makes of it.",
+    "ledger": "This entry of the decision ledger was changed after it was written.",
+    "cursor": "Where the thread is said to stand does not follow from its log.",
+    "unreadable": "This part of the store can't be read at all.",
+    "node": "With the results its nodes had then, the graph goes another way today.",
+}
+"""What a finding of each kind means, in one sentence."""
+
+_SHORT, _LONG = 60, 200
+
+
+def place_of(one: Mismatch) -> str:
+    """Where a finding is: step, seq and channel as far as it has them."""
+    found = (("step", one.step), ("seq", one.seq), ("channel", one.channel))
+    words = [f"{word} {sanitise_line(str(value), _SHORT)}" for word, value in found if value is not None]
+    return ", ".join(words) or "thread"
+
+
+def values_of(one: Mismatch) -> tuple[str, str]:
+    """What was expected and what was found, as text."""
+    return shown(one.expected), shown(one.actual)
+
+
+def shown(value: object) -> str:
+    """An expected or a found value on one line; "nothing" where there is none."""
+    return "nothing" if value is None else sanitise_line(str(value), _LONG)
+
+
+def finding_line(one: Mismatch) -> str:
+    """A finding on one line."""
+    expected, actual = values_of(one)
+    return f"{one.kind}: {place_of(one)}: {one.field}: expected {expected}, found {actual}"

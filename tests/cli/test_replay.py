@@ -1,0 +1,54 @@
+"""`replay` and `rollback`: words, documents, exit codes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import App
+
+TURNS = """
+from hitl_tui import END, START, Channel, StateGraph
+graph = StateGraph({{"n": Channel(0, reducer="sum")}}, name="turns")
+graph.add_node("{name}", lambda state: {{"n": 1}}).add_edge(START, "{name}")
+graph.add_conditional_edge("{name}", lambda s: s["n"] < 3, {{"true": "{name}", "false": END}})
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "turns.py"
+    path.write_text(TURNS.format(name="turn"))
+    return path
+
+
+def test_replay_serves_what_was_recorded(app: App, file: Path) -> None:
+    app.expect(0, "run", str(file), "--headless", "--thread", "t")
+    assert app.expect(0, "replay", "t").out == "ok: 4 steps replayed, the results of 3 nodes served\n"
+    document = app.expect(0, "replay", "t", "--json").document
+    assert (document["kind"], document["ok"], document["mismatches"]) == ("replay", True, [])
+
+
+def test_replay_leaves_with_1_where_the_graph_goes_another_way(app: App, file: Path) -> None:
+    app.expect(0, "run", str(file), "--headless", "--thread", "t")
+    file.write_text(TURNS.format(name="other"))
+    for module in [name for name in sys.modules if name.startswith("hitl_graph_turns")]:
+        del sys.modules[module]
+    said = app.expect(1, "replay", "t").out
+    assert said.startswith("node: step 1: node: expected 'turn', found 'other'\n1 findings: ")
+    found = app.expect(1, "replay", "t", "--json").document["mismatches"]
+    assert [(one["kind"], one["expected"], one["actual"]) for one in found] == [("node", "'turn'", "'other'")]
+
+
+def test_an_unknown_thread_is_wrong_usage(app: App, file: Path) -> None:
+    app.expect(0, "run", str(file), "--headless", "--thread", "t")
+    for command in ("replay", "rollback"):
+        assert "there is no thread 'x'" in app.expect(2, command, "x").err
+
+
+def test_a_thread_with_nothing_to_undo_ends_cancelled(app: App, file: Path) -> None:
+    app.expect(0, "run", str(file), "--headless", "--thread", "t")
+    assert app.expect(0, "rollback", "t", "--dry-run").out == "Nothing is left to undo.\n"
+    assert "Cancelled at step 3" in app.expect(0, "rollback", "t", "--yes").out
