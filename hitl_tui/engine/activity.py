@@ -11,8 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from hitl_tui.engine.events import Event, ModelCalled, NodeRetrying, TextStreamed
-from hitl_tui.engine.outcomes import ModelUse
-from hitl_tui.engine.records import Exchange
+from hitl_tui.engine.outcomes import Exchange, ModelUse
 
 if TYPE_CHECKING:
     from hitl_tui.engine.memory import Memory

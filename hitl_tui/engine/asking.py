@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from hitl_tui.engine import journal
 from hitl_tui.engine.gates import Gate
 from hitl_tui.engine.interrupts import breakpoint_request, gate_request
@@ -44,6 +46,36 @@ def waiting(cursor: Cursor, request: Request) -> Cursor:
         reason="interrupt" if asks else "approval",
         pending=(*cursor.pending, request),
     )
+
+
+def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
+    """Stop a node for requests: new ones are logged, those that wait already stay, the rest is withdrawn."""
+    entries: list[LedgerEntry] = []
+
+    def behind(at: Cursor) -> Cursor:
+        last = entries[-1] if entries else None
+        return replace(at, ledger_n=last.n, ledger_hash=last.hash) if last else at
+
+    entries += withdrawn(session, {request.id for request in requests})
+    waited = {request.id for request in session.cursor.pending}
+    cursor = replace(cursor, position=f"node:{requests[0].node}", pending=())
+    for request in requests:
+        if request.id not in waited:
+            entries.append(request_entry(behind(session.cursor), request, session.clock()))
+        cursor = waiting(cursor, request)
+    session.commit_cursor(cursor, entries)
+
+
+def withdrawn(session: Session, but: Collection[str] = ()) -> list[LedgerEntry]:
+    """Entries for the pending requests that nobody waits for any more, all `but` some."""
+    entries: list[LedgerEntry] = []
+    at = session.cursor
+    for request in session.cursor.pending:
+        if request.id not in but:
+            entry = journal.ledger_entry(at, "withdrawn", at=session.clock(), request_id=request.id)
+            entries.append(entry)
+            at = replace(at, ledger_n=entry.n, ledger_hash=entry.hash)
+    return entries
 
 
 def request_entry(cursor: Cursor, request: Request, now: int) -> LedgerEntry:

@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hitl_tui.engine.activity import Activity, current_activity
 from hitl_tui.engine.calling import SyncCaller, TookTooLong, call
@@ -23,13 +23,25 @@ from hitl_tui.engine.state import LiveState, NotedState, WorkflowState
 from hitl_tui.errors import HitlError, NodeFailed, UndeclaredChannel, WriteDenied
 
 
+class Place(NamedTuple):
+    """The item of a branch and its place in the list."""
+
+    item: Any
+    place: int
+
+
 class NodeConfig:
     """What a node gets as its second argument.
 
     Attributes:
         agents: as given to `compile`.
         thread_id, invocation, iteration, attempt: where the run stands; all counts begin at 1.
+        item, index: of a branch of a map: its item and the item's place, from 0; in a parallel the
+            node's place in the list (SPEC 7).
     """
+
+    item: Any = None
+    index: int | None = None
 
     def __init__(
         self, agents: Mapping[str, Any], cursor: Cursor, activity: Activity, clock: Callable[[], int]
@@ -51,6 +63,8 @@ class NodeConfig:
         """The same for every attempt at this step, for calls to the outside."""
         cursor = self._cursor
         text = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head + 1}\0{self._activity.node}"
+        if self._activity.path:
+            text += f"\0{self._activity.path}"
         return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
 
     @property
@@ -106,7 +120,9 @@ class NodeConfig:
         if order < len(self._cursor.answers):
             return self._cursor.answers[order]
         raise InterruptRaised(
-            inside_request(self._cursor, self._activity.node, order, request, self._clock())
+            inside_request(
+                self._cursor, self._activity.node, order, request, self._clock(), path=self._activity.path
+            )
         )
 
 
@@ -120,6 +136,7 @@ async def run_attempt(
     agents: Mapping[str, Any],
     clock: Callable[[], int],
     threads: SyncCaller | None,
+    place: Place | None = None,
 ) -> tuple[NodeResult, list[Change]]:
     """Run a node once and reduce what it returns; nothing is written down.
 
@@ -138,6 +155,8 @@ async def run_attempt(
         )
     config = NodeConfig(agents, cursor, activity, clock)
     activity.state = view
+    if place is not None:
+        config.item, config.index = place
     args = (view, config) if node.takes_config else (view,)
     token = current_activity.set(activity)
     try:
@@ -164,7 +183,7 @@ async def run_attempt(
         activity.undo()
         if not isinstance(error, Exception):
             raise
-        raise _failure(node, activity.attempt, error) from error
+        raise _failure(node, activity, error) from error
     finally:
         current_activity.reset(token)
 
@@ -215,7 +234,7 @@ def _check_writes(node: Node, graph: CompiledGraph, updates: Sequence[tuple[str,
             )
 
 
-def _failure(node: Node, attempt: int, error: Exception) -> NodeFailed:
+def _failure(node: Node, activity: Activity, error: Exception) -> NodeFailed:
     if isinstance(error, HitlError):
         cause, hint = error.message, error.hint
     elif isinstance(error, TookTooLong):
@@ -225,11 +244,12 @@ def _failure(node: Node, attempt: int, error: Exception) -> NodeFailed:
         )
     else:
         cause, hint = f"{type(error).__name__}: {error}", ""
+    where = f"branch {activity.path!r}" if activity.path else f"node {node.name!r}"
     return NodeFailed(
-        f"node {node.name!r}, attempt {attempt}: {cause}",
+        f"{where}, attempt {activity.attempt}: {cause}",
         hint,
         node=node.name,
-        attempt=attempt,
+        attempt=activity.attempt,
         details="".join(traceback.format_exception(error)),
         channel=error.channel if isinstance(error, HitlError) else "",
     )

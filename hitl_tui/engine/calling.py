@@ -70,6 +70,25 @@ class SyncCaller:
         return jobs
 
 
+class BranchCaller(SyncCaller):
+    """Runs the branches of a step side by side: sync ones each in a thread, async ones all on one loop.
+
+    Args:
+        on_this_loop: async functions run on the caller's own loop, not on another thread's.
+    """
+
+    def __init__(self, *, on_this_loop: bool) -> None:
+        super().__init__()
+        self._on_this_loop = on_this_loop
+
+    async def finish(self, awaitable: Awaitable[Any]) -> Any:
+        if self._on_this_loop:
+            return await awaitable
+        if self._loop is None:
+            self._loop = _NodeLoop()
+        return await asyncio.wrap_future(self._loop.submit(awaitable))
+
+
 class _NodeLoop:
     """A daemon thread with an event loop, for one async node at a time."""
 

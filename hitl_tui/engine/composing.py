@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hitl_tui.engine.channels import RUN_INPUTS
+from hitl_tui.engine.taint import OnTaint
 from hitl_tui.errors import GraphInvalid
 
 if TYPE_CHECKING:
@@ -233,15 +234,15 @@ def resolve(
                 )
             if one in group_of:
                 raise GraphInvalid(f"node {one!r} is in the parallels {group_of[one]!r} and {group!r}")
-            if one in ends:
-                raise GraphInvalid(
-                    f"node {one!r} is in the parallel {group!r} and has an edge",
-                    f"let the edge lead to or from {group!r}",
-                )
             if nodes[one].work or one in members or one in subgraphs:
                 raise GraphInvalid(
                     f"parallel {group!r}: {one!r} is a {kind_of(nodes[one].work) or 'subgraph'} itself",
                     "its nodes are plain ones; put the map or the subgraph before or after it",
+                )
+            if one in ends:
+                raise GraphInvalid(
+                    f"node {one!r} is in the parallel {group!r} and has an edge",
+                    f"let the edge lead to or from {group!r}",
                 )
             group_of[one] = group
     steps = {}
@@ -281,7 +282,11 @@ def waits_for_humans(graph: CompiledGraph) -> bool:
 def _parallel_node(node: Node, work: FanOutWork, members: tuple[Node, ...]) -> Node:
     reads = [one.reads for one in members]
     writes = [one.writes for one in members]
-    return replace(node, reads=_union(reads), writes=_union(writes), work=replace(work, members=members))
+    policies: list[OnTaint] = ["allow", "warn", "approve", "block"]
+    # The strictest of them stands before all, since they run at once.
+    strictest = max((one.on_taint for one in members), key=policies.index)
+    work = replace(work, members=members)
+    return replace(node, reads=_union(reads), writes=_union(writes), on_taint=strictest, work=work)
 
 
 def _subgraph_node(node: Node, work: SubgraphWork, channels: Mapping[str, Any]) -> Node:

@@ -12,13 +12,15 @@ import msgspec
 
 from hitl_tui.engine import journal
 from hitl_tui.engine.asking import gate_of
+from hitl_tui.engine.branches import answered, to_run_again
 from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import Change, reduce_updates, set_values
 from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.on_taint import approve
-from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, Exchange, LedgerEntry, Limits, Request
+from hitl_tui.engine.outcomes import Exchange
+from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry, Limits, Request
 from hitl_tui.engine.session import Session, fresh_agents, replace
 from hitl_tui.engine.values import normalise
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, UsageError
@@ -148,7 +150,8 @@ def update_state(
     else:
         for request in cursor.pending:
             ledger.append(_entry(session, ledger, "rebound", step=step, request=request, actor=actor))
-        cursor = replace(cursor, pending=session.rebound(cursor.pending, step))
+        branches = to_run_again(cursor.branches)
+        cursor = replace(cursor, pending=session.rebound(cursor.pending, step), branches=branches)
     session.commit_step(cursor, changes, source="human", actor=actor, note=note, ledger=ledger)
     return step
 
@@ -233,7 +236,9 @@ def _apply_answer(
         cursor = approve(session, cursor, request, value)
     elif request.when == "before":
         cursor = replace(cursor, passed=True)
-    if request.when == "inside":
+    if request.path:
+        cursor = replace(cursor, branches=answered(cursor.branches, request, value))
+    elif request.when == "inside":
         if request.key:
             kept = Exchange(f"{ANSWER}{request.key}", value)
             cursor = replace(cursor, exchanges=(*cursor.exchanges, kept))

@@ -98,7 +98,7 @@ def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, n
 
 
 def inside_request(
-    cursor: Cursor, node: str, order: int, question: Any, now: int, *, key: str = ""
+    cursor: Cursor, node: str, order: int, question: Any, now: int, *, key: str = "", path: str = ""
 ) -> Request:
     """The request of `config.interrupt(question)`: a mapping with a known `kind`, or any payload.
 
@@ -115,12 +115,12 @@ def inside_request(
     shape = foreign.shape_of(asked.payload) if plain and asked.kind in ("ask", "approve") else ""
     actions = foreign.actions_of(shape, asked.payload)
     request = Request(
-        id=request_id(cursor, node, "inside", key or order),
+        id=request_id(cursor, path or node, "inside", key or order),
         kind="approve" if shape else asked.kind,
         node=node,
         when="inside",
         step=cursor.head,
-        title=asked.title or (foreign.title_of(actions) if shape else f"{node} asks"),
+        title=asked.title or (foreign.title_of(actions) if shape else f"{path or node} asks"),
         payload=asked.payload,
         subject=asked.subject,
         schema=_default_schema(asked) if asked.schema is None else asked.schema,
@@ -134,6 +134,7 @@ def inside_request(
         asked_at=now,
         shape=shape,
         key=key,
+        path=path,
     )
     _answer_schema(request)
     if request.choices and request.recommended is not None:

@@ -12,29 +12,26 @@ from typing import Literal
 
 from hitl_tui.engine import journal
 from hitl_tui.engine.activity import Activity, AttemptCancelled
-from hitl_tui.engine.asking import make_request, request_entry, waiting
-from hitl_tui.engine.attempt import run_attempt
+from hitl_tui.engine.asking import ask, make_request, request_entry, waiting, withdrawn
+from hitl_tui.engine.branches import can_go_on
 from hitl_tui.engine.calling import SyncCaller
-from hitl_tui.engine.changes import Change, after
-from hitl_tui.engine.compensation import check_compensation
+from hitl_tui.engine.changes import after
 from hitl_tui.engine.decisions import DONE, expire, pass_breakpoints, refuse_rolling_back
-from hitl_tui.engine.events import AttemptDropped, NodeStarted, RunEnded, RunStarted
+from hitl_tui.engine.events import AttemptDropped, RunEnded, RunStarted
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
 from hitl_tui.engine.graph import Node
 from hitl_tui.engine.interrupts import InterruptRaised
+from hitl_tui.engine.made import BranchesFailed, BranchesWait, Made
 from hitl_tui.engine.on_taint import guard
-from hitl_tui.engine.outcomes import Compensation, ErrorInfo, ModelUse
-from hitl_tui.engine.records import END, Cursor, Request, Status
-from hitl_tui.engine.results import NodeResult
-from hitl_tui.engine.retry import NEVER_RETRIED
+from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
+from hitl_tui.engine.records import END, Cursor, LedgerEntry, Request, Status
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.spending import limit_reached, spent
 from hitl_tui.engine.state import LiveState
+from hitl_tui.engine.working import work
 from hitl_tui.errors import HitlError, NodeFailed
 
 OnLimit = Literal["stop", "pause"]
-Made = tuple[NodeResult, list[Change], tuple[str, ...]]
-"""What an attempt made: result, changes and, where that was noted, what the node read."""
 
 
 class Run:
@@ -135,7 +132,7 @@ class Run:
         pass_breakpoints(session)
         self._ask_again()
         cursor = session.cursor
-        if cursor.pending:
+        if cursor.pending and not can_go_on(cursor):
             return False
         # A cursor found running has no living writer behind it, or the lease would not be ours.
         attempt = cursor.attempt + 1 if cursor.status == "running" else cursor.attempt
@@ -186,7 +183,7 @@ class Run:
         if self._pause_asked or (not first and (self._once or name in self._stop_before)):
             return self._stop("waiting", "paused")
         if name in session.graph.before and not cursor.passed:
-            self._open(make_request(session, name, "before"))
+            self._open([make_request(session, name, "before")])
             return ""
         return self._guarded(name) if session.state.taint else name
 
@@ -194,7 +191,7 @@ class Run:
         """The node, or "" where its policy on taint has stopped the run before it."""
         found = guard(self.session, self.session.graph.nodes[name])
         if isinstance(found, Request):
-            self._open(found)
+            self._open([found])
         elif found:
             self._fail(found, name, reason="policy")
         return "" if found else name
@@ -206,12 +203,12 @@ class Run:
         session.commit_cursor(cursor, [entry] if note else [])
         return ""
 
-    def _open(self, request: Request, cursor: Cursor | None = None) -> None:
-        session = self.session
-        entry = request_entry(session.cursor, request, session.clock())
-        # The answer is for this node: the route to it is settled now.
-        cursor = replace(cursor or session.cursor, position=f"node:{request.node}")
-        session.commit_cursor(waiting(cursor, request), [entry])
+    def _open(self, requests: Sequence[Request], cursor: Cursor | None = None) -> None:
+        # The answers are for this node: the route to it is settled now.
+        ask(self.session, requests, cursor or self.session.cursor)
+
+    def _begun(self, activity: Activity) -> None:
+        self._activity = activity
 
     async def _run_node(self, name: str) -> bool:
         """Run a node with its retries and commit it; False where the run stops without a commit."""
@@ -220,12 +217,16 @@ class Run:
         uses: list[ModelUse] = []
         attempt = session.cursor.attempt
         try:
-            made = await self._attempts(name, uses)
+            node, called = self._called(name)
+            made = await work(session, node, called, uses, threads=self._threads, begun=self._begun)
         except InterruptRaised as interrupt:
             # What the attempt used so far is spent, though it starts again with the answer.
-            cursor = spent(session.cursor, uses, session.clock() - started)
+            cursor = self._waiting_cursor(uses, started)
             kept = self._activity.exchanges if self._activity else ()
-            self._open(interrupt.request, replace(cursor, exchanges=kept, uses=(*cursor.uses, *uses)))
+            self._open([interrupt.request], replace(cursor, exchanges=kept))
+            return False
+        except BranchesWait as wait:
+            self._open(wait.requests, replace(self._waiting_cursor(uses, started), branches=wait.branches))
             return False
         except (asyncio.CancelledError, AttemptCancelled):
             if not self._drop_reason:
@@ -239,7 +240,10 @@ class Run:
             self._drop_reason = ""
             return False
         except NodeFailed as error:
-            self._fail(error, name, self._after_attempt(uses, started))
+            cursor = replace(self._after_attempt(uses, started), pending=())
+            if isinstance(error, BranchesFailed):
+                cursor = replace(cursor, branches=error.branches)
+            self._fail(error, name, cursor)
             return False
         finally:
             self._activity = None
@@ -250,40 +254,9 @@ class Run:
             return False
         return True
 
-    async def _attempts(self, name: str, uses: list[ModelUse]) -> Made:
-        session = self.session
-        node, cursor = self._called(name)
-        first = attempt = session.cursor.attempt
-        while True:
-            activity = self._activity = Activity(name, attempt, session.sink)
-            session.emit(NodeStarted(name, session.cursor.head + 1, attempt, session.clock()))
-            try:
-                result, changes = await run_attempt(
-                    session.graph,
-                    node,
-                    session.state,
-                    cursor,
-                    activity,
-                    agents=session.agents,
-                    clock=session.clock,
-                    threads=self._threads,
-                )
-                return result, changes, tuple(activity.read or ())
-            except NodeFailed as error:
-                tried = attempt - first + 1
-                if tried >= node.retry.max_attempts or isinstance(error.__cause__, NEVER_RETRIED):
-                    if tried > 1:
-                        error.message += f" (after {tried} attempts)"
-                    raise
-                wait = node.retry.wait_after(tried)
-                activity.retrying(attempt, first + node.retry.max_attempts - 1, wait, error.message)
-                attempt += 1
-                session.commit_cursor(
-                    replace(session.cursor, attempt=attempt, retries=session.cursor.retries + 1)
-                )
-                await asyncio.sleep(wait)
-            finally:
-                uses.extend(activity.uses)
+    def _waiting_cursor(self, uses: Sequence[ModelUse], started: int) -> Cursor:
+        cursor = spent(self.session.cursor, uses, self.session.clock() - started)
+        return replace(cursor, uses=(*cursor.uses, *uses))
 
     def _called(self, name: str) -> tuple[Node, Cursor]:
         """What runs under a name, and the cursor its config tells of."""
@@ -291,7 +264,7 @@ class Run:
 
     def _commit(self, name: str, made: Made, uses: Sequence[ModelUse], started: int) -> None:
         session = self.session
-        result, changes, read = made
+        result, changes = made.result, made.changes
         state = after(session.state, changes)
         all_uses = (*uses, *(result.usage or ()))
         duration = session.clock() - started
@@ -307,16 +280,15 @@ class Run:
             branches=(),
             exchanges=(),
             uses=(),
+            pending=(),
+            retries=session.cursor.retries + made.retries,
+            compensated=session.cursor.compensated or bool(made.compensations),
         )
-        compensations: tuple[Compensation, ...] = ()
-        if result.compensation is not None:
-            compensations = (check_compensation(result.compensation, session.graph.compensations),)
-            cursor = replace(cursor, compensated=True)
-        ledger = []
+        ledger = withdrawn(session) if session.cursor.pending else []
         if name in session.graph.after:
             at_step = replace(cursor, head=cursor.head + 1)
             request = make_request(session, name, "after", cursor=at_step, state=state)
-            ledger = [request_entry(cursor, request, session.clock())]
+            ledger.append(request_entry(_behind(cursor, ledger), request, session.clock()))
             cursor = waiting(cursor, request)
         else:
             cursor = self._way_on(cursor, name, state)
@@ -324,15 +296,16 @@ class Run:
             cursor,
             changes,
             state=state,
-            source="node",
+            source=made.source,
             node=name,
             text=result.text,
             duration=duration,
             uses=(*session.cursor.uses, *all_uses),
             attempt=session.cursor.attempt,
-            compensations=compensations,
+            compensations=made.compensations,
             ledger=ledger,
-            read=read,
+            read=made.read,
+            branches=made.branches,
         )
 
     def _way_on(self, cursor: Cursor, name: str, state: LiveState) -> Cursor:
@@ -398,3 +371,9 @@ class Run:
         session.commit_cursor(cursor, [entry])
         session.emit(NodeFailedEvent(info))
         return ""
+
+
+def _behind(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> Cursor:
+    """The cursor as the next entry follows on it."""
+    last = ledger[-1] if ledger else None
+    return replace(cursor, ledger_n=last.n, ledger_hash=last.hash) if last else cursor

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hitl_tui.engine.records import Exchange
+from hitl_tui.engine.outcomes import Exchange
 
 MISSING: Final = object()
 

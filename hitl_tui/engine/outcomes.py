@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from hitl_tui.engine.taint import Lineage
+
 BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
 
 
@@ -47,6 +49,16 @@ class Compensation(msgspec.Struct, frozen=True):
     handler: str
     args: Any = None
     path: str = ""
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """What a node got from outside before it asked a human, so that it is not asked again.
+
+    `key` is a digest of all that was asked; `value` a model's reply, a tool's result or an answer.
+    """
+
+    key: str
+    value: Any
 
 
 class BranchOutcome(msgspec.Struct, frozen=True):
@@ -90,15 +102,21 @@ class BranchState(msgspec.Struct, frozen=True):
 
     Args:
         item: the hash of the branch's item; another item at its place makes a new branch of it.
-        answers: the answers given to interrupts inside it.
-        outcome: how it ended, None while it has to run (again); then `updates` and `uses` count.
+        answers, exchanges: what humans answered inside it, and what it got from outside until then.
+        outcome: how it ended, with all it made; None while it has to run (again).
+        updates: (channel, update), in their order.
         child: the thread that a subgraph runs in.
     """
 
     path: str
     item: str = ""
     answers: tuple[Any, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
     outcome: BranchOutcome | None = None
-    updates: dict[str, Any] = {}
-    uses: tuple[ModelUse, ...] = ()
+    updates: tuple[tuple[str, Any], ...] = ()
+    text: str = ""
+    attempt: int = 1
+    read: tuple[str, ...] = ()
+    lineage: Lineage | None = None
+    compensation: Compensation | None = None
     child: ChildLink | None = None

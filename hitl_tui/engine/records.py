@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hitl_tui.engine.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, ModelUse
+from hitl_tui.engine.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, Exchange, ModelUse
 from hitl_tui.engine.taint import Lineage, Taint
 
 Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
@@ -146,16 +146,6 @@ class Vote(msgspec.Struct, frozen=True):
     answer: Any
     at: int
     note: str | None = None
-
-
-class Exchange(msgspec.Struct, frozen=True):
-    """What a node got from outside before it asked a human, so that it is not asked again.
-
-    `key` is a digest of all that was asked; `value` a model's reply, a tool's result or an answer.
-    """
-
-    key: str
-    value: Any
 
 
 class Request(msgspec.Struct, frozen=True):

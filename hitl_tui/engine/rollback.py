@@ -21,7 +21,8 @@ from hitl_tui.engine.compensation import (
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
 from hitl_tui.engine.events import NodeStarted
 from hitl_tui.engine.graph import Node
-from hitl_tui.engine.loop import Made, Run
+from hitl_tui.engine.loop import Run
+from hitl_tui.engine.made import Made
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
 from hitl_tui.engine.records import (
     ROLLBACK,
@@ -144,7 +145,7 @@ class Rollback(Run):
         return node, replace(self.session.cursor, head=entry.step - 1, invocation=entry.invocation)
 
     def _commit(self, name: str, made: Made, uses: Sequence[ModelUse], started: int) -> None:
-        result, changes, read = made
+        result, changes = made.result, made.changes
         if result.compensation is not None:
             raise HitlError("it returned a compensation", "what undoes a step can't be undone itself")
         session = self.session
@@ -165,7 +166,7 @@ class Rollback(Run):
             uses=(*session.cursor.uses, *all_uses),
             attempt=session.cursor.attempt,
             ledger=ledger,
-            read=read,
+            read=made.read,
         )
 
     def _fail(self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "") -> str:
@@ -182,7 +183,8 @@ class Rollback(Run):
         session.emit(NodeFailedEvent(info))
         return ""
 
-    def _open(self, request: Request, cursor: Cursor | None = None) -> None:
+    def _open(self, requests: Sequence[Request], cursor: Cursor | None = None) -> None:
+        request = requests[0]
         asked = HitlError(f"it asks a human: {request.title!r}", "a handler must be able to end by itself")
         self._fail(asked, request.node, cursor)
 
