@@ -11,6 +11,7 @@ Every document has `"hitl_tui": 1` and a `"kind"`; a change that could break a r
 | `log` | `log` | `checkpoints` with their `updates`, oldest first, and `decisions` |
 | `diff` | `diff` | `a`, `b`, `equal`, and `channels` with `change`, `before`, `after` |
 | `blame` | `blame` | `lines` with `step`, `who`, `text` |
+| `cost` | `cost` | `agents`, `nodes`, `steps` and `total` with `calls`, `tokens_in`, `tokens_out`, `cost` |
 | `graph` | `graph` | `nodes`, `edges`, `channels`, `inputs` |
 | `fork`, `import`, `export` | the commands of these names | `thread` and where it is |
 | `verify`, `replay` | the commands of these names | `ok`, `mismatches`, what was counted |
@@ -18,7 +19,7 @@ Every document has `"hitl_tui": 1` and a `"kind"`; a change that could break a r
 | `themes`, `keys`, `config`, `doctor` | the commands of these names | a list each |
 | `error` | any, with exit code above 0 | `title`, `message`, `hint`, `exit_code` |
 
-`notes` of `thread`, `log`, `diff` and `blame` say what a reader should know, as that the graph is missing.
+`notes` of `thread`, `log`, `diff`, `blame` and `cost` say what a reader should know, as that the graph is missing.
 Values of private channels are `"[private]"`, and so are the state hashes of a graph that has some;
 hashes are `"sha256:…"`, times ISO 8601 in UTC, durations seconds, costs US dollars or null.
 """  # noqa: E501 - a table

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hitl_tui.engine.outcomes import BranchOutcome, ErrorInfo
+from hitl_tui.engine.outcomes import BranchOutcome, ErrorInfo, ModelUse
 from hitl_tui.engine.records import (
     Checkpoint,
     LedgerEntry,
@@ -78,7 +78,8 @@ class Progress(msgspec.Struct, frozen=True):
     """Where the thread stands, for status lines: the part of the cursor that is shown.
 
     `tokens_in`, `tokens_out`, `cost` (US dollars) and `active` (microseconds) are totals of the
-    thread; `cost_known` is False as soon as one call had no known price.
+    thread; `cost_known` is False as soon as one call had no known price.  `uses` are the calls that
+    no step has yet.
     """
 
     status: Status
@@ -97,6 +98,7 @@ class Progress(msgspec.Struct, frozen=True):
     limits: Limits
     pending: tuple[Request, ...]
     error: ErrorInfo | None
+    uses: tuple[ModelUse, ...] = ()
 
 
 class RunStarted(msgspec.Struct, frozen=True):

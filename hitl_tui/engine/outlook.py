@@ -39,6 +39,7 @@ class Outlook:
             limits=cursor.limits,
             pending=cursor.pending,
             error=cursor.error,
+            uses=cursor.uses,
         )
 
     def view(self, state: LiveState | None = None) -> WorkflowState:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from hitl_tui.engine import drawing
+from hitl_tui.engine.costs import CostReport, cost_report
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.replay import ReplayReport, replay
-from hitl_tui.engine.reports import CostLine, RunInfo, cost_report, run_info
+from hitl_tui.engine.reports import RunInfo, run_info
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.verify import VerifyReport, verify
@@ -42,8 +43,8 @@ class Reporting:
         """The run's own record (seed 003)."""
         return run_info(Session.open(self.graph, self._store(), thread_id, agents={}, with_state=False))
 
-    def cost_report(self, thread_id: str) -> list[CostLine]:
-        """Tokens and cost by agent, provider and model."""
+    def cost_report(self, thread_id: str) -> CostReport:
+        """Calls, tokens and cost by agent, provider and model; also by node and by step."""
         return cost_report(self._store(), thread_id)
 
     def to_mermaid(self) -> str:

@@ -9,7 +9,6 @@ import msgspec
 from hitl_tui.engine.compensation import RollbackEntry, rollback_entries
 from hitl_tui.engine.records import Limits, Status
 from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
 
 
 class RunInfo(msgspec.Struct, frozen=True):
@@ -41,18 +40,6 @@ class RunInfo(msgspec.Struct, frozen=True):
     rollback: tuple[RollbackEntry, ...] = ()
 
 
-class CostLine(msgspec.Struct, frozen=True):
-    """What one agent used of one model; `cost` is None where a price is unknown."""
-
-    agent: str
-    provider: str
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
-
-
 def run_info(session: Session) -> RunInfo:
     """The record of a thread's run."""
     cursor, info = session.cursor, session.info
@@ -78,21 +65,3 @@ def run_info(session: Session) -> RunInfo:
         updated_at=cursor.updated_at,
         rollback=rollback_entries(session.store, cursor),
     )
-
-
-def cost_report(store: Store, thread_id: str) -> list[CostLine]:
-    """Tokens and cost of a thread's committed steps by agent, provider and model, in order of first use."""
-    lines: dict[tuple[str, str, str], CostLine] = {}
-    for checkpoint in reversed(store.checkpoints(thread_id, None, 1 << 31)):
-        for use in checkpoint.uses:
-            key = (use.agent, use.provider, use.model)
-            line = lines.get(key, CostLine(*key, 0, 0, 0, 0.0))
-            known = line.cost is not None and use.cost is not None
-            lines[key] = CostLine(
-                *key,
-                calls=line.calls + 1,
-                tokens_in=line.tokens_in + use.tokens_in,
-                tokens_out=line.tokens_out + use.tokens_out,
-                cost=(line.cost or 0.0) + (use.cost or 0.0) if known else None,
-            )
-    return list(lines.values())

@@ -197,6 +197,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.json", "3", "JSON", "Show the value as JSON", "Look", _open),
     Action("look.blame", "4", "Blame", "Show who wrote each line of the value", "Look", _open),
     Action("look.view", "v", "Views", "Go round text, diff, JSON and blame", "Look", _open),
+    Action("look.costs", "$", "Costs", "Show what the thread has cost, by agent, by node and by step", "Look",
+           _open),
     Action("look.tab", "w", "Panes", "On a narrow screen: the next pane", "Look"),
     Action("travel.back", "[,h", "Earlier", "Show the step before", "Travel", _open, 9, "travel.on"),
     Action("travel.on", "],l", "Later", "Show the step after", "Travel", _open),

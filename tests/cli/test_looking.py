@@ -220,3 +220,18 @@ def test_config_shows_each_key_of_ones_own_and_where_it_stands(app: App) -> None
     assert ["keys.change.extend", "-", f"{path}:3"] in lines
     rows = {row["name"]: row["value"] for row in app.expect(0, "config", "--json").document["config"]}
     assert rows["keys"] == {"run.step": "n", "change.extend": ""}
+
+
+def test_cost_is_told_by_agent_node_and_step(review: App) -> None:
+    words = review.expect(0, "cost", "r").out
+    assert [line.split()[0] for line in words.splitlines() if line] == [
+        "By", "agent", "writer", "all", "By", "node", "write", "check_approval", "By", "step", "1", "2",
+    ]  # fmt: skip
+    costs = review.expect(0, "cost", "r", "--json").document
+    (line,) = costs["agents"]
+    assert (line["agent"], line["calls"]) == ("writer", 1)
+    assert [(one["node"], one["runs"], one["calls"]) for one in costs["nodes"]] == [
+        ("write", 1, 1), ("check_approval", 1, 0),
+    ]  # fmt: skip
+    assert costs["total"]["cost"] == line["cost"] == costs["steps"][0]["cost"]
+    review.expect(2, "cost", "nobody")

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, NodeFailed, NodeResult, RetryPolicy, UnknownThread, UsageError
+from hitl_tui.engine.costs import CostLine
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Limits
-from hitl_tui.engine.reports import CostLine
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, loop, returning
 
@@ -75,7 +75,7 @@ class TestCostReport:
         other = ModelUse("advisor", "anthropic", "haiku", 1, 1, 0.01)
         runner = chain(CHANNELS, using(CHEAP, DEAR), using(other, CHEAP)).compile(checkpointer=store)
         runner.invoke(thread_id="t")
-        assert runner.cost_report("t") == [
+        assert list(runner.cost_report("t")) == [
             CostLine("worker", "ollama", "llama", 2, 200, 100, 0.0),
             CostLine("advisor", "anthropic", "opus", 1, 10, 5, 0.25),
             CostLine("advisor", "anthropic", "haiku", 1, 1, 1, 0.01),
@@ -93,7 +93,7 @@ class TestCostReport:
     def test_is_empty_where_no_model_was_called(self, store: Checkpointer) -> None:
         runner = chain(CHANNELS, returning(None)).compile(checkpointer=store)
         runner.invoke(thread_id="t")
-        assert runner.cost_report("t") == []
+        assert list(runner.cost_report("t")) == []
 
 
 @pytest.mark.parametrize(

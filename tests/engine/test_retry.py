@@ -144,6 +144,9 @@ class TestCost:
             runner.invoke(thread_id="t")
         info = runner.run_info("t")
         assert (info.tokens_in, info.tokens_out, info.cost) == (200, 20, 0.5)
+        report = runner.cost_report("t")
+        assert [(line.calls, line.cost) for line in report] == [(2, 0.5)]
+        assert (report.steps, report.lost.calls, report.total.cost) == ((), 2, 0.5)
 
 
 def test_each_retry_is_told_with_its_attempt_and_its_wait() -> None:

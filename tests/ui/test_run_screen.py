@@ -153,3 +153,11 @@ async def test_inputs_are_asked_for_with_an_example():
         await it.press(*"bread", "enter")
         await it.until(lambda: it.commands("start"))
         assert "bread" in str(it.commands("start")[0]["inputs"])
+
+
+async def test_costs_by_agent_node_and_step() -> None:
+    async with desk() as it:
+        await it.press("dollar_sign")
+        await it.shows("has cost", "By agent", "advisor", "opus", "By node", "By step")
+        await it.press("dollar_sign")
+        await it.shows("Channels at step")

@@ -8,9 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from hitl_tui.engine.costs import CostReport
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Limits, Vote
 from hitl_tui.plain.words import step_lines
+from hitl_tui.view.costs import cost_lines
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.lens import lens
 from hitl_tui.view.review import Version, review_card
@@ -326,3 +329,13 @@ def test_a_private_subject_stays_private() -> None:
         view.progress.pending[0], view, view.values, previous=Version(1, "worker", tapes.DRAFT_1)
     )
     assert words(card.about) == ["latest_draft, [private]"]
+
+
+def test_what_a_thread_has_cost() -> None:
+    view = played(tapes.advisor_tape())
+    lost = (ModelUse("advisor", "x", "no\x1bprice", 10, 5, None),)
+    lines = words(cost_lines(CostReport(view.checkpoints, lost)))
+    assert any("no␛price" in line and line.endswith("unknown") for line in lines)
+    assert any(line.split()[:1] == ["all"] and "≥ $" in line for line in lines)
+    assert any("attempts without a step" in line for line in lines)
+    assert words(cost_lines(CostReport(()))) == ["no node has run yet"]

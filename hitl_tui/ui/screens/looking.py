@@ -39,6 +39,13 @@ class Looking(RunBase):
         """Go round the ways."""
         self.set_mode(MODES[(MODES.index(self.mode) + 1) % len(MODES)])
 
+    def do_look_costs(self) -> None:
+        """Show what the thread has cost."""
+        from hitl_tui.ui.screens.costs import CostsScreen
+
+        if self.session:
+            self.app.push_screen(CostsScreen(self.session, self.keymap.bindings["look.costs"]))
+
     def do_look_tab(self) -> None:
         """Next pane on a narrow screen."""
         self.show_tab(self.query_one(TabsBar).next())

@@ -21,7 +21,7 @@ def card_lines(card: ReviewCard, width: int) -> list[Line]:
     )
     lines: list[Line] = [(untrusted(card.title, "title"), *badge)]
     if card.facts:
-        lines.append(card.facts)
+        lines += _wrapped((card.facts,), width)
     if card.words:
         lines.append(())
         lines += _wrapped(card.words, width)
