@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import threading
 import warnings
+from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -35,12 +38,31 @@ def _import(result: Future[Any]) -> None:
         # Read at import; without it litellm fetches its price list from the network.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         warnings.filterwarnings("ignore", module=r"(litellm|pydantic|aiohttp)\b")
-        litellm = import_module("litellm")
+        with _uncollected():
+            litellm = import_module("litellm")
         _silence(litellm)
     except BaseException as error:
         result.set_exception(error)
     else:
         result.set_result(litellm)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage collection meanwhile, and none of what has come to stay ever after.
+
+    A collection walks over the hundreds of thousands of objects that litellm brings, and a screen
+    stands still for that long: a tenth of a second and more.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _silence(litellm: Any) -> None:

@@ -24,6 +24,7 @@ from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.terminal_bytes import take_any_bytes
 from hitl_tui.ui.theme_watch import LOOK_EVERY, ThemeWatch
 from hitl_tui.ui.theming import DEFAULT_THEME, LoadedTheme, ThemeInvalid, Themes, builtin_theme
+from hitl_tui.ui.turns import short_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -346,7 +347,8 @@ def run_app(
     """
     app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads), look)
     take_any_bytes()
-    result = app.run(mouse=mouse)
+    with short_turns():
+        result = app.run(mouse=mouse)
     if app._exception is not None:
         raise app._exception
     return result or AppResult()

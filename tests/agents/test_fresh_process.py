@@ -35,6 +35,16 @@ def test_importing_the_package_loads_no_agent() -> None:
     assert done.stdout.strip().startswith("False ['Agent', 'Cassette'")
 
 
+def test_what_litellm_brings_is_never_walked_over_by_the_garbage_collector() -> None:
+    done = run(
+        "import gc\n"
+        "from hitl_tui.agents.litellm_import import preload\n"
+        "preload().result()\n"
+        "print(gc.isenabled(), gc.get_freeze_count() > 100_000)"
+    )
+    assert done.stdout.strip() == "True True"
+
+
 def test_nothing_of_litellm_reaches_the_terminal(server: OpenAIServer) -> None:
     server.plan(
         Say(), Refuse(401, "no"), Refuse(500, "no", {"retry-after": "0"}), Say(), Cut(), Say(usage=None)
