@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.engine.canonical import equal
-from hitl_tui.engine.events import PRIVATE
 from hitl_tui.plain.content import on_terminal
+from hitl_tui.view.compare import compare_states
 from hitl_tui.view.diff import DiffLine, value_diff
 from hitl_tui.view.sanitise import sanitise
 
@@ -19,18 +18,10 @@ _SIGNS = {"same": "    ", "added": "  + ", "removed": "  - "}
 
 def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Each channel of either state, with how it differs: same, changed, added, removed or private."""
-    rows = []
-    for name in dict.fromkeys((*before, *after)):
-        old, new = before.get(name), after.get(name)
-        if PRIVATE in (old, new):
-            rows.append({"channel": name, "change": "private", "before": PRIVATE, "after": PRIVATE})
-            continue
-        if name not in before or name not in after:
-            change = "added" if name in after else "removed"
-        else:
-            change = "same" if equal(old, new) else "changed"
-        rows.append({"channel": name, "change": change, "before": old, "after": new})
-    return rows
+    return [
+        {"channel": row.channel, "change": row.change, "before": row.before, "after": row.after}
+        for row in compare_states(before, after)
+    ]
 
 
 def diff_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

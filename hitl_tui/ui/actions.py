@@ -144,6 +144,10 @@ def _can_fork(now: Situation) -> str:
     return "" if now.has_steps else "there is no step to fork from yet"
 
 
+def _has_steps(now: Situation) -> str:
+    return _open(now) or ("" if now.has_steps else "there is no step yet")
+
+
 def _can_cancel(now: Situation) -> str:
     if not now.open:
         return _open(now)
@@ -196,6 +200,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
            _open, 7),
     Action("look.json", "3", "JSON", "Show the value as JSON", "Look", _open),
     Action("look.blame", "4", "Blame", "Show who wrote each line of the value", "Look", _open),
+    Action("look.compare", "=", "Compare", "Two steps, threads or forks side by side", "Look", _has_steps),
     Action("look.view", "v", "Views", "Go round text, diff, JSON and blame", "Look", _open),
     Action("look.costs", "$", "Costs", "Show what the thread has cost, by agent, by node and by step", "Look",
            _open),

@@ -46,6 +46,17 @@ class Looking(RunBase):
         if self.session:
             self.app.push_screen(CostsScreen(self.session, self.keymap.bindings["look.costs"]))
 
+    def do_look_compare(self) -> None:
+        """The shown step beside the newest one; at the newest, beside the one before it."""
+        from hitl_tui.ui.screens.compare import CompareScreen
+
+        session = self.session
+        if session is None or session.view.head is None:
+            return
+        newest = (session.thread_id, session.view.head.step)
+        left = session.shown or (session.thread_id, max(newest[1] - 1, 0))
+        self.app.push_screen(CompareScreen(session, left, newest, self.keymap.bindings["look.compare"]))
+
     def do_look_tab(self) -> None:
         """Next pane on a narrow screen."""
         self.show_tab(self.query_one(TabsBar).next())

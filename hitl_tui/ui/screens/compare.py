@@ -1,0 +1,263 @@
+"""Two steps, threads or forks side by side, channel by channel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any, ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.worker import Worker, WorkerState
+
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.errors import HitlError, UnknownThread
+from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field
+from hitl_tui.ui.screens.opening import BREAKPOINTS
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.choices import Option
+from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.widgets.side_by_side import SideBySide
+from hitl_tui.view.cells import cells
+from hitl_tui.view.compare import MARKS, Change, Compared, compare_states, side_by_side
+from hitl_tui.view.format import preview
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Role, Span, untrusted
+from hitl_tui.view.timeline import Place
+
+_ROLES: Final[dict[Change, Role]] = {
+    "same": "dim",
+    "changed": "accent",
+    "added": "added",
+    "removed": "removed",
+    "private": "private",
+}
+_ORDER: Final = ("changed", "added", "removed", "private", "same")
+_WORDS: Final = {"added": "only on the right", "removed": "only on the left", "private": "not compared"}
+
+
+class CompareHead(LineBar):
+    """What is compared, and which side the keys move."""
+
+    places: tuple[Place, Place] | None = None
+    side = 0
+
+    def bar(self, width: int) -> Line:
+        """The spans."""
+        if self.places is None:
+            return (ours(" compare ", "brand"),)
+        spans: list[Span] = [ours(" compare ", "brand"), Span(" ")]
+        room = max((width - 34) // 2, 10)
+        for side, (thread_id, step) in enumerate(self.places):
+            here = side == self.side
+            name = f"{sanitise_line(thread_id, room)} @ {step}"
+            spans += [
+                Span("◂ " if here else "  ", "accent"),
+                Span(name, "name" if here else "value"),
+                Span(" ▸" if here else "  ", "accent"),
+            ]
+            if side == 0:
+                spans.append(Span("  with  ", "dim"))
+        return tuple(spans)
+
+
+class CompareFooter(LineBar):
+    """The keys of this screen."""
+
+    def bar(self, width: int) -> Line:
+        """The spans."""
+        keys = (
+            ("tab", "Other side"), ("[ ]", "Step"), ("/", "Thread or step"), ("x", "Swap"),
+            ("↑ ↓", "Channel"), ("esc", "Back"), ("pgdn", "Scroll"),
+        )  # fmt: skip
+        return tuple(span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ")))
+
+
+class CompareScreen(RoleScreen):
+    """Compares two places; comes back with nothing."""
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "compare.tcss"]
+    HORIZONTAL_BREAKPOINTS = BREAKPOINTS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "Back", show=False),
+        Binding("tab,shift+tab", "other_side", "Other side", show=False, priority=True),
+        Binding("left_square_bracket,left,h", "move(-1)", "Earlier", show=False),
+        Binding("right_square_bracket,right,l", "move(1)", "Later", show=False),
+        Binding("up,k", "select(-1)", "Up", show=False),
+        Binding("down,j", "select(1)", "Down", show=False),
+        Binding("pageup", "scroll_values(-1)", "Page up", show=False),
+        Binding("pagedown", "scroll_values(1)", "Page down", show=False),
+        Binding("slash", "ask_place", "Place", show=False),
+        Binding("x", "swap", "Swap", show=False),
+    ]
+    AUTO_FOCUS = ""
+
+    def __init__(self, session: Session, left: Place, right: Place, keys: Sequence[str] = ()) -> None:
+        """`keys` are those that opened it and close it again."""
+        super().__init__()
+        self._session = session
+        self._places = [left, right]
+        self._keys = keys
+        self._states: dict[Place, dict[str, Any]] = {}
+        self._rows: tuple[Compared, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """Places, channels, values."""
+        yield CompareHead()
+        yield LineView("channels", "Channels")
+        yield SideBySide()
+        yield CompareFooter()
+
+    def on_mount(self) -> None:
+        """Fetch both."""
+        self.query_one("#channels", LineView).can_focus = False
+        self.query_one(SideBySide).can_focus = False
+        self._load()
+
+    def _load(self) -> None:
+        head = self.query_one(CompareHead)
+        head.places = (self._places[0], self._places[1])
+        head.refresh()
+        self.run_worker(self._fetch(), group="compare", exclusive=True, exit_on_error=False)
+
+    async def _driver(self, thread_id: str) -> Driver:
+        session = self._session
+        return session.driver if thread_id == session.thread_id else await session.hub.open(thread_id)
+
+    async def _fetch(self) -> None:
+        for place in self._places:
+            if place not in self._states:
+                driver = await self._driver(place[0])
+                self._states[place] = dict(await driver.state_at(place[1]))
+        before, after = (self._states[place] for place in self._places)
+        rows = await asyncio.to_thread(compare_states, before, after)
+        selected = self._selected
+        self._rows = tuple(sorted(rows, key=lambda row: _ORDER.index(row.change)))
+        channels = self.query_one("#channels", LineView)
+        names = [row.channel for row in self._rows]
+        channels.cursor_row = names.index(selected) if selected in names else 0 if names else None
+        channels.show([self._line(row) for row in self._rows])
+        differ = sum(row.change not in ("same", "private") for row in rows)
+        words = "no difference" if not differ else f"{differ} of {len(rows)} differ"
+        channels.set_titles(f"Channels: {words}")
+        channels.styles.height = min(max(len(rows), 1), max(self.size.height // 3, 4)) + 2
+        await self._show_values(home=True)
+
+    @property
+    def _selected(self) -> str:
+        row = self.query_one("#channels", LineView).cursor_row
+        return self._rows[row].channel if row is not None and row < len(self._rows) else ""
+
+    def _line(self, row: Compared) -> Line:
+        role = _ROLES[row.change]
+        width = max((cells(sanitise_line(one.channel, 24)) for one in self._rows), default=0)
+        name = sanitise_line(row.channel, 24)
+        what = _WORDS.get(row.change, "")
+        if row.change in ("changed", "same"):
+            old = preview(row.before, 30)
+            what = old if row.change == "same" else f"{old} → {preview(row.after, 30)}"
+        return (
+            Span(f"{MARKS[row.change]} ", role),
+            Span(name + " " * (width + 2 - cells(name)), "name" if row.change != "same" else "dim"),
+            Span(what, "dim" if row.change == "same" else "value"),
+        )
+
+    async def _show_values(self, *, home: bool) -> None:
+        row = next((one for one in self._rows if one.channel == self._selected), None)
+        pane = self.query_one(SideBySide)
+        if row is None:
+            pane.show_pairs((), home=True)
+            return
+        pairs = await asyncio.to_thread(side_by_side, row)
+        pane.set_titles(row.channel, row.change)
+        pane.show_pairs(pairs, home=home)
+
+    @on(LineView.RowChosen)
+    def _row_chosen(self, event: LineView.RowChosen) -> None:
+        self._select(event.row)
+
+    def _select(self, row: int) -> None:
+        channels = self.query_one("#channels", LineView)
+        channels.cursor_row = min(max(row, 0), len(self._rows) - 1)
+        top, height = round(channels.scroll_y), channels.size.height
+        if not top <= channels.cursor_row < top + height:
+            channels.scroll_to(y=max(0, channels.cursor_row - height // 2), animate=False)
+        channels.repaint()
+        self.run_worker(self._show_values(home=True), group="values", exclusive=True, exit_on_error=False)
+
+    def action_select(self, by: int) -> None:
+        """Another channel."""
+        if self._rows:
+            self._select((self.query_one("#channels", LineView).cursor_row or 0) + by)
+
+    def action_scroll_values(self, by: int) -> None:
+        """Scroll both values."""
+        pane = self.query_one(SideBySide)
+        pane.scroll_relative(y=by * max(pane.size.height - 2, 1), animate=False)
+
+    def action_other_side(self) -> None:
+        """The keys move the other side from now on."""
+        head = self.query_one(CompareHead)
+        head.side = 1 - head.side
+        head.refresh()
+
+    def action_swap(self) -> None:
+        """Left becomes right."""
+        self._places.reverse()
+        self._load()
+
+    def action_move(self, by: int) -> None:
+        """The step before or after, on the side that is chosen."""
+        self.run_worker(self._move(by), group="move", exclusive=True, exit_on_error=False)
+
+    async def _move(self, by: int) -> None:
+        side = self.query_one(CompareHead).side
+        thread_id, step = self._places[side]
+        head = (await (await self._driver(thread_id)).snapshot()).progress.head
+        self._places[side] = (thread_id, min(max(step + by, 0), head))
+        self._load()
+
+    def action_ask_place(self) -> None:
+        """Type another thread or step for the chosen side."""
+        side = self.query_one(CompareHead).side
+        thread_id, step = self._places[side]
+        field = Field("place", "THREAD, THREAD@STEP, or @STEP of this thread", f"{thread_id}@{step}")
+        options = [Option("go", "g", "compare with it"), Option("back", "escape", "go back")]
+
+        def answered(answer: Answer | None) -> None:
+            if answer is not None and (text := answer.fields["place"].strip()):
+                self.run_worker(self._go_to(side, text), group="move", exclusive=True, exit_on_error=False)
+
+        where = "right" if side else "left"
+        self.app.push_screen(Dialog("Compare", [f"What stands on the {where}:"], options, [field]), answered)
+
+    async def _go_to(self, side: int, text: str) -> None:
+        thread_id, at, word = text.rpartition("@")
+        if not at or not (word.isascii() and word.isdigit()):
+            thread_id, word = text, ""
+        thread_id = thread_id or self._session.thread_id
+        head = (await (await self._driver(thread_id)).snapshot()).progress.head
+        step = int(word) if word else head
+        if not 0 <= step <= head:
+            raise UnknownThread(f"thread {thread_id!r} has no step {word or 0}", f"its steps are 0 to {head}")
+        self._places[side] = (thread_id, step)
+        self._load()
+
+    def action_close(self) -> None:
+        """Back to the run."""
+        self.dismiss(None)
+
+    def on_key(self, event: events.Key) -> None:
+        """The key that opened it closes it."""
+        if event.key in self._keys:
+            event.stop()
+            self.dismiss(None)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What can't be compared says why; what is shown stays."""
+        if event.state is WorkerState.ERROR:
+            error = event.worker.error
+            words = f"{error.message} — {error.hint}" if isinstance(error, HitlError) else str(error)
+            self.notify(untrusted(words).text, markup=False, severity="error")

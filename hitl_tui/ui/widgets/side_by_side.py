@@ -1,0 +1,90 @@
+"""Two values in two columns that scroll as one, what differs marked by sign and colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.cells import cells
+from hitl_tui.view.compare import Pair
+from hitl_tui.view.spans import Line, Role, Span
+
+_MOST = 5_000
+"""Lines that are laid out; what is longer is for the value pane."""
+
+
+class SideBySide(LineView):
+    """Pairs of lines; on a narrow screen one below the other."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll_down", "Down", show=False),
+        Binding("k", "scroll_up", "Up", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__("values", "Values")
+        self._pairs: Sequence[Pair] = ()
+
+    def show_pairs(self, pairs: Sequence[Pair], *, home: bool) -> None:
+        """Show these."""
+        self._pairs = pairs
+        self._lay_out(home)
+
+    def _lay_out(self, home: bool) -> None:
+        width = self.scrollable_content_region.width
+        lines: list[Line] = []
+        for pair in self._pairs[:_MOST]:
+            lines += _beside(pair, width) if width >= 60 else _below(pair, width)
+        if len(self._pairs) > _MOST:
+            lines.append((Span(f"… {len(self._pairs) - _MOST:,} more lines", "dim"),))
+        self.show(lines or [(Span("empty on both sides", "dim"),)], home=home)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap anew."""
+        self._lay_out(False)
+
+
+def _beside(pair: Pair, width: int) -> list[Line]:
+    half = (width - 7) // 2
+    left = _rows(pair.left, half)
+    right = _rows(pair.right, half)
+    rows: list[Line] = []
+    for at in range(max(len(left), len(right))):
+        old, new = (side[at] if at < len(side) else "" for side in (left, right))
+        first = at == 0
+        rows.append(
+            (
+                *_marked("-", first and pair.left is not None, old, _role(pair, "removed"), pair.same),
+                Span(" " * (half - cells(old)) + " │ ", "dim"),
+                *_marked("+", first and pair.right is not None, new, _role(pair, "added"), pair.same),
+            )
+        )
+    return rows
+
+
+def _below(pair: Pair, width: int) -> list[Line]:
+    if pair.same:
+        return [(Span("  " + row),) for row in _rows(pair.left, width - 2)]
+    rows: list[Line] = []
+    for sign, text, role in (("-", pair.left, "removed"), ("+", pair.right, "added")):
+        for at, row in enumerate(_rows(text, width - 2) if text is not None else ()):
+            rows.append(_marked(sign, at == 0, row, _role(pair, role), False))
+    return rows
+
+
+def _rows(text: str | None, width: int) -> list[str]:
+    return [] if text is None else list(wrap_line(text, max(width, 8)))
+
+
+def _role(pair: Pair, role: str) -> Role:
+    return "plain" if pair.same else "removed" if role == "removed" else "added"
+
+
+def _marked(sign: str, first: bool, text: str, role: Role, same: bool) -> Line:
+    """Two cells for the sign, then the text."""
+    return (Span(f"{sign if first and not same else ' '} ", role), Span(text, role))

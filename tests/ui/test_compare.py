@@ -1,0 +1,63 @@
+"""The compare screen: two steps, threads or forks side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from hitl_tui.ui.screens.compare import CompareScreen
+from tests.support import tape as tapes
+from tests.ui.harness import desk
+
+
+async def test_the_newest_step_beside_the_one_before_it():
+    async with desk() as it:
+        await it.press("=")
+        await it.shows(f"{tapes.THREAD} @ 3", f"{tapes.THREAD} @ 4", "differ", "≠ advisor_feedback")
+        await it.press("=")
+        await it.until(lambda: it.app.screen is it.run)
+
+
+async def test_a_past_step_beside_the_newest_and_both_sides_move():
+    async with desk() as it:
+        await it.press("0")
+        await it.shows("not the newest")
+        await it.press("=")
+        await it.shows(f"◂ {tapes.THREAD} @ 0 ▸", f"{tapes.THREAD} @ 4")
+        await it.press("]")
+        await it.shows(f"{tapes.THREAD} @ 1")
+        await it.press("tab", "[", "[", "[")
+        await it.shows(f"◂ {tapes.THREAD} @ 1 ▸", "no difference")
+        await it.press("[", "[", "[")
+        await it.shows(f"◂ {tapes.THREAD} @ 0 ▸")
+        await it.press("x")
+        await it.until(lambda: it.text().index("@ 0") < it.text().index("@ 1"), "the sides swapped")
+        await it.press("escape")
+        await it.until(lambda: it.app.screen is it.run)
+
+
+async def test_another_thread_is_typed_and_a_wrong_one_says_why():
+    async with desk() as it:
+        await it.press("=")
+        await it.shows("differ")
+        await it.press("/")
+        await it.shows("What stands on the left")
+        field = it.app.screen.query_one("#place")
+        field.value = f"{tapes.FORK}@2"  # type: ignore[attr-defined]
+        await it.press("enter")
+        await it.shows(f"◂ {tapes.FORK} @ 2 ▸")
+        await it.press("/")
+        await it.shows("What stands on the left")
+        it.app.screen.query_one("#place").value = "@99"  # type: ignore[attr-defined]
+        await it.press("enter")
+        await it.shows("has no step 99")
+        assert f"{tapes.FORK} @ 2" in it.text()
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24), (40, 12)])
+async def test_channels_and_lines_are_walked_on_any_size(size: tuple[int, int]):
+    async with desk(size=size, ready="") as it:
+        await it.press("0", "=")
+        await it.until(lambda: isinstance(it.app.screen, CompareScreen) and "differ" in it.text())
+        for key in ("down", "down", "pagedown", "pageup", "up", "j", "k"):
+            await it.press(key)
+        await it.shows("compare")
