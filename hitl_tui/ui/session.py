@@ -12,6 +12,7 @@ from hitl_tui.drivers.protocol import Capabilities, Driver, Hub, Relative, Stamp
 from hitl_tui.engine.events import NodeStarted, RunEnded, RunStarted, StepCommitted, ThreadForked
 from hitl_tui.engine.records import Checkpoint, Request
 from hitl_tui.ui.actions import Situation
+from hitl_tui.ui.recent import RecentSteps
 from hitl_tui.view.run_view import RunView, add_older, fold, is_gap, open_view
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.step_view import StepView, head_step, past_step
@@ -38,6 +39,7 @@ class Session:
         self.step_view: StepView = head_step(view)
         self.pausing = False
         self._past: dict[Place, StepView] = {}
+        self._recent = RecentSteps()
         self._ticket = 0
 
     @classmethod
@@ -121,7 +123,10 @@ class Session:
                     self.pausing = False
                 case RunEnded():
                     self.pausing = False
-                case StepCommitted() | ThreadForked():
+                case StepCommitted(checkpoint=point, updates=updates):
+                    self._recent.note((self.thread_id, point.step), updates)
+                    self.family_stale = True
+                case ThreadForked():
                     self.family_stale = True
 
     @staticmethod
@@ -202,7 +207,14 @@ class Session:
         driver, points = await self._line(step)
         found: list[tuple[int, str, Any]] = []
         for point in points:
-            for update in reversed(await driver.updates_at(point.step)):
+            place = (driver.thread_id, point.step)
+            if self._recent.left_alone(place, channel):
+                continue
+            updates = self._recent.updates(place)
+            if updates is None:
+                updates = await driver.updates_at(point.step)
+                self._recent.note(place, updates)
+            for update in reversed(updates):
                 if update.channel == channel and update.changed:
                     found.append((point.step, update.actor or point.node or point.source, update.after))
                     break

@@ -1,0 +1,60 @@
+"""What a session knows of committed steps it does not ask for again."""
+
+from __future__ import annotations
+
+from hitl_tui.drivers.replay import ReplayHub
+from hitl_tui.ui.recent import RecentSteps
+from hitl_tui.ui.session import Session
+from tests.support import tape as tapes
+
+
+async def opened(*, at_end: bool):
+    driver = tapes.advisor_tape().driver(at_end=at_end)
+    asked: list[int] = []
+    known = driver.updates_at
+
+    async def counted(step: int):
+        asked.append(step)
+        return await known(step)
+
+    driver.updates_at = counted
+    return await Session.open(ReplayHub([driver], []), driver), driver, asked
+
+
+async def test_versions_of_a_run_that_was_watched_ask_for_nothing():
+    session, driver, asked = await opened(at_end=False)
+    driver.advance_all()
+    await session.drain()
+    found = await session.versions("latest_draft", 4, 2)
+    assert [step for step, _, _ in found] == [3, 1]
+    assert asked == []
+
+
+async def test_versions_of_a_thread_that_was_opened_are_asked_for_once():
+    session, _, asked = await opened(at_end=True)
+    first = await session.versions("latest_draft", 4, 50)
+    assert first
+    assert sorted(asked) == sorted(set(asked))
+    count = len(asked)
+    assert await session.versions("latest_draft", 4, 50) == first
+    assert len(asked) == count
+
+
+async def test_what_was_watched_is_what_the_driver_says():
+    watched, driver, _ = await opened(at_end=False)
+    driver.advance_all()
+    await watched.drain()
+    fetched, _, _ = await opened(at_end=True)
+    for channel in watched.view.values:
+        assert await watched.versions(channel, 4, 50) == await fetched.versions(channel, 4, 50)
+
+
+async def test_steps_that_left_a_channel_alone_are_passed_over_however_long_ago_they_were_seen():
+    recent = RecentSteps()
+    update = next(one for one in tapes.advisor_tape().end.updates if one.changed)
+    for step in range(1_000):
+        recent.note(("t", step), (update,))
+    assert recent.left_alone(("t", 0), "another")
+    assert not recent.left_alone(("t", 0), update.channel)
+    assert recent.updates(("t", 0)) is None
+    assert recent.updates(("t", 999)) == (update,)
