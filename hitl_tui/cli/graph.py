@@ -51,6 +51,8 @@ def graph(graph: str, form: str, model: str | None, as_json: bool) -> None:
 
 def _text(info: GraphInfo) -> Iterator[str]:
     from hitl_tui.view.sanitise import sanitise
+    from hitl_tui.view.spans import plain_text
+    from hitl_tui.view.taint import contract_lines
 
     def one(text: str) -> str:
         return sanitise(text, multiline=False)
@@ -60,6 +62,10 @@ def _text(info: GraphInfo) -> Iterator[str]:
     for edge in info.edges:
         when = f"  when {one(edge.label)}" if edge.label else ""
         yield f"  {one(edge.source)} -> {one(edge.target)}{when}"
+    yield "nodes:"
+    for node in info.nodes:
+        yield f"  {one(node.name)}"
+        yield from (f"    {plain_text(line)}" for line in contract_lines(node, None, ()))
     yield "channels:"
     for channel in info.channels:
         private = ", private" if channel.visibility == "private" else ""

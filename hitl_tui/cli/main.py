@@ -28,6 +28,8 @@ COMMANDS = {
     "approve": Entry("hitl_tui.cli.decide", "Approve what a thread waits for."),
     "revise": Entry("hitl_tui.cli.decide", "Send back what a thread waits for, with your words."),
     "update-state": Entry("hitl_tui.cli.change", "Set channels of a thread as one new step."),
+    "taint": Entry("hitl_tui.cli.taint", "Show which channels hold what came from outside, and why."),
+    "declassify": Entry("hitl_tui.cli.taint", "Say that a tainted channel may be trusted as it is now."),
     "fork": Entry("hitl_tui.cli.change", "Make a new thread from a step of another."),
     "extend": Entry("hitl_tui.cli.running", "Raise limits, so that a thread stopped by one can go on."),
     "cancel": Entry("hitl_tui.cli.running", "End a thread for good, as cancelled by you."),

@@ -35,6 +35,7 @@ from hitl_tui.engine.description import GraphInfo
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate, Progress
 from hitl_tui.engine.outcomes import BranchOutcome
 from hitl_tui.engine.records import Checkpoint, LedgerEntry, Request, ThreadSummary
+from hitl_tui.engine.taint import Taint
 from hitl_tui.errors import ExitCode, HitlError
 
 VERSION = 1
@@ -167,6 +168,7 @@ def request(one: Request) -> dict[str, Any]:
         ],
         "deadline": time(one.deadline),
         "risk": one.risk,
+        "policy": one.policy or None,
         "asked_at": time(one.asked_at),
         "path": one.path or None,
         "thread": one.thread or None,
@@ -197,6 +199,8 @@ def checkpoint(one: Checkpoint, secret: bool) -> dict[str, Any]:
         "decision": one.decision,
         "text": one.text,
         "branches": [branch(each) for each in one.branches],
+        "tainted": [taint(each) for each in one.tainted],
+        "read": list(one.read),
     }
 
 
@@ -230,7 +234,19 @@ def update(one: AppliedUpdate) -> dict[str, Any]:
         "actor": one.actor,
         "note": one.note,
         "path": one.path or None,
+        "tainted": one.tainted,
+        "lineage": one.lineage
+        and {
+            "sources": list(one.lineage.sources),
+            "channels": list(one.lineage.channels),
+            "cleared": one.lineage.cleared,
+        },
     }
+
+
+def taint(one: Taint) -> dict[str, Any]:
+    """A tainted channel: since when, by whom, and what from outside is in it."""
+    return {"channel": one.channel, "since": one.step, "node": one.node, "sources": list(one.sources)}
 
 
 def updates(some: Iterable[AppliedUpdate]) -> list[dict[str, Any]]:
@@ -269,7 +285,16 @@ def graph(info: GraphInfo) -> dict[str, Any]:
         name=info.name,
         digest=f"sha256:{info.digest}",
         nodes=[
-            {"name": node.name, "reads": list(node.reads), "writes": list(node.writes)} for node in info.nodes
+            {
+                "name": node.name,
+                "reads": list(node.reads),
+                "writes": list(node.writes),
+                "external": node.external or None,
+                "on_taint": node.on_taint,
+                "attempts": node.attempts,
+                "timeout": node.timeout,
+            }
+            for node in info.nodes
         ],
         edges=[{"source": edge.source, "target": edge.target, "label": edge.label} for edge in info.edges],
         channels=[

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.options import complete_thread, store_option
+from hitl_tui.cli.options import complete_thread, reviewer_option, store_option
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import UsageError
 
@@ -20,9 +20,19 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.option("--channel", metavar="NAME", help="This channel alone, its whole value.")
+@click.option("--reveal", metavar="NAME", help="A private channel's value; the ledger keeps that you looked.")
 @store_option
+@reviewer_option
 @json_option
-def show(place: str, channel: str | None, store: str | None, as_json: bool) -> int:
+def show(
+    *,
+    place: str,
+    channel: str | None,
+    reveal: str | None,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> int:
     """Show a thread at its newest step, or at any other.
 
     Status, what waits, every channel with its value, and what the step changed.
@@ -37,17 +47,20 @@ def show(place: str, channel: str | None, store: str | None, as_json: bool) -> i
 
         at = await open_place(desk, place, reading=True)
         values = dict(await at.driver.state_at(at.step))
-        if channel is not None:
+        if reveal is not None:
+            _value(values, reveal)
+            values = {reveal: await at.driver.reveal(reveal, at.step, actor=desk.settings.reviewer)}
+        elif channel is not None:
             values = {channel: _value(values, channel)}
         if as_json:
             emit({**await _document(at, values), "notes": desk.notes})
-        elif channel is not None:
-            _say_value(values[channel])
+        elif channel is not None or reveal is not None:
+            _say_value(*values.values())
         else:
             await _say_step(at, values)
         return ExitCode.DONE
 
-    return at_desk(load_settings({"store": store}), open_existing, work)
+    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
 
 
 def _value(values: dict[str, Any], channel: str) -> Any:
@@ -97,5 +110,6 @@ async def _say_step(at: OpenPlace, values: dict[str, Any]) -> None:
     origin = f", forked from {name(snapshot.parent)}@{snapshot.fork_step}" if snapshot.parent else ""
     head = "" if at.step == snapshot.progress.head else f" (the newest is {snapshot.progress.head})"
     say(f"graph {name(snapshot.graph.name)}{origin}", "", f"channels at step {at.step}{head}:")
-    say(*channel_lines(values), "")
-    say(*step_lines(await _checkpoint(at), await at.driver.updates_at(at.step)))
+    point = await _checkpoint(at)
+    say(*channel_lines(values, [taint.channel for taint in point.tainted]), "")
+    say(*step_lines(point, await at.driver.updates_at(at.step)))

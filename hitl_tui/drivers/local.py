@@ -12,6 +12,7 @@ from hitl_tui.drivers import reading
 from hitl_tui.drivers.afterwards import Afterwards
 from hitl_tui.drivers.alongside import Alongside
 from hitl_tui.drivers.buffer import EventBuffer
+from hitl_tui.drivers.disclosing import Disclosing
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.family import family
 from hitl_tui.drivers.graph_file import BuildGraph
@@ -44,7 +45,7 @@ _QUIT_PATIENCE = 3.0
 _TRIES, _BETWEEN_TRIES = 40, 0.025
 
 
-class LocalDriver(Afterwards):
+class LocalDriver(Afterwards, Disclosing):
     """One thread of a local store, run by an engine thread of its own.
 
     Args:
@@ -168,12 +169,6 @@ class LocalDriver(Afterwards):
                 decisions.cancel(session, actor=actor, note=note)
 
         await self._engine.call(end())
-
-    async def extend_limits(
-        self, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None
-    ) -> None:
-        """Raise limits, so that a thread stopped by one may go on; logged."""
-        await self._write(lambda session: decisions.extend_limits(session, limits, actor=actor, note=note))
 
     async def preview(
         self,

@@ -15,9 +15,11 @@ from hitl_tui.engine.compensation import RollbackEntry
 from hitl_tui.engine.description import ChannelInfo, EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.events import AppliedUpdate, Event, Preview, Progress
 from hitl_tui.engine.records import Checkpoint, LedgerEntry, ThreadSummary
+from hitl_tui.engine.taint_lineage import Arrival
 from hitl_tui.engine.verify import Mismatch
 
 __all__ = [
+    "Arrival",
     "Capabilities",
     "ChannelInfo",
     "Check",
@@ -230,6 +232,27 @@ class Driver(Protocol):
 
         Args:
             watch: called from any thread with (steps done, steps in all); what it raises ends the check.
+        """
+
+    async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
+        """Why a channel is tainted at a step: every way by which it came in, oldest first (SPEC 8)."""
+
+    async def declassify(
+        self, channel: str, *, expected_step: int, actor: str, reason: str, seen: bytes = b""
+    ) -> int:
+        """Clear a channel's taint as a new step that changes no value; returns the step.
+
+        Raises:
+            StaleWriter: the head is no longer `expected_step`.
+            ThreadBusy: the thread is running.
+            UsageError: it is not tainted, or there is no reason.
+        """
+
+    async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
+        """A channel's value at a step though it is private; the ledger keeps who has seen it.
+
+        Raises:
+            ThreadBusy: the thread is running, so nothing can be written down.
         """
 
     async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:

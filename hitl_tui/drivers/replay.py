@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from hitl_tui.drivers.protocol import (
+    Arrival,
     Capabilities,
     Check,
     Checked,
@@ -267,6 +268,30 @@ class ReplayDriver:
         """Notes the command."""
         found: Checked = self._noted("check", Checked(kind, (), 0, 0), kind=kind)
         return found
+
+    async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
+        """Noted; answers nothing."""
+        return tuple(self._noted("lineage", (), channel=channel, step=step))
+
+    async def declassify(
+        self, channel: str, *, expected_step: int, actor: str, reason: str, seen: bytes = b""
+    ) -> int:
+        """Noted; answers the step after `expected_step`."""
+        return int(
+            self._noted(
+                "declassify",
+                expected_step + 1,
+                channel=channel,
+                expected_step=expected_step,
+                actor=actor,
+                reason=reason,
+                seen=seen,
+            )
+        )
+
+    async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
+        """Noted; answers null."""
+        return self._noted("reveal", None, channel=channel, step=step, actor=actor)
 
     async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
         """Noted; nothing differs."""

@@ -118,7 +118,9 @@ class _Session:
         self.say(f"Thread {name(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
         if snapshot.notice:
             self.say(f"Note: {name(snapshot.notice)}.")
-        self.say(*channel_lines(snapshot.values))
+        newest = snapshot.checkpoints[-1:]
+        tainted = [taint.channel for point in newest for taint in point.tainted]
+        self.say(*channel_lines(snapshot.values, tainted))
         self._say_standing(snapshot)
 
     def _say_standing(self, snapshot: Snapshot) -> None:

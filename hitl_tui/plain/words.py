@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from hitl_tui.engine import events as ev
@@ -15,6 +15,7 @@ from hitl_tui.view.lens import lens
 from hitl_tui.view.review import ReviewCard
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import plain_text
+from hitl_tui.view.taint import taint_line
 from hitl_tui.view.tool_line import tool_line
 from hitl_tui.view.writer import writer
 
@@ -39,6 +40,11 @@ def event_lines(event: ev.Event) -> list[str]:
             return step_lines(event.checkpoint, event.updates)
         case ev.ToolCalled():
             return content([f"{event.agent}: {tool_line(event)}"], 4)
+        case ev.TaintRead():
+            return [
+                f"Warning: {name(event.node)} may read what came from outside:",
+                *spans([taint_line(taint) for taint in event.tainted]),
+            ]
         case ev.NodeRetrying():
             tries = f"attempt {event.attempt} of {event.max_attempts}"
             return [
@@ -112,11 +118,12 @@ def next_words(node: str | None) -> str:
     return "the end is next" if node == END else f"{name(node)} is next"
 
 
-def channel_lines(values: Mapping[str, Any]) -> list[str]:
+def channel_lines(values: Mapping[str, Any], tainted: Collection[str] = ()) -> list[str]:
     """All channels, numbered, each with its value on one line behind the bar."""
     lines: list[str] = []
     for number, (channel, value) in enumerate(values.items(), 1):
-        lines += [f"{number}. {name(channel)}:", *content([preview(value, 200)], 3)]
+        mark = ", tainted" if channel in tainted else ""
+        lines += [f"{number}. {name(channel)}{mark}:", *content([preview(value, 200)], 3)]
     return lines
 
 

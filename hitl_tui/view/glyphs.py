@@ -31,6 +31,7 @@ class Glyphs:
     grew: str = "+"
     changed: str = "≠"
     same: str = "="
+    tainted: str = "▲"
 
 
 UNICODE = Glyphs()
@@ -57,4 +58,5 @@ ASCII = Glyphs(
     grew="+",
     changed="#",
     same="=",
+    tainted="!",
 )

@@ -15,6 +15,7 @@ from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, size
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.taint import taint_remark
 from hitl_tui.view.writer import HUMAN
 
 _INDENT: Final = trusted("  ")
@@ -37,7 +38,7 @@ def reason_lines(text: str | None) -> tuple[Line, ...]:
 
 def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
     """The lines of one update."""
-    title = (untrusted(update.channel, "name"), trusted("  "), *_how(update))
+    title = (untrusted(update.channel, "name"), trusted("  "), *_how(update), *taint_remark(update, glyphs))
     if update.visibility == "private" or "private" in (kind(update.before), kind(update.after)):
         facts: list[Line] = [(_INDENT, trusted(PRIVATE_TEXT, "private"))]
     elif update.op == "set":

@@ -25,7 +25,8 @@ Mark = Literal["+", "≠", "=", "✎", " "]
 class ChannelRow:
     """A channel at a step: what the step did to it (`mark`, `word`) and its value on one line.
 
-    `changed_by` is who wrote it in this very step, "" where nobody did.
+    `changed_by` is who wrote it in this very step, "" where nobody did.  `tainted`: it holds something from
+    outside.
     """
 
     name: str
@@ -37,6 +38,7 @@ class ChannelRow:
     value: Line
     visibility: Visibility
     changed_by: str
+    tainted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,10 @@ def _step_view(
     node = writer(checkpoint) if checkpoint else ""
     declared = {channel.name: channel for channel in view.graph.channels}
     names = [*declared, *(name for name in values if name not in declared)]
+    tainted = {one.channel for one in checkpoint.tainted} if checkpoint else set()
     rows = tuple(
-        _row(name, declared.get(name), values.get(name), written.get(name, ()), node) for name in names
+        _row(name, declared.get(name), values.get(name), written.get(name, ()), node, tainted=name in tainted)
+        for name in names
     )
     return StepView(
         step=step,
@@ -93,7 +97,13 @@ def _step_view(
 
 
 def _row(
-    name: str, info: ChannelInfo | None, value: Any, updates: Sequence[AppliedUpdate], node: str
+    name: str,
+    info: ChannelInfo | None,
+    value: Any,
+    updates: Sequence[AppliedUpdate],
+    node: str,
+    *,
+    tainted: bool,
 ) -> ChannelRow:
     private = (info is not None and info.visibility == "private") or value is PRIVATE
     shown = PRIVATE if private else value
@@ -109,6 +119,7 @@ def _row(
         value=line,
         visibility="private" if private else "public",
         changed_by=_changed_by(updates, node),
+        tainted=tainted,
     )
 
 

@@ -21,6 +21,8 @@ INPUTS: dict[str, dict[str, Any]] = {
     "counter": {"limit": 2},
     "order": {},
     "toolcalls": {},
+    "webpage": {},
+    "private": {},
     "sequential": {"task": "Write a short post about tidy data"},
     "supervisor": {"task": "Explain what a closure is"},
     "debate": {"task": "Proposition: tests come before code"},

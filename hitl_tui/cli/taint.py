@@ -1,0 +1,132 @@
+"""`taint` and `declassify`: why a channel is tainted, and a human's word that it may be trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.options import complete_thread, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.desk import Desk
+    from hitl_tui.drivers.protocol import Arrival, Snapshot
+    from hitl_tui.engine.taint import Taint
+    from hitl_tui.errors import ExitCode
+
+
+@click.command()
+@click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
+@click.argument("channel", required=False)
+@store_option
+@json_option
+def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> int:
+    """Show which channels hold what came from outside, and why.
+
+    With CHANNEL alone that one: which step, node or tool brought it in, and through which nodes it came.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.cli import shapes
+        from hitl_tui.cli.places import open_place
+        from hitl_tui.errors import ExitCode
+
+        at = await open_place(desk, place, reading=True)
+        if channel is not None:
+            _check_known(at.snapshot, channel)
+        point = (await at.driver.history(before=at.step + 1, limit=1))[0]
+        tainted = [one for one in point.tainted if channel in (None, one.channel)]
+        ways = {one.channel: await at.driver.lineage(one.channel, at.step) for one in tainted}
+        if as_json:
+            rows = [
+                {**shapes.taint(one), "lineage": [_way(way) for way in ways[one.channel]]} for one in tainted
+            ]
+            emit(
+                shapes.document(
+                    "taint", thread=at.driver.thread_id, step=at.step, channels=rows, notes=desk.notes
+                )
+            )
+        else:
+            _say(tainted, ways, channel)
+        return ExitCode.DONE
+
+    return at_desk(load_settings({"store": store}), open_existing, work)
+
+
+@click.command()
+@thread_argument
+@click.argument("channel")
+@click.option("--reason", required=True, metavar="TEXT", help="Why it may be trusted now.")
+@click.option("--expected-step", type=int, metavar="N", help="Refuse if the thread has moved on.")
+@store_option
+@reviewer_option
+@json_option
+def declassify(
+    *,
+    thread: str,
+    channel: str,
+    reason: str,
+    expected_step: int | None,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> int:
+    """Say that a tainted channel may be trusted as it is now.
+
+    One new step that changes no value; your name and your reason are kept in the ledger. What was
+    written from it before stays tainted.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.cli.headless import report
+
+        driver = await desk.thread(thread)
+        snapshot = await driver.snapshot()
+        _check_known(snapshot, channel)
+        made = await driver.declassify(
+            channel,
+            expected_step=snapshot.progress.head if expected_step is None else expected_step,
+            actor=desk.settings.reviewer,
+            reason=reason,
+        )
+        return await report(driver, as_json=as_json, done=True, made_step=made)
+
+    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+
+
+def _check_known(snapshot: Snapshot, channel: str) -> None:
+    from hitl_tui.suggest import did_you_mean
+
+    names = [one.name for one in snapshot.graph.channels]
+    if channel not in names:
+        raise UsageError(f"there is no channel {channel!r}", did_you_mean(channel, names))
+
+
+def _way(way: Arrival) -> dict[str, object]:
+    return {
+        "channel": way.channel,
+        "step": way.step,
+        "node": way.node or None,
+        "path": way.path or None,
+        "sources": list(way.sources),
+        "channels": list(way.channels),
+    }
+
+
+def _say(tainted: list[Taint], ways: dict[str, tuple[Arrival, ...]], channel: str | None) -> None:
+    from hitl_tui.view.spans import plain_text
+    from hitl_tui.view.taint import lineage_lines, taint_line
+
+    if not tainted:
+        say(f"{channel or 'no channel'} is {'not ' if channel else ''}tainted")
+    for one in tainted:
+        say(plain_text(taint_line(one)))
+        say(*(f"  {plain_text(line)}" for line in lineage_lines(ways[one.channel])))

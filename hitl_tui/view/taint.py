@@ -1,0 +1,102 @@
+"""Taint and contracts in words: what is tainted and why, what a node may touch and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hitl_tui.drivers.protocol import Arrival, NodeInfo
+from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.taint import Taint
+from hitl_tui.view.glyphs import UNICODE, Glyphs
+from hitl_tui.view.spans import Line, Span, trusted, untrusted
+
+_SHORT = 60
+_WIDE = 160
+
+
+def taint_remark(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Span, ...]:
+    """What an update says of taint, for the end of its title; nothing for a clean one."""
+    lineage = update.lineage
+    if lineage is not None and lineage.cleared:
+        return (trusted("  declassified", "ok"),)
+    if not update.tainted:
+        return ()
+    mark = (trusted(f"  {glyphs.tainted} tainted", "warning"),)
+    if lineage is None:
+        return (*mark, trusted(", as it was", "dim"))
+    return (*mark, *_ways(lineage.sources, lineage.channels))
+
+
+def taint_line(taint: Taint) -> Line:
+    """A tainted channel, what is in it and since when: `page  from web, since step 1 by fetch`."""
+    return (
+        untrusted(taint.channel, "name", _SHORT),
+        trusted("  from ", "dim"),
+        untrusted(", ".join(taint.sources), "warning", _WIDE),
+        trusted(f", since step {taint.step} by ", "dim"),
+        untrusted(taint.node, "node", _SHORT),
+    )
+
+
+def lineage_lines(arrivals: Iterable[Arrival]) -> list[Line]:
+    """How taint came into a channel, a line for each step on the way, oldest first."""
+    return [
+        (
+            trusted(f"step {way.step}  ", "dim"),
+            untrusted(way.path or way.node, "node", _SHORT),
+            trusted(" wrote ", "dim"),
+            untrusted(way.channel, "name", _SHORT),
+            *_ways(way.sources, way.channels),
+        )
+        for way in arrivals
+    ]
+
+
+def contract_lines(node: NodeInfo, done: Checkpoint | None, updates: Sequence[AppliedUpdate]) -> list[Line]:
+    """What a node may read and write, its policies, and what it did in a step of its own.
+
+    Args:
+        done: the step, where the node made the one that is shown.
+    """
+    lines = [
+        _fact("may read", _names(node.reads)),
+        _fact("may write", _names(node.writes)),
+        _fact("brings in", node.external or "nothing from outside"),
+        _fact("on taint", _POLICIES[node.on_taint]),
+        _fact("tried", "once" if node.attempts == 1 else f"up to {node.attempts} times"),
+        _fact("may take", "as long as it takes" if node.timeout is None else f"{node.timeout:g} s"),
+    ]
+    if done is not None:
+        written = list(dict.fromkeys(update.channel for update in updates))
+        lines.append((trusted(""),))
+        lines.append(_fact(f"step {done.step}: read", _names(done.read) if done.read else "nothing noted"))
+        lines.append(_fact(f"step {done.step}: wrote", _names(written) if written else "nothing"))
+    return lines
+
+
+_POLICIES = {
+    "allow": "allow: it runs",
+    "warn": "warn: it runs, and the ledger says so",
+    "block": "block: the run fails before it",
+    "approve": "approve: a human must agree first",
+}
+
+
+def _fact(name: str, text: str) -> Line:
+    return trusted(f"{name:<16}", "dim"), untrusted(text, "plain", _WIDE)
+
+
+def _names(names: Sequence[str]) -> str:
+    if list(names) == ["*"]:
+        return "every channel"
+    return ", ".join(names) if names else "nothing"
+
+
+def _ways(sources: Sequence[str], channels: Sequence[str]) -> tuple[Span, ...]:
+    parts: list[Span] = []
+    if sources:
+        parts += [trusted(" from ", "dim"), untrusted(", ".join(sources), "warning", _SHORT)]
+    if channels:
+        parts += [trusted(" through ", "dim"), untrusted(", ".join(channels), "name", _SHORT)]
+    return tuple(parts)

@@ -1,0 +1,53 @@
+"""Private channels: kept in the store, shown nowhere, read only by nodes that name them.
+
+    hitl-tui run sample_graphs/private.py
+    hitl-tui run sample_graphs/private.py --headless --thread p
+    hitl-tui show p
+    hitl-tui show p --reveal patient
+
+`enrol` writes who the patient is.  `assess` reads the age alone, by a dotted entry, and could not read
+the name if it tried; `report` may read every public channel, which a private one is not.  Screens,
+lines, `--json` and exports show `[private]`; `--reveal` shows the value and notes in the ledger that you
+looked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph, WorkflowState
+
+
+def enrol(state: WorkflowState) -> dict[str, Any]:
+    """Write down who it is."""
+    return {"patient": {"name": "Ada L.", "age": 36}}
+
+
+def assess(state: WorkflowState) -> dict[str, Any]:
+    """Judge by the age alone."""
+    return {"risk": "low" if state["patient.age"] < 60 else "high"}
+
+
+def report(state: WorkflowState) -> dict[str, Any]:
+    """Write what may be known by everybody."""
+    return {"report": f"risk: {state['risk']} (channels seen: {', '.join(state)})"}
+
+
+def build() -> GraphRunner:
+    """The graph: enrol, assess, report."""
+    channels = {
+        "patient": Channel({}, reducer="merge", visibility="private", description="who it is"),
+        "risk": Channel("", schema=str),
+        "report": Channel("", schema=str),
+    }
+    return (
+        StateGraph(channels, name="private")
+        .add_node("enrol", enrol, reads=[], writes=["patient"])
+        .add_node("assess", assess, reads=["patient.age"], writes=["risk"])
+        .add_node("report", report, reads=["*"], writes=["report"])
+        .add_edge(START, "enrol")
+        .add_edge("enrol", "assess")
+        .add_edge("assess", "report")
+        .add_edge("report", END)
+        .compile(checkpointer=MemoryCheckpointer())
+    )

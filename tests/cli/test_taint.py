@@ -1,0 +1,112 @@
+"""`taint`, `declassify`, `show --reveal`: what is tainted and why, and what a human answers for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import App
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
+
+
+@pytest.fixture
+def mail(app: App) -> App:
+    """The command line with a thread `w` that waits at step 3 to mail what a page says."""
+    app.expect(3, "run", str(SAMPLES / "webpage.py"), "--headless", "--thread", "w")
+    return app
+
+
+@pytest.fixture
+def patient(app: App) -> App:
+    """The command line with a thread `p` that has a private channel."""
+    app.expect(0, "run", str(SAMPLES / "private.py"), "--headless", "--thread", "p")
+    return app
+
+
+def test_taint_tells_each_tainted_channel_and_its_way(mail: App) -> None:
+    out = mail.expect(0, "taint", "w").out
+    assert "mail  from web, since step 3 by write" in out
+    assert "step 1  fetch wrote page from web" in out
+    assert "step 2  summarise wrote summary through page" in out
+
+
+def test_taint_of_one_channel_and_of_an_earlier_step(mail: App) -> None:
+    assert "mail" not in mail.expect(0, "taint", "w", "page").out
+    assert "mail is not tainted" in mail.expect(0, "taint", "w@2", "mail").out
+    assert "no channel is tainted" in mail.expect(0, "taint", "w@0").out
+    assert "did you mean 'page'?" in mail.expect(2, "taint", "w", "paeg").err
+
+
+def test_taint_as_data(mail: App) -> None:
+    (row,) = mail.expect(0, "taint", "w", "summary", "--json").document["channels"]
+    assert {name: row[name] for name in ("channel", "since", "node", "sources")} == {
+        "channel": "summary",
+        "since": 2,
+        "node": "summarise",
+        "sources": ["web"],
+    }
+    assert [(way["step"], way["channel"], way["sources"], way["channels"]) for way in row["lineage"]] == [
+        (1, "page", ["web"], []),
+        (2, "summary", [], ["page"]),
+    ]
+
+
+def test_show_and_its_data_mark_what_is_tainted(mail: App) -> None:
+    assert "page, tainted:" in mail.expect(0, "show", "w").out
+    document = mail.expect(0, "show", "w", "--json").document
+    assert [one["channel"] for one in document["checkpoint"]["tainted"]] == ["page", "summary", "mail"]
+    assert document["checkpoint"]["read"] == ["reader", "summary"]
+    (update,) = document["updates"]
+    assert update["tainted"]
+    assert update["lineage"] == {"sources": [], "channels": ["summary"], "cleared": False}
+    assert document["standing"]["pending"][0]["policy"] == "on_taint"
+
+
+def test_declassify_clears_one_channel_with_name_and_reason(mail: App) -> None:
+    mail.expect(0, "declassify", "w", "mail", "--reason", "read it", "--as", "ann")
+    assert "mail is not tainted" in mail.expect(0, "taint", "w", "mail").out
+    decision = mail.expect(0, "log", "w", "--json").document["decisions"][-2]
+    assert (decision["decision"], decision["actor"], decision["note"]) == ("declassify", "ann", "read it")
+    assert mail.expect(0, "resume", "w", "--json").document["status"] == "completed"
+    mail.expect(0, "verify", "w", "--strict")
+
+
+def test_declassify_is_guarded(mail: App) -> None:
+    assert "--reason" in mail.expect(2, "declassify", "w", "mail").err
+    assert "needs a reason" in mail.expect(2, "declassify", "w", "mail", "--reason", " ").err
+    assert "is not tainted" in mail.expect(2, "declassify", "w", "sent", "--reason", "x").err
+    stale = mail.expect(4, "declassify", "w", "mail", "--reason", "x", "--expected-step", "1")
+    assert "is at step 3" in stale.err
+
+
+def test_approving_wants_a_yes_and_goes_on(mail: App) -> None:
+    assert "--yes" in mail.expect(2, "approve", "w").err
+    assert mail.expect(0, "approve", "w", "--yes", "--run", "--json").document["status"] == "completed"
+
+
+def test_reveal_shows_a_private_value_and_is_written_down(patient: App) -> None:
+    for arguments in (("show", "p"), ("show", "p", "--json"), ("show", "p", "--channel", "patient")):
+        assert "Ada" not in patient.expect(0, *arguments).out
+    assert "Ada L." in patient.expect(0, "show", "p", "--reveal", "patient", "--as", "ann").out
+    document = patient.expect(0, "show", "p@1", "--reveal", "patient", "--json", "--as", "bob").document
+    assert document["state"] == {"patient": {"age": 36, "name": "Ada L."}}
+    seen = [
+        (one["decision"], one["actor"], one["step"], one["data"])
+        for one in patient.expect(0, "log", "p", "--json").document["decisions"]
+    ]
+    assert seen == [
+        ("reveal", "ann", 3, {"channel": "patient"}),
+        ("reveal", "bob", 1, {"channel": "patient"}),
+    ]
+    assert "did you mean 'patient'?" in patient.expect(2, "show", "p", "--reveal", "pateint").err
+
+
+def test_graph_tells_the_contract_of_each_node(app: App) -> None:
+    out = app.expect(0, "graph", str(SAMPLES / "webpage.py")).out
+    assert "approve: a human must agree first" in out
+    nodes = app.expect(0, "graph", str(SAMPLES / "webpage.py"), "--json").document["nodes"]
+    contracts = {node["name"]: (node["external"], node["on_taint"], node["reads"]) for node in nodes}
+    assert contracts["fetch"] == ("web", "allow", [])
+    assert contracts["send"] == (None, "approve", ["mail"])
