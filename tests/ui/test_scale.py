@@ -1,0 +1,147 @@
+"""Large threads on screen: pages and windows everywhere, values fetched when they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph, append
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.engine.records import Limits
+from hitl_tui.ui.app import HitlApp, Start
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from tests.support import tape as tapes
+from tests.ui.harness import Clock, Desk
+
+STEPS = 3_000
+
+
+def large(nodes: int = 3, **channels: Channel) -> StateGraph:
+    """A line of nodes; the first one fills what is large."""
+
+    def fill(state: Any) -> dict[str, Any]:
+        filled = {
+            "text": "x" * 1_000_000 + "\n" * 5 + "words " * 700_000,
+            "items": [{"n": n, "name": f"item {n}"} for n in range(50_000)],
+        }
+        return {name: value for name, value in filled.items() if name in state}
+
+    graph = StateGraph({"n": Channel(0), **channels}, name="large")
+    names = [f"node_{number}" for number in range(nodes)]
+    for name in names:
+        graph.add_node(name, fill if name == names[0] else lambda state: {"n": state["n"] + 1})
+    for source, target in zip([START, *names], [*names, END], strict=True):
+        graph.add_edge(source, target)
+    return graph
+
+
+@asynccontextmanager
+async def on_screen(runner: GraphRunner, thread: str = "t") -> AsyncIterator[Desk]:
+    """The app on a real driver."""
+    assert runner.store is not None
+    hub = LocalHub(runner.store, lambda info: runner)
+
+    async def open_driver() -> tuple[Hub, Driver]:
+        return hub, await hub.new(thread, runner)
+
+    app = HitlApp(Start(open_driver, "anna", None, False))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        it = Desk(app, pilot, None, Clock())  # type: ignore[arg-type]
+        await it.until(lambda: app.run_screen is not None and app.run_screen.session is not None)
+        yield it
+        await hub.close()
+
+
+async def test_five_hundred_channels_are_scrolled_through():
+    channels = {f"c{number}": Channel(number) for number in range(500)}
+    async with on_screen(large(**channels).compile(checkpointer=MemoryCheckpointer())) as it:
+        await it.press("s")
+        await it.shows("node_1")
+        it.run.query_one(ChannelsPane).focus()
+        for _ in range(60):
+            await it.press("pagedown")
+        await it.until(lambda: it.run.query_one(ChannelsPane).selected == "c499")
+        await it.shows("c499", "499")
+
+
+@pytest.mark.parametrize(("channel", "seen"), [("text", "xxxxxxxx"), ("items", "item 0")])
+async def test_a_value_of_megabytes_is_shown_in_every_way(channel: str, seen: str):
+    channels = {channel: Channel("" if channel == "text" else [], reducer="overwrite")}
+    runner = large(**channels).compile(checkpointer=MemoryCheckpointer(), max_update_bytes=32_000_000)
+    async with on_screen(runner) as it:
+        await it.press("s")
+        await it.shows("node_1 is next")
+        it.run.query_one(ChannelsPane).select(channel)
+        for key in ("1", "2", "3", "4"):
+            await it.press(key)
+            await it.shows(seen)
+        await it.press("e")
+        await it.shows("too large to edit here")
+        await it.press("escape")
+        await it.until(lambda: it.app.screen is it.run)
+
+
+async def test_a_graph_of_two_hundred_nodes_follows_the_run():
+    async with on_screen(large(nodes=200).compile(checkpointer=MemoryCheckpointer())) as it:
+        for number in range(1, 4):
+            await it.press("s")
+            await it.shows(f"node_{number} is next", f"Channels at step {number}")
+
+
+async def test_of_a_long_thread_only_pages_are_loaded():
+    def tick(state: Any) -> dict[str, Any]:
+        return {"n": state["n"] + 1, "log": "x"}
+
+    graph = StateGraph({"n": Channel(0), "log": Channel([], reducer=append())}, name="long")
+    graph.add_node("tick", tick).add_edge(START, "tick")
+    graph.add_conditional_edge("tick", lambda s: s["n"] < STEPS, {"true": "tick", "false": END})
+    runner = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_iterations=None))
+    runner.invoke({}, thread_id="t")
+    async with on_screen(runner) as it:
+        await it.shows(f"Channels at step {STEPS}")
+        assert it.run.session is not None
+        assert len(it.run.session.view.checkpoints) <= 200
+        await it.press("[")
+        await it.shows(f"Channels at step {STEPS - 1}")
+        await it.press("0", "[")
+        await it.until(lambda: len(it.run.session.view.checkpoints) > 200)  # type: ignore[union-attr]
+        assert len(it.run.session.view.checkpoints) <= 500
+
+
+async def test_of_ten_thousand_threads_pages_are_fetched():
+    asked: list[tuple[int, int]] = []
+    rows = [
+        tapes.summary(f"thread-{number}", None, 0, 1, status="waiting", reason="approval")
+        for number in range(10_000)
+    ]
+
+    class Many(LocalHub):
+        async def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> tuple[Any, ...]:
+            asked.append((limit, offset))
+            return tuple(row for row in rows if query in row.info.thread_id)[offset : offset + limit]
+
+    runner = large().compile(checkpointer=MemoryCheckpointer())
+    assert runner.store is not None
+    hub = Many(runner.store, lambda info: runner)
+
+    async def open_driver() -> tuple[Hub, Driver]:
+        return hub, await hub.new("t", runner)
+
+    app = HitlApp(Start(open_driver, "anna", None, False))
+    async with app.run_test(size=(120, 40)) as pilot:
+        it = Desk(app, pilot, None, Clock())  # type: ignore[arg-type]
+        await it.until(lambda: app.run_screen is not None and app.run_screen.session is not None)
+        await it.press("t")
+        await it.shows("thread-0", "thread-20")
+        for _ in range(12):
+            await it.press("pagedown")
+        await it.shows("thread-120")
+        await it.press("/", *"9999")
+        await it.shows("thread-9999")
+        assert max(limit for limit, _ in asked) <= 200
+        await it.press("escape", "escape")
+        await hub.close()
