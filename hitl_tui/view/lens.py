@@ -31,11 +31,6 @@ def lens(updates: Sequence[AppliedUpdate], glyphs: Glyphs = UNICODE) -> tuple[Li
     return tuple(line for update in updates for line in update_lines(update, glyphs))
 
 
-def reason_lines(text: str | None) -> tuple[Line, ...]:
-    """What a node says about its step, as why the run goes on as it does; nothing where it says nothing."""
-    return ((untrusted(text, "accent", _WIDE),),) if text else ()
-
-
 def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
     """The lines of one update."""
     title = (untrusted(update.channel, "name"), trusted("  "), *_how(update), *taint_remark(update, glyphs))

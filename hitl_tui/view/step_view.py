@@ -10,13 +10,14 @@ from hitl_tui.drivers.protocol import ChannelInfo
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.records import Checkpoint, Visibility
 from hitl_tui.view.format import Kind, kind, preview_line
-from hitl_tui.view.lens import lens, reason_lines
+from hitl_tui.view.lens import lens
 from hitl_tui.view.run_view import RunView
-from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.writer import writer
 
 PREVIEW_LIMIT = 240
+_WHY = 400
 
 Mark = Literal["+", "≠", "=", "✎", " "]
 
@@ -43,7 +44,10 @@ class ChannelRow:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """A step and everything the panes show of it; `checkpoint` is None before the first step."""
+    """A step and everything the panes show of it; `checkpoint` is None before the first step.
+
+    `why` is what the node says about it, as why the run goes on as it does; "" for nothing.
+    """
 
     step: int
     checkpoint: Checkpoint | None
@@ -51,6 +55,7 @@ class StepView:
     values: Mapping[str, Any]
     updates: tuple[AppliedUpdate, ...]
     rows: tuple[ChannelRow, ...]
+    why: str
     lens: tuple[Line, ...]
 
 
@@ -92,7 +97,8 @@ def _step_view(
         values=values,
         updates=tuple(updates),
         rows=rows,
-        lens=(*reason_lines(checkpoint.text if checkpoint else None), *lens(updates)),
+        why=sanitise_line(checkpoint.text, _WHY) if checkpoint and checkpoint.text else "",
+        lens=lens(updates),
     )
 
 

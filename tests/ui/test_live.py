@@ -134,3 +134,12 @@ async def test_after_a_failure_another_channel_can_still_be_picked():
         await it.press("e")
         await it.shows("edit messages at step 1")
         assert "KeyError" not in it.text()
+
+
+async def test_why_a_step_went_on_as_it_did_stands_above_what_it_changed():
+    tape = tapes.advisor_tape()
+    why = "route: 'researcher' found at 20, 'writer' at 1 is later in order"
+    last = msgspec.structs.replace(tape.end.checkpoints[-1], text=why)
+    end = msgspec.structs.replace(tape.end, checkpoints=(*tape.end.checkpoints[:-1], last))
+    async with desk(dataclasses.replace(tape, end=end)) as it:
+        await it.shows("route: 'researcher' found at 20", "later in order")

@@ -149,13 +149,12 @@ def test_rows_of_a_past_step_and_of_an_edit() -> None:
     assert (row.name, row.mark, row.word, row.changed_by) == ("c", "✎", "set by hand", "ann")
 
 
-def test_why_a_step_went_on_as_it_did_stands_above_its_updates_and_on_the_card() -> None:
+def test_why_a_step_went_on_as_it_did_is_told_with_it_and_on_the_card() -> None:
     view = played(tapes.advisor_tape())
     request = view.progress.pending[0]
     why = msgspec.structs.replace(view.checkpoints[-1], text="route: 'writer'\x1b found at 14")
     view = replace(view, checkpoints=(*view.checkpoints[:-1], why))
-    shown = words(head_step(view).lens)
-    assert shown[0] == "route: 'writer'␛ found at 14"
+    assert head_step(view).why == "route: 'writer'␛ found at 14"
     assert "route: 'writer'␛ found at 14" in words((review_card(request, view, view.values).facts,))[0]
     assert step_lines(why, ())[1:] == ["It says:", "  | route: 'writer'␛ found at 14", "It changed nothing."]
 

@@ -32,6 +32,7 @@ from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.format import kind
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
@@ -200,9 +201,11 @@ class RunBase(RoleScreen):
     def _show_lens(self, session: Session) -> None:
         pane = self.query_one("#lens", LineView)
         step = session.step_view
-        width = pane.scrollable_content_region.width
+        # Room is left for the scrollbar that long words may bring.
+        width = pane.content_size.width - (not pane.show_vertical_scrollbar)
         failed = failure_lines(session, self.ways, width) if not session.is_past else ()
-        lines: tuple[Line, ...] = (*failed, *step.lens) or ((Span("nothing yet", "dim"),),)
+        why = [(Span(row, "accent"),) for row in wrap_line(step.why, max(width, 12))] if step.why else []
+        lines: tuple[Line, ...] = (*failed, *why, *step.lens) or ((Span("nothing yet", "dim"),),)
         if lines != tuple(pane.lines):
             pane.show(lines, home=True)
         failing = session.view.error if failed else None
@@ -214,6 +217,11 @@ class RunBase(RoleScreen):
         for tab, _ in TABS:
             self.set_class(tab == name, f"-tab-{tab}")
         self.query_one(TabsBar).show(name)
+        self.call_after_refresh(self.show_all)
+
+    def on_resize(self) -> None:
+        """Another width wraps otherwise."""
+        self.call_after_refresh(self.show_all)
 
     def selected_kind(self) -> str:
         """What kind of value the selected channel has."""
