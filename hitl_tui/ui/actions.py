@@ -213,6 +213,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("travel.down", "J", "Line below", "To the thread below in the timeline", "Travel", _open),
     Action("card.reason", "/", "Reason", "Type a reason, or the answer", "Card", _card),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
+    Action("card.next", ">", "Next question", "Of several that wait, the next one", "Card", _card),
+    Action("card.previous", "<", "Question before", "Of several that wait, the one before", "Card", _card),
     Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
     Action("app.reload", "R", "Reload", "Go on with the graph as its file is now", "App", _can_reload),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=8),

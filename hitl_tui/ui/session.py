@@ -69,6 +69,13 @@ class Session:
         return progress.pending[0] if progress.pending and progress.status == "waiting" else None
 
     @property
+    def requests(self) -> tuple[Request, ...]:
+        """All requests at the head that want a decision, in their order."""
+        progress = self.view.progress
+        waiting = progress.pending if progress.status == "waiting" else ()
+        return tuple(one for one in waiting if not one.breakpoint)
+
+    @property
     def deadline(self) -> bool:
         """True while a request waits that expires, so that the clock must go on showing."""
         return self.request is not None and self.request.deadline is not None
@@ -221,6 +228,16 @@ class Session:
             if len(found) >= limit:
                 break
         return found
+
+    async def changed_since(self, step: int) -> str:
+        """The channels that somebody has changed since a step, in words; "" where none is."""
+        await self.drain()
+        head = self.view.progress.head
+        if not 0 <= step < head:
+            return ""
+        before, now = await self.driver.state_at(step), await self.driver.state_at(head)
+        names = [name for name in now if now[name] != before.get(name)]
+        return f"; changed since step {step}: {', '.join(names)}" if names else ""
 
     async def _line(self, step: int) -> tuple[Driver, Sequence[Checkpoint]]:
         """The driver of the shown thread and its checkpoints up to a step, newest first."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.foreign import actions_of
+from hitl_tui.engine.interrupts import deadlocked
 from hitl_tui.engine.records import Checkpoint, Choice, Request, Vote
 from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.format import PRIVATE_TEXT, count, duration, inline, kind, size, tokens
@@ -79,6 +81,7 @@ def review_card(
     *,
     version: Version | None = None,
     previous: Version | None = None,
+    decided: Sequence[str] = (),
 ) -> ReviewCard:
     """The card of a request.
 
@@ -86,6 +89,7 @@ def review_card(
         values: the channel values at the step it is bound to.
         version: where the subject's value of that step comes from.
         previous: the version of the subject before it, for what changed.
+        decided: what was decided so far about the first of several actions, in words.
     """
     payload = _payload(request)
     verdict = payload.get("verdict") if isinstance(payload.get("verdict"), str) else None
@@ -100,10 +104,10 @@ def review_card(
         badge=sanitise_line(verdict, _NAME).upper() if verdict else None,
         badge_role="ok" if verdict and verdict.strip().lower() == "approved" else "accent",
         facts=_facts(request, payload, checkpoint),
-        words=_words(request, payload, verdict is not None),
+        words=_actions(request, decided) if request.shape else _words(request, payload, verdict is not None),
         about=_about(request, view, values, version, previous),
-        votes=tuple(_vote(vote) for vote in request.votes),
-        choices=tuple(_choice(choice, request.recommended) for choice in request.choices),
+        votes=_votes(request),
+        choices=tuple(choice_view(choice, request.recommended) for choice in request.choices),
         bound=f"bound to step {request.step}{sha}",
         seen=seen,
         high_risk=request.risk == "high",
@@ -114,7 +118,8 @@ def _payload(request: Request) -> Mapping[str, Any]:
     return request.payload if isinstance(request.payload, Mapping) else {}
 
 
-def _choice(choice: Choice, recommended: str | None) -> ChoiceView:
+def choice_view(choice: Choice, recommended: str | None) -> ChoiceView:
+    """A choice as drawn; `recommended` is the id of the one that enter takes."""
     return ChoiceView(
         id=choice.id,
         key=sanitise_line(choice.key, _KEY),
@@ -122,6 +127,14 @@ def _choice(choice: Choice, recommended: str | None) -> ChoiceView:
         text=choice.text,
         recommended=choice.id == recommended,
     )
+
+
+def _votes(request: Request) -> tuple[Line, ...]:
+    lines = tuple(_vote(vote) for vote in request.votes)
+    if deadlocked(request):
+        split = f"they disagree, and {request.quorum} alike are needed: each may change their vote"
+        return (*lines, (trusted(split, "accent"),))
+    return lines
 
 
 def _vote(vote: Vote) -> Line:
@@ -161,6 +174,27 @@ def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[L
     else:
         lines = _json(request.payload)
     return tuple((trusted(line, "value"),) for line in lines)
+
+
+def _actions(request: Request, decided: Sequence[str]) -> tuple[Line, ...]:
+    """The actions that wait: the one to decide about with all its arguments, the others by name."""
+    asked = actions_of(request.shape, request.payload)
+    lines: list[Line] = []
+    for place, action in enumerate(asked):
+        number = f"{place + 1} of {len(asked)}  " if len(asked) > 1 else ""
+        name = untrusted(action.name, "name", _TITLE)
+        if place < len(decided):
+            lines.append(
+                (trusted(number, "dim"), name, trusted(f"  {sanitise_line(decided[place], _TITLE)}", "ok"))
+            )
+        elif place > len(decided):
+            lines.append((trusted(number, "dim"), name, trusted("  comes next", "dim")))
+        else:
+            lines.append((trusted(number, "dim"), name))
+            about = value_lines(action.description, "text")[:_WORDS] if action.description else ()
+            lines += [(trusted(line, "value"),) for line in about]
+            lines += [(trusted(line, "value"),) for line in _json(action.args)]
+    return tuple(lines)
 
 
 def _json(value: Any) -> Sequence[str]:

@@ -273,9 +273,31 @@ class RunScreen(Looking):
 
     def do_card_edit(self) -> None:
         """Edit what is decided about."""
-        session = self.session
-        if session and session.request and session.request.subject:
-            self.edit_channel(session.request.subject)
+        request = self._asked_about
+        if request is not None and request.subject:
+            self.edit_channel(request.subject)
+
+    def do_card_next(self) -> None:
+        """Ask about the next of the requests that wait."""
+        self.other_request(1)
+
+    def do_card_previous(self) -> None:
+        """Ask about the one before."""
+        self.other_request(-1)
+
+    @property
+    def _asked_about(self) -> Request | None:
+        """The request on the card while it waits, else the first that does."""
+        waiting = self.session.requests if self.session else ()
+        wanted = self.card.request_id if self.card is not None else ""
+        return next((one for one in waiting if one.id == wanted), waiting[0] if waiting else None)
+
+    def other_request(self, by: int) -> None:
+        """Ask about another of the requests that wait."""
+        waiting = self.session.requests if self.session else ()
+        request = self._asked_about
+        if request is not None and len(waiting) > 1:
+            self.open_card(waiting[(waiting.index(request) + by) % len(waiting)])
 
     def do_card_undo(self) -> None:
         """Take the decision back."""
@@ -303,10 +325,11 @@ class RunScreen(Looking):
         request = session.request
         card = self.card
         if self.card_open and card is not None:
-            if request is None or request.breakpoint:
+            asked = self._asked_about
+            if asked is None:
                 self.close_card()
             else:
-                card.follow(session, request)
+                card.follow(session, asked)
         elif (
             request is not None
             and not request.breakpoint

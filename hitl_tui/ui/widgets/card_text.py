@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from hitl_tui.ui.widgets.lines import ours
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.review import ReviewCard
-from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
+from hitl_tui.view.spans import Line, Role, Span, plain_text, trusted, untrusted
 
 _BADGES: Final = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
 
@@ -30,6 +30,14 @@ def card_lines(card: ReviewCard, width: int) -> list[Line]:
     if card.votes:
         lines += [(), *card.votes]
     return [*lines, ()]
+
+
+def note_lines(note: tuple[str, str], width: int) -> list[Line]:
+    """What is said below the choices, in rows; anybody's words may be in it."""
+    words, role = note
+    # Our own short notes are said before the width is known; only what may be long is wrapped.
+    rows = wrap_line(words, width) if role == "error" else [words]
+    return [(untrusted(row, cast(Role, role)),) for row in rows]
 
 
 def _wrapped(lines: tuple[Line, ...], width: int) -> list[Line]:

@@ -1,61 +1,52 @@
-"""The review card: what is asked, about what, the allowed answers, a reason; and seconds to take it back."""
+"""The review card: what is asked, about what, the allowed answers, a form to fill in, a reason."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
+from typing import Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 
 from hitl_tui.engine.records import Request
-from hitl_tui.errors import AnswerRefused, HitlError, UsageError
-from hitl_tui.ui.decision import Decision
+from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.ui.composing import Composing
 from hitl_tui.ui.keys import written
 from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.card_options import answer_label, card_options, sending_options
 from hitl_tui.ui.widgets.card_text import card_lines
 from hitl_tui.ui.widgets.choices import Choices, Option
+from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.reason import ReasonField
-from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.ui.widgets.sending import GRACE, UNDO, SendingPane
 from hitl_tui.view.answers import choice_answer, value_answer, wants_text
-from hitl_tui.view.review import ChoiceView, ReviewCard, Version, review_card
-from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.asking import EDIT
+from hitl_tui.view.form import mismatch
+from hitl_tui.view.review import ChoiceView, Version, review_card
+from hitl_tui.view.spans import Span, untrusted
 
-if TYPE_CHECKING:
-    from hitl_tui.ui.screens.run import RunScreen
-
-GRACE: Final = 0.5
-UNDO: Final = 4.0
-_TICK: Final = 0.1
 _SMALL: Final = 26
-State = Literal["grace", "open", "confirm", "sending", "sent"]
 
 
-class ReviewPane(Vertical):
-    """Deaf for `GRACE` seconds after it appears; an answer leaves it `UNDO` seconds after it was chosen."""
+class ReviewPane(SendingPane):
+    """Asks one request at a time; typing never decides."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab,shift+tab", "type_reason", "Reason", show=False),
         Binding("slash", "type_reason('card.reason')", "Reason", show=False, id="card.reason"),
+        Binding("greater_than_sign", "other('card.next')", "Next", show=False, id="card.next"),
+        Binding("less_than_sign", "other('card.previous')", "Previous", show=False, id="card.previous"),
     ]
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        super().__init__(id="card")
-        self.clock = clock
-        self.state: State = "grace"
-        self.decision: Decision | None = None
-        self._session: Session | None = None
+        super().__init__(clock)
         self._request: Request | None = None
-        self._card: ReviewCard | None = None
-        self._actor = ""
-        self._due = 0.0
+        self._making: Composing | None = None
+        self._versions: tuple[Version | None, Version | None] = (None, None)
         self._wanted: ChoiceView | None = None
-        self._problem = ""
         self._ways: dict[str, str] = {}
         self._wrapped_for = 0
 
@@ -63,6 +54,7 @@ class ReviewPane(Vertical):
         """Words, reason, choices, and a line about what happens next."""
         yield LineView("card-text")
         yield LineView("card-label")
+        yield AnswerForm()
         yield ReasonField("reason")
         yield Choices(name="card-choices")
         yield LineView("card-note")
@@ -71,25 +63,23 @@ class ReviewPane(Vertical):
         """Look at the clock ten times a second while something is due."""
         for name in ("#card-label", "#card-note"):
             self.query_one(name, LineView).can_focus = False
-        self.set_interval(_TICK, self._tick)
+        self.begin_ticking()
         self.border_title = Content("Your decision")
         if self._request is not None:
             self._begin()
 
     @property
-    def run_screen(self) -> RunScreen:
-        """The screen it is part of."""
-        return cast("RunScreen", self.screen)
-
-    @property
-    def unsent(self) -> str:
-        """The decision that could still be taken back, in words."""
-        return self.decision.label if self.decision is not None and self.state == "sending" else ""
-
-    @property
     def unapplied(self) -> tuple[str, str]:
-        """The words typed so far, and what to call them; "" for nothing."""
-        return self.reason, f"what you wrote about {self._request.title!r}" if self._request else ""
+        """What was typed so far, and what to call it; "" for nothing."""
+        form = self.query_one(AnswerForm)
+        typed = "\n".join(f"{'.'.join(path)}: {text}" for path, text in form.texts.items())
+        words = "\n".join(part for part in (typed if form.changed else "", self.reason) if part)
+        return words, f"what you wrote about {self._request.title!r}" if self._request else ""
+
+    @property
+    def request_id(self) -> str:
+        """The request it asks about, "" for none."""
+        return self._request.id if self._request else ""
 
     @property
     def reason(self) -> str:
@@ -98,8 +88,13 @@ class ReviewPane(Vertical):
 
     def show_request(self, session: Session, request: Request, actor: str) -> None:
         """Ask this."""
-        same = self._request is not None and self._request.id == request.id
+        known, making = self._request, self._making
+        same = known is not None and known.id == request.id
         self._session, self._request, self._actor = session, request, actor
+        if making is not None and known is not None and same and known.payload == request.payload:
+            making.request = request
+        else:
+            self._making = Composing(request)
         if self.is_mounted:
             if not same:
                 self.query_one(ReasonField).text = ""
@@ -114,34 +109,47 @@ class ReviewPane(Vertical):
             request.votes,
         ):
             return
-        taken_back = self.unsent
+        taken_back, refused = self.unsent, self.refused if known and known.id == request.id else ""
         self.take_back()
         self.show_request(session, request, self._actor)
         if taken_back:
-            self._problem = "what you decided about has changed, so the decision was not sent"
+            refused = "what you decided about has changed, so the decision was not sent"
+        self._problem = self.refused = refused
 
     def _begin(self) -> None:
         self.state, self.decision, self._wanted = "grace", None, None
         self._problem = ""
         self._ways = {}
         self._due = self.clock() + GRACE
-        self._make_card(None, None)
+        self._versions = (None, None)
+        self._make_card()
         self.query_one(Choices).focus()
         self._show_state()
         self.call_after_refresh(self._lay_out)
         self.run_worker(self._load(), group="card", exclusive=True, exit_on_error=False)
 
-    def _make_card(self, version: Version | None, previous: Version | None) -> None:
+    @property
+    def making(self) -> Composing:
+        """The answer as it is made up."""
+        assert self._making is not None
+        return self._making
+
+    def _make_card(self) -> None:
         session, request = self._session, self._request
         assert session is not None
         assert request is not None
+        version, previous = self._versions
         self._card = review_card(
-            request, session.view, session.view.values, version=version, previous=previous
-        )
-        pending = session.view.progress.pending
-        place = next((index for index, one in enumerate(pending, 1) if one.id == request.id), 1)
+            request, session.view, session.view.values, version=version, previous=previous,
+            decided=self.making.labels,
+        )  # fmt: skip
+        waiting = [one.id for one in session.requests]
         bound = untrusted(self._card.bound).text
-        self.border_subtitle = Content(f"{place} of {len(pending)} · {bound}" if len(pending) > 1 else bound)
+        if len(waiting) > 1 and request.id in waiting:
+            keys = self.run_screen.keymap.bindings["card.next"]
+            way = f", {written(keys[0])} next" if keys else ""
+            bound = f"{waiting.index(request.id) + 1} of {len(waiting)}{way} · {bound}"
+        self.border_subtitle = Content(bound)
         self._lay_out()
 
     async def _load(self) -> None:
@@ -153,7 +161,8 @@ class ReviewPane(Vertical):
             found = await session.versions(request.subject, request.step, 2)
             versions = [Version(step, who, value) for step, who, value in found] + [None, None]
             if request is self._request:
-                self._make_card(versions[0], versions[1])
+                self._versions = (versions[0], versions[1])
+                self._make_card()
         for choice in self._card.choices if self._card else ():
             try:
                 answer = choice_answer(choice, "…" if choice.text == "required" else "")
@@ -175,25 +184,26 @@ class ReviewPane(Vertical):
         text.show(card_lines(card, max(self._wrapped_for, 20)))
         small = self.size.height < _SMALL
         self.set_class(small, "-small")
+        making = self.making
+        self.query_one(AnswerForm).show_form(making.form)
+        self.set_class(making.form is not None, "-form")
+        document = making.edited or (making.request.kind == "edit" and not making.request.choices)
+        self.query_one(ReasonField).display = making.form is None and not document
         fixed = (
             (2 if small else 4) + 1 + len(self.query_one(Choices).options or "12345") + (2 if small else 4)
         )
         free = max(self.size.height - fixed, 3)
+        if making.form is not None:
+            free = max(free // 3, free - 3 * len(making.form.fields), 2)
         text.styles.height = min(len(text.lines), free)
         label = self.query_one("#card-label", LineView)
-        label.show([(Span(self._label(), "dim"),)])
+        label.show([(Span(answer_label(making.request, making), "dim"),)])
         self.call_after_refresh(self._lay_out_again)
 
     def _lay_out_again(self) -> None:
         """Laying out may itself have changed the room there is."""
         if self.query_one("#card-text", LineView).scrollable_content_region.width != self._wrapped_for:
             self._lay_out()
-
-    def _label(self) -> str:
-        request = self._request
-        if request is not None and not request.choices:
-            return "Your answer (tab)" if wants_text(request.schema) else "Your answer as JSON (tab)"
-        return "Your reason (tab), it goes into the log"
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew."""
@@ -204,15 +214,14 @@ class ReviewPane(Vertical):
         if card is None:
             return
         if self.state == "sending":
-            keys = self.run_screen.keymap.bindings["card.undo"] or ("",)
-            options = [
-                Option("_undo", keys[0], "take it back", also=keys[1:]),
-                Option("_now", "enter", "send it now"),
-            ]
-            choices.set_options(options)
+            choices.set_options(sending_options(self.run_screen.keymap.bindings["card.undo"]))
             choices.cursor_row = None
         elif self.state in ("grace", "open", "confirm"):
-            options = self._options(card)
+            can = self._session.view.capabilities if self._session else None
+            edit_keys = self.run_screen.keymap.bindings["card.edit"]
+            options = card_options(
+                self.making, self._ways, edit_keys, can_edit=can is not None and can.can_edit
+            )
             cursor = next((i for i, one in enumerate(options) if self._is_cursor(one)), 0)
             choices.set_options(options, cursor)
         choices.arm(self.state in ("open", "confirm", "sending"))
@@ -222,56 +231,10 @@ class ReviewPane(Vertical):
         wanted = self._wanted.id if self._wanted else None
         return option.id == wanted if wanted else option.key == "enter"
 
-    def _options(self, card: ReviewCard) -> list[Option]:
-        options = []
-        for choice in card.choices:
-            way = self._ways.get(choice.id, "")
-            key, also = ("enter", (choice.key,)) if choice.recommended else (choice.key, ())
-            options.append(Option(choice.id, key, choice.label, way, also))
-        if not card.choices:
-            options.append(Option("_free", "enter", "send the answer"))
-        can_edit = self._session is not None and self._session.view.capabilities.can_edit
-        if card.request.subject and can_edit:
-            taken = {choice.key for choice in card.choices}
-            keys = self.run_screen.keymap.bindings["card.edit"]
-            if not taken & set(map(written, keys)):
-                what = sanitise_line(card.request.subject, 40)
-                options.append(Option("_edit", keys[0] if keys else "", f"edit {what} first", also=keys[1:]))
-        options.append(Option("_later", "escape", "decide later, it stays waiting"))
-        return options
-
-    def _show_note(self) -> None:
-        note = self.query_one("#card-note", LineView)
-        width = max(note.scrollable_content_region.width, 20)
-        lines: list[Line] = []
-        if self._problem:
-            lines = [(untrusted(row, "error"),) for row in wrap_line(self._problem, width)]
-        elif self.state == "grace":
-            lines = [(Span("a moment to read: keys listen in half a second", "dim"),)]
-        elif self.state == "confirm" and self.decision:
-            lines = [(untrusted(f"high risk: press again for “{self.decision.label}”", "accent"),)]
-        elif self.state == "sending" and self.decision:
-            left = max(1, round(self._due - self.clock() + 0.49))
-            lines = [(untrusted(f"sending “{self.decision.label}” in {left}…", "accent"),)]
-        elif self.state == "sent":
-            lines = [(Span("sent", "dim"),)]
-        elif self._card and self._card.high_risk:
-            lines = [(Span("high risk: an answer wants a second key press", "accent"),)]
-        else:
-            lines = [(Span(f"as {self._actor}; can be taken back for {UNDO:.0f} s", "dim"),)]
-        if lines != list(note.lines):
-            note.show(lines)
-            note.styles.height = len(lines) + 1
-
-    def _tick(self) -> None:
-        if self.state == "grace" and self.clock() >= self._due:
-            self.state = "open"
-            self._show_state()
-        elif self.state == "sending":
-            if self.clock() >= self._due:
-                self._send()
-            else:
-                self._show_note()
+    def opened(self) -> None:
+        """The keys listen: a form is typed in at once."""
+        if self.making.form is not None and self.query_one(Choices).has_focus:
+            self.query_one(AnswerForm).focus_first()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The key of the reason does nothing where it was given none."""
@@ -279,14 +242,16 @@ class ReviewPane(Vertical):
 
     def action_type_reason(self, action_id: str = "") -> None:
         """Type a reason, or the answer."""
-        self.query_one(ReasonField).focus()
+        if self.making.form is not None:
+            self.query_one(AnswerForm).focus_first()
+        else:
+            self.query_one(ReasonField).focus()
 
-    def take_back(self) -> None:
-        """Don't send; the words stay."""
-        if self.state in ("sending", "confirm"):
-            self.state, self.decision = "open", None
-            self._show_state()
+    def action_other(self, action_id: str) -> None:
+        """Ask about another of the requests that wait."""
+        self.run_screen.other_request(1 if action_id == "card.next" else -1)
 
+    @on(AnswerForm.Left)
     @on(ReasonField.Left)
     def _reason_left(self) -> None:
         self.query_one(Choices).focus()
@@ -309,30 +274,96 @@ class ReviewPane(Vertical):
                     self.run_screen.edit_channel(self._request.subject)
             case "_free":
                 self._decide_freely()
+            case "_form" | "_take":
+                self._decide_by_form()
+            case "_write":
+                self._write()
+            case "_value" | "_same":
+                self._prepare("your version", self.making.value)
+            case "_untake" | "_back":
+                if event.option.id == "_back":
+                    self.making.back()
+                self.making.end_edit()
+                self._made_more()
             case chosen:
                 self._decide(chosen)
 
     def _decide(self, chosen: str) -> None:
-        card = self._card
-        choice = next((one for one in card.choices if one.id == chosen), None) if card else None
+        card, making = self._card, self.making
+        choice = next((one for one in making.choices if one.id == chosen), None)
         if card is None or choice is None:
+            return
+        if making.action is not None and choice.id == EDIT:
+            if making.begin_edit():
+                self._made_more()
+                self.query_one(AnswerForm).focus_first()
+            else:
+                self._write()
             return
         if choice.text == "required" and not self.reason:
             self._wanted = choice
             self._problem = ""
             self.query_one(ReasonField).focus()
             self._show_state()
-            self.query_one("#card-note", LineView).show(
-                [
-                    (
-                        untrusted(
-                            f"write what to change; enter, then enter again for “{choice.label}”", "accent"
-                        ),
-                    )
-                ]
-            )
+            wanted = f"write what to change; enter, then enter again for “{choice.label}”"
+            self.query_one("#card-note", LineView).show([(untrusted(wanted, "accent"),)])
             return
-        self._prepare(choice.label, choice_answer(choice, self.reason))
+        if making.action is not None:
+            self._decided(choice)
+        else:
+            self._prepare(choice.label, choice_answer(choice, self.reason), self.reason)
+
+    def _decided(self, choice: ChoiceView, args: Any = None) -> None:
+        """One action is decided about: ask about the next one, or send the decisions on all."""
+        whole = self.making.decide(choice, self.reason, args)
+        if whole is None:
+            self.query_one(ReasonField).text = ""
+            self._made_more()
+        else:
+            note = self.reason if len(self.making.actions) == 1 else ""
+            self._made_more()
+            self._prepare(*whole, note)
+
+    def _made_more(self) -> None:
+        """The answer stands elsewhere now: other words, other choices."""
+        self._wanted, self._problem = None, ""
+        self._make_card()
+        self._show_state()
+        self.query_one(Choices).focus()
+
+    def _decide_by_form(self) -> None:
+        reading = self.query_one(AnswerForm).read()
+        whole = reading.problems.get((), "")
+        self._problem = f"the answer: {whole}" if whole else ""
+        if reading.problems:
+            self._show_note()
+        elif self.making.editing:
+            self._decided(self._edit_choice(), reading.value)
+        else:
+            self._prepare("the answer", reading.value)
+
+    def _edit_choice(self) -> ChoiceView:
+        return next(one for one in self.making.choices if one.id == EDIT)
+
+    def _write(self) -> None:
+        """Open the editor on the answer."""
+        from hitl_tui.ui.screens.value import ValueScreen
+
+        making, request = self.making, self.making.request
+
+        def written_(found: tuple[Any] | None) -> None:
+            if found is None:
+                making.end_edit()
+            elif making.editing:
+                self._decided(self._edit_choice(), found[0])
+                return
+            else:
+                making.take(found[0])
+            self._made_more()
+
+        schema = None if making.editing else request.schema
+        is_text = not making.editing and wants_text(request.schema)
+        self.app.push_screen(ValueScreen(request.title, making.value, schema, text=is_text), written_)
 
     def _decide_freely(self) -> None:
         assert self._request is not None
@@ -342,42 +373,9 @@ class ReviewPane(Vertical):
             self._problem = f"{error.message}; {error.hint}"
             self._show_note()
             return
-        self._prepare("the answer", answer, with_note=False)
-
-    def _prepare(self, label: str, answer: Any, *, with_note: bool = True) -> None:
-        """Choose an answer; a high-risk one must be chosen twice.  Then the seconds to take it back begin."""
-        card = self._card
-        assert card is not None
-        note = (self.reason or None) if with_note else None
-        decision = Decision(card.request, label, answer, note, card.seen)
-        self._problem = ""
-        if card.high_risk and self.decision != decision:
-            self.state, self.decision = "confirm", decision
-        else:
-            self.state, self.decision = "sending", decision
-            self._due = self.clock() + UNDO
-        self._show_state()
-
-    def _send(self) -> None:
-        self.state = "sent"
-        self._show_note()
-        assert self.decision is not None
-        self.run_worker(self._answer(self.decision), group="answer", exit_on_error=False)
-
-    async def _answer(self, decision: Decision) -> None:
-        session = self._session
-        assert session is not None
-        request = decision.request
-        try:
-            await session.driver.answer(
-                request.id, decision.answer, step=request.step, actor=self._actor, note=decision.note,
-                seen=decision.seen,
-            )  # fmt: skip
-        except HitlError as error:
-            self.state, self.decision = "open", None
-            hint = f" — {error.hint}" if error.hint else ""
-            title = "" if isinstance(error, AnswerRefused) else f"{error.title}: "
-            self._problem = f"not accepted: {title}{error.message}{hint}"
-            self._show_state()
+        wrong = mismatch(self._request.schema or {}, answer)
+        if wrong:
+            self._problem = wrong
+            self._show_note()
             return
-        await self.run_screen.after_answer(session)
+        self._prepare("the answer", answer)

@@ -1,0 +1,203 @@
+"""A form in a pane: a row to type or to choose in for each field; typing checks, and never decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.message import Message
+from textual.widgets import Input, TextArea
+
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.widgets.picker import Picker
+from hitl_tui.ui.widgets.safe_text import NO_CONTROLS, SafeTextArea
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.form import Field, Form, Path, Reading, read_field, read_form
+from hitl_tui.view.form_fields import Problem
+from hitl_tui.view.spans import Line, Span, untrusted
+
+_NARROWEST: Final = 16
+
+
+class FieldArea(SafeTextArea):
+    """A text of several lines: enter goes on, ctrl+j breaks the line."""
+
+    class Done(Message):
+        """Enter was pressed."""
+
+    def on_key(self, event: events.Key) -> None:
+        """Go on, or break the line."""
+        if event.key in ("enter", "ctrl+j"):
+            event.stop()
+            event.prevent_default()
+            if event.key == "enter":
+                self.post_message(self.Done())
+            else:
+                self.insert("\n")
+
+
+class FieldBox(Vertical):
+    """One field: its name and hint, what is typed, and what is wrong with it."""
+
+    class Typed(Message):
+        """What stands in a field has changed."""
+
+    def __init__(self, field: Field, number: int) -> None:
+        super().__init__(classes="field")
+        self.field = field
+        self._head = LineView(f"field-head-{number}")
+        self._problem = LineView(f"field-problem-{number}")
+        self._head.can_focus = self._problem.can_focus = False
+        self.entry = _entry(field, number)
+
+    def compose(self) -> ComposeResult:
+        """Name, entry, problem."""
+        yield self._head
+        yield self.entry
+        yield self._problem
+
+    @property
+    def text(self) -> str:
+        """What is typed or chosen."""
+        entry = self.entry
+        return entry.value if isinstance(entry, Input) else entry.text
+
+    def on_mount(self) -> None:
+        """Nothing is wrong before something is typed."""
+        self._problem.display = False
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Wrap the words for the width."""
+        field, width = self.field, max(self.size.width, _NARROWEST)
+        name: list[Span] = [untrusted(field.label, "name")]
+        name += [Span(" *", "accent")] if field.required else []
+        name += [Span("  "), untrusted(field.hint, "dim")] if field.hint else []
+        lines: list[Line] = [tuple(name)]
+        lines += [(untrusted(row, "dim"),) for row in wrap_line(field.help, width)] if field.help else []
+        self._head.show(lines)
+        self._head.styles.height = len(lines)
+
+    def tell(self, problem: str) -> None:
+        """Say what is wrong, "" for nothing."""
+        self._problem.display = bool(problem)
+        rows = wrap_line(problem, max(self.size.width, _NARROWEST)) if problem else []
+        self._problem.show([(untrusted(row, "error"),) for row in rows])
+        self._problem.styles.height = max(len(rows), 1)
+
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    @on(Picker.Changed)
+    def _typed(self, event: Message) -> None:
+        event.stop()
+        problem = ""
+        try:
+            if self.text.strip():
+                read_field(self.field, self.text)
+        except Problem as wrong:
+            problem = str(wrong)
+        self.tell(problem)
+        self.post_message(self.Typed())
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap anew."""
+        self.lay_out()
+
+
+class AnswerForm(VerticalScroll, can_focus=False):
+    """The fields of a form; tab and enter go to the next one, escape and the end of it leave it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab,down", "move(1)", "Next", show=False),
+        Binding("shift+tab,up", "move(-1)", "Previous", show=False),
+        Binding("escape", "leave", "Back", show=False),
+    ]
+
+    class Left(Message):
+        """The user has finished typing."""
+
+    def __init__(self) -> None:
+        super().__init__(id="card-form")
+        self.form: Form | None = None
+        self.changed = False
+        self.boxes: list[FieldBox] = []
+        self._made = 0
+
+    @property
+    def texts(self) -> Mapping[Path, str]:
+        """What stands in the fields."""
+        return {box.field.path: box.text for box in self.boxes}
+
+    def show_form(self, form: Form | None) -> None:
+        """Ask for the fields of this form; the same one keeps what was typed."""
+        if form is self.form:
+            return
+        self.form, self.changed = form, False
+        self.remove_children()
+        # Numbered on and on: the fields of the form before are taken away a moment later.
+        self.boxes = [
+            FieldBox(field, self._made + at) for at, field in enumerate(form.fields if form else ())
+        ]
+        self._made += len(self.boxes)
+        self.mount_all(self.boxes)
+        self.scroll_home(animate=False)
+
+    def read(self) -> Reading:
+        """The value, with problems told at their fields; the first field with one is focused."""
+        assert self.form is not None
+        reading = read_form(self.form, self.texts)
+        wrong = [box for box in self.boxes if box.field.path in reading.problems]
+        for box in self.boxes:
+            box.tell(reading.problems.get(box.field.path, ""))
+        if wrong:
+            wrong[0].entry.focus()
+        return reading
+
+    def focus_first(self, *, last: bool = False) -> None:
+        """Begin to type."""
+        boxes = self.boxes
+        if boxes:
+            boxes[-1 if last else 0].entry.focus()
+
+    def action_move(self, by: int) -> None:
+        """To another field, or out of the form."""
+        boxes = self.boxes
+        at = next((place for place, box in enumerate(boxes) if box.entry.has_focus), -1) + by
+        if 0 <= at < len(boxes):
+            boxes[at].entry.focus()
+        else:
+            self.post_message(self.Left())
+
+    def action_leave(self) -> None:
+        """Back to the choices."""
+        self.post_message(self.Left())
+
+    @on(Input.Submitted)
+    @on(FieldArea.Done)
+    @on(Picker.Done)
+    def _next(self, event: Message) -> None:
+        event.stop()
+        self.action_move(1)
+
+    @on(FieldBox.Typed)
+    def _typed(self) -> None:
+        assert self.form is not None
+        self.changed = self.texts != self.form.texts
+
+
+def _entry(field: Field, number: int) -> Input | FieldArea | Picker:
+    name = f"field-{number}"
+    if field.options:
+        return Picker(name, field)
+    if field.long:
+        return FieldArea(
+            field.text, id=name, soft_wrap=True, show_line_numbers=False, compact=True,
+            highlight_cursor_line=False, tab_behavior="focus",
+        )  # fmt: skip
+    return Input(
+        field.text, id=name, compact=True, select_on_focus=False, highlighter=None, restrict=NO_CONTROLS
+    )

@@ -1,0 +1,136 @@
+"""Options side by side: one of them, or any number, with the arrow keys and space."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.view.cells import cells
+from hitl_tui.view.form import Field
+from hitl_tui.view.spans import Line, Span
+
+_MARKS: Final = {False: ("○", "●"), True: ("[ ]", "[x]")}
+_GAP: Final = "  "
+_MOST_ROWS: Final = 6
+
+
+class Picker(LineView):
+    """Letters do nothing here; `text` is what is chosen, as a form reads it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(-1)", "Back", show=False),
+        Binding("right", "move(1)", "On", show=False),
+        Binding("space", "choose", "Choose", show=False),
+        Binding("enter", "done", "Next", show=False),
+    ]
+
+    class Changed(Message):
+        """Something else is chosen."""
+
+    class Done(Message):
+        """Enter was pressed."""
+
+    def __init__(self, name: str, field: Field) -> None:
+        super().__init__(name)
+        self._words = [option.word for option in field.options]
+        self._many = field.kind == "many"
+        self._required = field.required
+        begins = field.text.split(", ") if self._many else [field.text]
+        self._chosen = {place for place, word in enumerate(self._words) if word in begins}
+        self._at = min(self._chosen, default=0)
+        self._rows: list[list[int]] = []
+
+    @property
+    def text(self) -> str:
+        """The chosen words."""
+        return ", ".join(self._words[place] for place in sorted(self._chosen))
+
+    def on_mount(self) -> None:
+        """Draw for the width there is."""
+        self._redraw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw for the new width."""
+        self._redraw()
+
+    def on_focus(self) -> None:
+        """The cursor shows with the focus alone."""
+        self._redraw()
+
+    def on_blur(self) -> None:
+        """The cursor shows with the focus alone."""
+        self._redraw()
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """No letter that is typed here is a command of the screen."""
+        return character is not None and character.isprintable() and key != "space"
+
+    def action_move(self, by: int) -> None:
+        """To another option; of one alone it is the chosen one."""
+        nothing = not self._chosen and not self._many
+        self._at = self._at if nothing else (self._at + by) % len(self._words)
+        if not self._many:
+            self._choose({self._at})
+        self._redraw()
+
+    def action_choose(self) -> None:
+        """Choose the option under the cursor, or choose it no longer."""
+        if self._many:
+            self._choose(self._chosen ^ {self._at})
+        else:
+            self._choose(set() if self._chosen == {self._at} and not self._required else {self._at})
+
+    def action_done(self) -> None:
+        """On to the next field."""
+        self.post_message(self.Done())
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose what is clicked on."""
+        row, offset = self.row_at(event), event.get_content_offset(self)
+        event.stop()
+        self.focus()
+        if row is None or offset is None:
+            return
+        right = 0
+        for place in self._rows[row]:
+            right += cells(self._mark(place)) + len(_GAP)
+            if offset.x < right:
+                self._at = place
+                self.action_choose()
+                return
+
+    def _choose(self, chosen: set[int]) -> None:
+        self._chosen = chosen
+        self._redraw()
+        self.post_message(self.Changed())
+
+    def _mark(self, place: int) -> str:
+        return f"{_MARKS[self._many][place in self._chosen]} {self._words[place]}"
+
+    def _redraw(self) -> None:
+        width = max(self.size.width, 8)
+        self._rows, taken = [[]], 0
+        for place in range(len(self._words)):
+            wide = cells(self._mark(place)) + len(_GAP)
+            if self._rows[-1] and taken + wide > width + len(_GAP):
+                self._rows.append([])
+                taken = 0
+            self._rows[-1].append(place)
+            taken += wide
+        self.show([self._line(row) for row in self._rows])
+        self.styles.height = min(len(self._rows), _MOST_ROWS)
+        here = next(row for row, places in enumerate(self._rows) if self._at in places)
+        if not round(self.scroll_y) <= here < round(self.scroll_y) + _MOST_ROWS:
+            self.scroll_to(y=max(0, here - _MOST_ROWS + 1), animate=False)
+
+    def _line(self, places: list[int]) -> Line:
+        spans: list[Span] = []
+        for place in places:
+            cursor = self.has_focus and place == self._at
+            role = "cursor" if cursor else "value" if place in self._chosen else "dim"
+            spans += [ours(self._mark(place), role), Span(_GAP)]
+        return tuple(spans)

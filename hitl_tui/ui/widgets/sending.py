@@ -1,0 +1,141 @@
+"""From a decision to its being sent: a moment to read, a second key at high risk, seconds to take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from textual.containers import Vertical
+
+from hitl_tui.errors import AnswerRefused, HitlError
+from hitl_tui.ui.decision import Decision
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.card_text import note_lines
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.view.review import ReviewCard
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.run import RunScreen
+
+GRACE: Final = 0.5
+UNDO: Final = 4.0
+_TICK: Final = 0.1
+State = Literal["grace", "open", "confirm", "sending", "sent"]
+
+
+class SendingPane(Vertical):
+    """Deaf for `GRACE` seconds after it appears; an answer leaves it `UNDO` seconds after it was chosen."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(id="card")
+        self.clock = clock
+        self.state: State = "grace"
+        self.decision: Decision | None = None
+        self._session: Session | None = None
+        self._card: ReviewCard | None = None
+        self._actor = ""
+        self._due = 0.0
+        self._problem = ""
+        self.refused = ""
+
+    def begin_ticking(self) -> None:
+        """Look at the clock ten times a second while something is due."""
+        self.set_interval(_TICK, self._tick)
+
+    def opened(self) -> None:
+        """Called when the moment to read is over."""
+
+    def _show_state(self) -> None:
+        """Show what can be done in the state it is in."""
+        raise NotImplementedError
+
+    @property
+    def run_screen(self) -> RunScreen:
+        """The screen it is part of."""
+        return cast("RunScreen", self.screen)
+
+    @property
+    def unsent(self) -> str:
+        """The decision that could still be taken back, in words."""
+        return self.decision.label if self.decision is not None and self.state == "sending" else ""
+
+    def _show_note(self) -> None:
+        note = self.query_one("#card-note", LineView)
+        width = max(note.scrollable_content_region.width, 20)
+        lines = note_lines(self._note(), width)
+        if lines != list(note.lines):
+            note.show(lines)
+            note.styles.height = len(lines) + 1
+
+    def _note(self) -> tuple[str, str]:
+        """What is said below, and its role."""
+        label = self.decision.label if self.decision else ""
+        if self._problem:
+            return self._problem, "error"
+        if self.state == "grace":
+            return "a moment to read: keys listen in half a second", "dim"
+        if self.state == "confirm":
+            return f"high risk: press again for “{label}”", "accent"
+        if self.state == "sending":
+            return f"sending “{label}” in {max(1, round(self._due - self.clock() + 0.49))}…", "accent"
+        if self.state == "sent":
+            return "sent", "dim"
+        if self._card and self._card.high_risk:
+            return "high risk: an answer wants a second key press", "accent"
+        return f"as {self._actor}; can be taken back for {UNDO:.0f} s", "dim"
+
+    def _tick(self) -> None:
+        if self.state == "grace" and self.clock() >= self._due:
+            self.state = "open"
+            self._show_state()
+            self.opened()
+        elif self.state == "sending":
+            if self.clock() >= self._due:
+                self._send()
+            else:
+                self._show_note()
+
+    def take_back(self) -> None:
+        """Don't send; the words stay."""
+        if self.state in ("sending", "confirm"):
+            self.state, self.decision = "open", None
+            self._show_state()
+
+    def _prepare(self, label: str, answer: Any, note: str = "") -> None:
+        """Choose an answer; a high-risk one must be chosen twice.  Then the seconds to take it back begin."""
+        card = self._card
+        assert card is not None
+        decision = Decision(card.request, label, answer, note or None, card.seen)
+        self._problem = self.refused = ""
+        if card.high_risk and self.decision != decision:
+            self.state, self.decision = "confirm", decision
+        else:
+            self.state, self.decision = "sending", decision
+            self._due = self.clock() + UNDO
+        self._show_state()
+
+    def _send(self) -> None:
+        self.state = "sent"
+        self._show_note()
+        assert self.decision is not None
+        self.run_worker(self._answer(self.decision), group="answer", exit_on_error=False)
+
+    async def _answer(self, decision: Decision) -> None:
+        session = self._session
+        assert session is not None
+        request = decision.request
+        try:
+            await session.driver.answer(
+                request.id, decision.answer, step=request.step, actor=self._actor, note=decision.note,
+                seen=decision.seen,
+            )  # fmt: skip
+        except HitlError as error:
+            self.state, self.decision = "open", None
+            hint = f" — {error.hint}" if error.hint else ""
+            title, since = f"{error.title}: ", ""
+            if isinstance(error, AnswerRefused):
+                title, since = "", await session.changed_since(request.step)
+            self._problem = self.refused = f"not accepted: {title}{error.message}{hint}{since}"
+            self._show_state()
+            return
+        await self.run_screen.after_answer(session)

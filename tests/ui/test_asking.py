@@ -1,0 +1,202 @@
+"""Questions that want more than a choice, on the card: forms, edits, tool calls, several at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.records import Request
+from hitl_tui.errors import AnswerRefused
+from hitl_tui.ui.widgets.sending import GRACE, UNDO
+from tests.support import tape as tapes
+from tests.ui.harness import Desk, desk
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "item": {"type": "string", "minLength": 2, "description": "what to \x1b[31morder"},
+        "amount": {"type": "integer", "maximum": 5},
+        "colour": {"enum": ["red", "green"]},
+        "gift": {"type": "boolean", "default": False},
+    },
+    "required": ["item", "amount"],
+}
+BATCH = {
+    "action_requests": [
+        {"name": "send_mail", "args": {"to": "a@b.c", "n": 1}, "description": "to \x1b[2Jall"},
+        {"name": "delete_file", "args": {"path": "x"}},
+    ],
+    "review_configs": [
+        {"action_name": "send_mail", "allowed_decisions": ["approve", "edit", "reject", "respond"]},
+        {"action_name": "delete_file", "allowed_decisions": ["approve", "reject"]},
+    ],
+}
+
+
+def asking(*requests: dict[str, Any]) -> tapes.Tape:
+    """The tape with other requests at its end."""
+    plain = {"choices": (), "recommended": None, "kind": "ask", "subject": None, "payload": None}
+    made: list[Request] = [
+        tapes.verdict_request(**{**plain, "id": f"req-{number}", **changes})
+        for number, changes in enumerate(requests, 1)
+    ]
+    tape = tapes.advisor_tape()
+    progress = msgspec.structs.replace(tape.end.progress, pending=tuple(made))
+    return dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
+
+
+async def opened(it: Desk, words: str) -> None:
+    await it.press("d")
+    await it.shows(words, "keys listen in half a second")
+    it.clock.advance(GRACE + 0.01)
+    await it.gone("keys listen in half a second")
+
+
+async def sent(it: Desk, *more: str) -> Any:
+    """The answer that goes off once it can't be taken back any more."""
+    await it.press(*more)
+    await it.shows("take it back")
+    assert not it.commands("answer")
+    it.clock.advance(UNDO + 0.01)
+    await it.until(lambda: it.commands("answer"))
+    return it.commands("answer")[-1]["answer"]
+
+
+async def test_a_form_is_filled_in_by_keys_and_checked_as_one_types():
+    async with desk(asking({"schema": SCHEMA, "title": "What shall it be?"})) as it:
+        await opened(it, "What shall it be?")
+        await it.shows("item *", "what to ", "whole number, at most 5", "○ red", "● no")
+        assert "\x1b" not in it.text()
+        await it.press(*"tea", "enter", *"many")
+        await it.shows("must be a whole number")
+        await it.press(*["backspace"] * 4, "7")
+        await it.shows("7 is greater than the maximum of 5")
+        await it.press("backspace", "3", "tab", "right", "right", "tab", "left", "tab")
+        await it.shows("● green", "● yes")
+        answer = await sent(it, "enter")
+        assert answer == {"item": "tea", "amount": 3, "colour": "green", "gift": True}
+
+
+async def test_what_is_missing_is_told_at_its_field_and_nothing_is_sent():
+    async with desk(asking({"schema": SCHEMA}), size=(80, 24)) as it:
+        await opened(it, "* must be given")
+        await it.press("escape", "enter")
+        await it.shows("is required")
+        it.clock.advance(UNDO * 3)
+        await it.pilot.pause(0.2)
+        assert not it.commands("answer")
+
+
+async def test_letters_in_a_form_decide_nothing_and_keys_are_dead_at_first():
+    async with desk(asking({"schema": {"type": "object", "properties": SCHEMA["properties"]}})) as it:
+        await it.press("d")
+        await it.shows("keys listen in half a second")
+        await it.press("enter", "x")
+        it.clock.advance(GRACE + 0.01)
+        await it.gone("keys listen in half a second")
+        await it.press("tab", "tab", *"scpqaz")
+        it.clock.advance(UNDO * 3)
+        await it.pilot.pause(0.2)
+        assert [command.name for command in it.driver.commands] == []
+        assert "Your decision" in it.text()
+
+
+async def test_a_refused_form_keeps_what_was_typed():
+    async with desk(asking({"schema": SCHEMA})) as it:
+        it.driver.results["answer"] = AnswerRefused("somebody was faster", "look again")
+        await opened(it, "* must be given")
+        await it.press(*"tea", "tab", "1", "escape", "enter")
+        await it.shows("take it back")
+        it.clock.advance(UNDO + 0.01)
+        await it.shows("not accepted: somebody was faster", "tea")
+
+
+async def test_an_edit_opens_in_the_editor_and_is_sent_from_the_card():
+    async with desk(asking({"kind": "edit", "payload": "one\ntwo", "title": "All right so?"})) as it:
+        await opened(it, "All right so?")
+        await it.press("enter")
+        await it.shows("Your version", "No change yet")
+        await it.press(*"zero ")
+        await it.shows("Before and after", "zero one")
+        await it.press("ctrl+s")
+        await it.shows("send your version")
+        assert await sent(it, "enter") == "zero one\ntwo"
+
+
+async def test_json_that_no_form_shows_is_written_in_the_editor_and_checked():
+    schema = {"type": "object", "minProperties": 1}
+    async with desk(asking({"schema": schema})) as it:
+        await opened(it, "Your answer as JSON")
+        await it.press("e")
+        await it.shows("less than 1 propert")
+        await it.press("right", *'"a": 1')
+        await it.gone("less than 1 propert")
+        await it.press("ctrl+s")
+        await it.shows("edit it again")
+        assert await sent(it, "enter") == {"a": 1}
+
+
+async def test_each_tool_call_is_decided_by_itself_and_all_are_sent_together():
+    request = {"kind": "approve", "payload": BATCH, "shape": "hitl_middleware", "title": "run 2 actions?"}
+    async with desk(asking(request)) as it:
+        await opened(it, "1 of 2  send_mail")
+        await it.shows("edit the arguments", "answer in its place", "reject", "comes next")
+        assert "\x1b" not in it.text()
+        await it.press("e")
+        await it.shows("take these arguments", "a@b.c")
+        await it.press("end", "x", "tab", "end", "2", "enter", "enter")
+        await it.shows("2 of 2  delete_file", "back to action 1")
+        await it.press("backspace")
+        await it.shows("1 of 2  send_mail", "comes next")
+        await it.press("a")
+        await it.shows("2 of 2  delete_file")
+        await it.press("tab", *"no copy", "enter")
+        answer = await sent(it, "r")
+        assert answer == ["approve", {"choice": "reject", "text": "no copy"}]
+
+
+async def test_edited_arguments_of_one_call():
+    inbox = {
+        "action_request": {"action": "send", "args": {"to": "a", "n": 1}},
+        "config": {"allow_accept": True, "allow_edit": True},
+    }
+    request = {"kind": "approve", "payload": inbox, "shape": "agent_inbox", "title": "run send?"}
+    async with desk(asking(request)) as it:
+        await opened(it, "run send?")
+        await it.press("e")
+        await it.shows("take these arguments")
+        await it.press("end", "b", "escape", "enter")
+        await it.shows("take it back")
+        it.clock.advance(UNDO + 0.01)
+        await it.until(lambda: it.commands("answer"))
+        assert it.commands("answer")[0]["answer"] == [{"choice": "edit", "args": {"to": "ab", "n": 1}}]
+
+
+async def test_several_questions_are_moved_between_and_each_is_answered_by_itself():
+    questions = [{"title": "first?"}, {"title": "second?", "schema": SCHEMA}, {"title": "third?"}]
+    async with desk(asking(*questions)) as it:
+        await opened(it, "first?")
+        await it.shows("1 of 3, > next")
+        await it.press(">")
+        await it.shows("second?", "2 of 3", "item *")
+        await it.press("<", "<")
+        await it.shows("third?", "3 of 3")
+        it.clock.advance(GRACE + 0.01)
+        await it.gone("keys listen in half a second")
+        await it.press("tab", *"me", "enter")
+        assert await sent(it, "enter") == "me"
+        assert it.commands("answer")[0]["request_id"] == "req-3"
+
+
+async def test_reviewers_who_disagree_are_told_that_they_may_change_their_votes():
+    from hitl_tui.engine.records import Vote
+
+    votes = (Vote("ann", "approve", 1), Vote("bob", "revise", 2))
+    tape = asking({})
+    split = tapes.verdict_request(reviewers=("ann", "bob"), quorum=2, votes=votes)
+    progress = msgspec.structs.replace(tape.end.progress, pending=(split,))
+    tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
+    async with desk(tape) as it:
+        await opened(it, "they disagree, and 2 alike are needed")
