@@ -56,9 +56,8 @@ class Composing:
     def choices(self) -> tuple[ChoiceView, ...]:
         """The answers there are now."""
         action = self.action
-        if len(self.actions) < 2 or action is None:
-            return tuple(choice_view(one, self.request.recommended) for one in self.request.choices)
-        return tuple(choice_view(one, None) for one in allowed(action))
+        choices = self.request.choices if action is None else allowed(action)
+        return tuple(choice_view(one, self.request.recommended) for one in choices)
 
     @property
     def value(self) -> Any:
