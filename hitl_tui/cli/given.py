@@ -56,7 +56,7 @@ class Given:
                     "--set changes the arguments of one action",
                     f"answer {EDIT} with it; for several actions give a list of decisions with --value",
                 )
-            form = edit_form(request, asked[0].args)
+            form = edit_form(request, asked[0])
             return {"choice": EDIT, "args": _filled(form, self.fields, request)}
         if self.word is not None:
             raise UsageError(f"the answer to {request.title!r} is given in two ways", _WAYS)

@@ -144,7 +144,7 @@ def _decide_actions(talk: Talk, request: Request) -> list[Any]:
             talk.console.say(*numbered([choice_line(one) for one in allowed(action)]))
         choice = _choose(talk, allowed(action))
         if choice.id == EDIT:
-            form = edit_form(request, action.args)
+            form = edit_form(request, action)
             args = ask_form(talk.console, form) if form else ask_edit(talk.console, thaw(action.args), None)
             decided.append({"choice": EDIT, "args": args})
         else:

@@ -76,7 +76,7 @@ class Composing:
         """Edit the arguments of the current action; True where there is a form for it."""
         self.editing = True
         assert self.action is not None
-        self.form = edit_form(self.request, self.action.args)
+        self.form = edit_form(self.request, self.action)
         return self.form is not None
 
     def end_edit(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hitl_tui.engine.foreign import Action, actions_of, choices_of
 from hitl_tui.engine.records import Choice, Request
 from hitl_tui.view.form import Form, form_of, form_of_value
@@ -29,8 +27,7 @@ def answer_form(request: Request) -> Form | None:
     return form_of(request.schema)
 
 
-def edit_form(request: Request, args: Any = None) -> Form | None:
+def edit_form(request: Request, action: Action | None = None) -> Form | None:
     """The form to edit an action's arguments in, or the payload of a request to edit it; None for a text."""
-    if request.shape:
-        return form_of_value(args)
-    return form_of(request.schema, request.payload) or form_of_value(request.payload)
+    schema, value = (action.schema, action.args) if action else (request.schema, request.payload)
+    return form_of(schema, value) or form_of_value(value)

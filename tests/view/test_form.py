@@ -8,7 +8,9 @@ from typing import Any, Literal
 import pydantic
 import pytest
 
+from hitl_tui.engine.records import Request
 from hitl_tui.engine.schema import as_schema
+from hitl_tui.view.asking import actions, edit_form
 from hitl_tui.view.form import Field, Form, form_of, form_of_value, read_form
 
 
@@ -255,3 +257,14 @@ def test_hostile_words_never_reach_a_field() -> None:
     field = made.fields[0]
     assert "\x1b" not in field.label + field.help + field.text
     assert (field.kind, read_form(made, made.texts).value) == ("json", {"x\x1b[2J": "\x1b[31mred"})
+
+
+def test_the_arguments_of_a_tool_are_edited_by_the_schema_of_the_tool() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 5}}, "required": ["n"]}
+    payload = {"type": "tool_approval", "name": "roll", "args": {"n": 2}, "args_schema": schema}
+    request = Request("r", "approve", "a", "inside", 0, "roll?", payload=payload, shape="tool_approval")
+    made = edit_form(request, actions(request)[0])
+    assert made is not None
+    assert (made.fields[0].kind, made.fields[0].text, made.fields[0].hint) == (
+        "integer", "2", "whole number, at most 5",
+    )  # fmt: skip

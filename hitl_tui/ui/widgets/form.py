@@ -14,7 +14,7 @@ from textual.widgets import Input, TextArea
 
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.picker import Picker
-from hitl_tui.ui.widgets.safe_text import NO_CONTROLS, SafeTextArea
+from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.form import Field, Form, Path, Reading, read_field, read_form
 from hitl_tui.view.form_fields import Problem
@@ -198,6 +198,4 @@ def _entry(field: Field, number: int) -> Input | FieldArea | Picker:
             field.text, id=name, soft_wrap=True, show_line_numbers=False, compact=True,
             highlight_cursor_line=False, tab_behavior="focus",
         )  # fmt: skip
-    return Input(
-        field.text, id=name, compact=True, select_on_focus=False, highlighter=None, restrict=NO_CONTROLS
-    )
+    return SafeInput(field.text, id=name, compact=True)

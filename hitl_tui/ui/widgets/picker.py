@@ -41,7 +41,7 @@ class Picker(LineView):
         self._required = field.required
         begins = field.text.split(", ") if self._many else [field.text]
         self._chosen = {place for place, word in enumerate(self._words) if word in begins}
-        self._at = min(self._chosen, default=0)
+        self._place = min(self._chosen, default=0)
         self._rows: list[list[int]] = []
 
     @property
@@ -72,17 +72,17 @@ class Picker(LineView):
     def action_move(self, by: int) -> None:
         """To another option; of one alone it is the chosen one."""
         nothing = not self._chosen and not self._many
-        self._at = self._at if nothing else (self._at + by) % len(self._words)
+        self._place = self._place if nothing else (self._place + by) % len(self._words)
         if not self._many:
-            self._choose({self._at})
+            self._choose({self._place})
         self._redraw()
 
     def action_choose(self) -> None:
         """Choose the option under the cursor, or choose it no longer."""
         if self._many:
-            self._choose(self._chosen ^ {self._at})
+            self._choose(self._chosen ^ {self._place})
         else:
-            self._choose(set() if self._chosen == {self._at} and not self._required else {self._at})
+            self._choose(set() if self._chosen == {self._place} and not self._required else {self._place})
 
     def action_done(self) -> None:
         """On to the next field."""
@@ -99,7 +99,7 @@ class Picker(LineView):
         for place in self._rows[row]:
             right += cells(self._mark(place)) + len(_GAP)
             if offset.x < right:
-                self._at = place
+                self._place = place
                 self.action_choose()
                 return
 
@@ -123,14 +123,14 @@ class Picker(LineView):
             taken += wide
         self.show([self._line(row) for row in self._rows])
         self.styles.height = min(len(self._rows), _MOST_ROWS)
-        here = next(row for row, places in enumerate(self._rows) if self._at in places)
+        here = next(row for row, places in enumerate(self._rows) if self._place in places)
         if not round(self.scroll_y) <= here < round(self.scroll_y) + _MOST_ROWS:
             self.scroll_to(y=max(0, here - _MOST_ROWS + 1), animate=False)
 
     def _line(self, places: list[int]) -> Line:
         spans: list[Span] = []
         for place in places:
-            cursor = self.has_focus and place == self._at
+            cursor = self.has_focus and place == self._place
             role = "cursor" if cursor else "value" if place in self._chosen else "dim"
             spans += [ours(self._mark(place), role), Span(_GAP)]
         return tuple(spans)
