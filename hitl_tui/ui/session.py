@@ -12,6 +12,7 @@ from hitl_tui.drivers.protocol import Capabilities, Driver, Hub, Relative, Stamp
 from hitl_tui.engine.events import NodeStarted, RunEnded, RunStarted, StepCommitted, ThreadForked
 from hitl_tui.engine.records import Checkpoint, Request
 from hitl_tui.ui.actions import Situation
+from hitl_tui.ui.memo import Memo
 from hitl_tui.ui.recent import RecentSteps
 from hitl_tui.view.run_view import RunView, add_older, fold, is_gap, open_view
 from hitl_tui.view.sanitise import sanitise_line
@@ -39,6 +40,7 @@ class Session:
         self.step_view: StepView = head_step(view)
         self.pausing = False
         self._past: dict[Place, StepView] = {}
+        self.made = Memo()
         self._recent = RecentSteps()
         self._ticket = 0
 

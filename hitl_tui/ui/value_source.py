@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from hitl_tui.ui.modes import Mode
 from hitl_tui.ui.session import Session
@@ -45,12 +45,14 @@ async def value_text(session: Session, channel: str, mode: Mode) -> ValueText:
     if mode == "diff":
         found = await session.versions(channel, step.step, 2)
         if len(found) > 1:
-            return await _diff(channel, found, value)
+            return await _diff(session, channel, found, value)
         note = _written(found[0]) if found else (trusted("as it was at the start", "dim"),)
-        return ValueText(channel, mode, value_lines(value, "text"), note=note)
+        first = await _made(session, "text", (value,), lambda: value_lines(value, "text"))
+        return ValueText(channel, mode, first, note=note)
     if mode == "text" and isinstance(value, list) and _is_texts(value):
         return _items(channel, value)
-    lines = await _off_loop(value, lambda: value_lines(value, "json" if mode == "json" else "text"))
+    how: Literal["json", "text"] = "json" if mode == "json" else "text"
+    lines = await _made(session, how, (value,), lambda: value_lines(value, how))
     return ValueText(channel, mode, lines)
 
 
@@ -70,10 +72,11 @@ def _items(channel: str, items: list[str]) -> ValueText:
     return ValueText(channel, "text", lines, gutter=gutter)
 
 
-async def _diff(channel: str, found: Sequence[tuple[int, str, Any]], value: Any) -> ValueText:
+async def _diff(
+    session: Session, channel: str, found: Sequence[tuple[int, str, Any]], value: Any
+) -> ValueText:
     (_, who, _), (before_step, _, before) = found[0], found[1]
-    rows = await _off_loop(value, lambda: value_diff(before, value))
-    changed = sum(row.kind != "same" for row in rows)
+    texts, kinds, changed = await _made(session, "diff", (before, value), lambda: _diff_rows(before, value))
     note = (
         trusted(
             f"{changed} {'line' if changed == 1 else 'lines'} changed since step {before_step} · by ", "dim"
@@ -81,9 +84,14 @@ async def _diff(channel: str, found: Sequence[tuple[int, str, Any]], value: Any)
         untrusted(who, "name"),
         trusted(f" at step {found[0][0]}", "dim"),
     )
-    return ValueText(
-        channel, "diff", tuple(row.text for row in rows), tuple(row.kind for row in rows), note=note
-    )
+    return ValueText(channel, "diff", texts, kinds, note=note)
+
+
+def _diff_rows(before: Any, value: Any) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+    """Texts and kinds of the rows of a diff, and how many differ."""
+    rows = value_diff(before, value)
+    kinds = tuple(row.kind for row in rows)
+    return tuple(row.text for row in rows), kinds, sum(kind != "same" for kind in kinds)
 
 
 async def _blame(session: Session, channel: str) -> ValueText:
@@ -95,7 +103,8 @@ async def _blame(session: Session, channel: str) -> ValueText:
             versions.append((checkpoint, value))
     if not versions:
         return ValueText(channel, "blame", (), note=(trusted("nobody has written it yet", "dim"),))
-    rows = await _off_loop(versions[-1][1], lambda: blame(versions))
+    values = tuple(value for _, value in versions)
+    rows = await _made(session, "blame", values, lambda: blame(versions))
     gutter = tuple(f"{row.step:>3} {sanitise_line(row.who, 10):<10} │ " for row in rows)
     return ValueText(channel, "blame", tuple(row.text for row in rows), gutter=gutter)
 
@@ -109,6 +118,12 @@ def _written(version: tuple[int, str, Any]) -> Line:
     )
 
 
-async def _off_loop(value: Any, make: Callable[[], T]) -> T:
-    heavy = isinstance(value, str | list | dict) and len(value) > _INLINE_LIMIT
-    return await asyncio.to_thread(make) if heavy else make()
+async def _made(session: Session, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:
+    """What is made of values; in a thread where they are large, and once for the same ones."""
+    if not any(isinstance(value, str | list | dict) and len(value) > _INLINE_LIMIT for value in of):
+        return make()
+    found: T | None = session.made.find(what, of)
+    if found is None:
+        found = await asyncio.to_thread(make)
+        session.made.keep(what, of, found)
+    return found

@@ -17,6 +17,7 @@ ValueMode = Literal["text", "json"]
 _LINE_LIMIT: Final = 4_000
 _DEPTH: Final = 100
 _INDENT: Final = "  "
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
@@ -101,7 +102,10 @@ class _JsonLines(_Lines):
 
 def _is_open(value: Any, depth: int) -> bool:
     """True for what is laid out over several lines: containers with something in them."""
-    return isinstance(value, list | tuple | Mapping) and len(value) > 0 and depth < _DEPTH
+    # Most of a large value are scalars, and to know that an object is no Mapping takes long.
+    if type(value) in _SCALARS:
+        return False
+    return isinstance(value, (dict, list, tuple, Mapping)) and len(value) > 0 and depth < _DEPTH
 
 
 def _count_lines(value: Any, depth: int) -> int:
