@@ -20,6 +20,7 @@ class Situation:
 
     Args:
         saved: the file of the graph was saved since it was loaded.
+        found: a text was looked for and stands somewhere.
         card: what the review card does: "" while it is closed, "sending" while a decision can be taken back.
         ways: what to press for an action, where it isn't the default key.
     """
@@ -33,6 +34,7 @@ class Situation:
     has_steps: bool = False
     limited: bool = False
     saved: bool = False
+    found: bool = False
     can: Capabilities = _ALL
     card: Literal["", "open", "sending"] = ""
     ways: Mapping[str, str] = field(default_factory=dict)
@@ -148,6 +150,10 @@ def _has_steps(now: Situation) -> str:
     return _open(now) or ("" if now.has_steps else "there is no step yet")
 
 
+def _found(now: Situation) -> str:
+    return "" if now.found else f"nothing was looked for yet; {now.way('look.find')} finds"
+
+
 def _can_cancel(now: Situation) -> str:
     if not now.open:
         return _open(now)
@@ -200,6 +206,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
            _open, 7),
     Action("look.json", "3", "JSON", "Show the value as JSON", "Look", _open),
     Action("look.blame", "4", "Blame", "Show who wrote each line of the value", "Look", _open),
+    Action("look.find", "/", "Find", "Find a text in channels, values, steps and notes", "Look", _has_steps),
+    Action("look.next", ">", "Next found", "To the next place where the text stands", "Look", _found),
+    Action("look.previous", "<", "Last found", "To the place before where the text stands", "Look", _found),
     Action("look.compare", "=", "Compare", "Two steps, threads or forks side by side", "Look", _has_steps),
     Action("look.view", "v", "Views", "Go round text, diff, JSON and blame", "Look", _open),
     Action("look.costs", "$", "Costs", "Show what the thread has cost, by agent, by node and by step", "Look",

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hitl_tui.ui.modes import MODES
 from hitl_tui.ui.screens.run_base import RunBase
 from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.tabs import TabsBar
+from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.timeline import Direction, Place, neighbours
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.find import Finding
 
 
 class Looking(RunBase):
     """Nothing here changes a thread."""
+
+    finding: Finding | None = None
+    """What was looked for last, where it stands, and which place is shown."""
 
     def command(self, work: Coroutine[Any, Any, Any], group: str = "command") -> None:
         """Send a command to the driver; what goes wrong is shown, never raised."""
@@ -45,6 +53,47 @@ class Looking(RunBase):
 
         if self.session:
             self.app.push_screen(CostsScreen(self.session, self.keymap.bindings["look.costs"]))
+
+    def do_look_find(self) -> None:
+        """Ask what to look for, and where to go."""
+        from hitl_tui.ui.screens.find import FindScreen
+
+        if self.session is None:
+            return
+        ways = (self.ways["look.next"], self.ways["look.previous"])
+        query = self.finding[0] if self.finding else ""
+        self.app.push_screen(FindScreen(self.session, query, ways), self._go_to_found)
+
+    def do_look_next(self) -> None:
+        """The next place where it stands."""
+        self._walk(1)
+
+    def do_look_previous(self) -> None:
+        """The place before."""
+        self._walk(-1)
+
+    def _walk(self, by: int) -> None:
+        if self.finding is not None:
+            query, found, at = self.finding
+            self._go_to_found((query, found, (at + by) % len(found)))
+
+    def _go_to_found(self, finding: Finding | None) -> None:
+        """Show a place: its step, its channel, and the line in it."""
+        session = self.session
+        if finding is None or session is None:
+            return
+        query, found, at = self.finding = finding
+        place = found[at]
+        if place.step != session.step_view.step:
+            self.travel((session.thread_id, place.step))
+        if place.channel:
+            pane = self.query_one(ValuePane)
+            pane.seek = (place.channel, place.line)
+            self.query_one(ChannelsPane).picked = True
+            self.query_one(ChannelsPane).select(place.channel)
+            self.set_mode("text" if self.selected_kind() == "text" else "json")
+            pane.show_sought()
+        self.tell(f"{place.where}, {at + 1} of {len(found)}", f"“{query}”")
 
     def do_look_compare(self) -> None:
         """The shown step beside the newest one; at the newest, beside the one before it."""

@@ -79,7 +79,7 @@ class RunScreen(Looking):
         """What decides which actions there are now."""
         card = self.card if self.card_open else None
         state: Literal["", "open", "sending"] = "" if card is None else "sending" if card.unsent else "open"
-        return dataclasses.replace(super().situation, card=state)
+        return dataclasses.replace(super().situation, card=state, found=self.finding is not None)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of actions that were given none do nothing."""

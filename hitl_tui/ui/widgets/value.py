@@ -43,6 +43,9 @@ class ValuePane(LineView):
         self.mode: Mode = "diff"
         self._rows: list[tuple[str, str, str]] | None = None
         self._wrapped_for = 0
+        self.seek: tuple[str, int] | None = None
+        """The channel and the line of it, from 0, to scroll to when it is shown."""
+        self._starts: list[int] = []
 
     def show_text(self, text: ValueText, *, titled: bool = True) -> None:
         """Show a value; the scroll position is kept for the same channel."""
@@ -54,6 +57,16 @@ class ValuePane(LineView):
         self._lay_out()
         if not same:
             self.scroll_to(0, 0, animate=False)
+        self.show_sought()
+
+    def show_sought(self) -> None:
+        """Scroll to the line that was asked for, once it is there."""
+        if self.seek is None or self.text is None or self.text.channel != self.seek[0]:
+            return
+        line = self.seek[1]
+        if line < len(self.text.lines):
+            row = self._starts[line] if self._rows is not None else line
+            self.scroll_to(y=max(0, row - 1), animate=False)
 
     def _lay_out(self) -> None:
         text = self.text
@@ -81,11 +94,13 @@ class ValuePane(LineView):
 
     def _wrapped(self, text: ValueText, width: int) -> list[tuple[str, str, str]]:
         """Rows of (gutter, text, kind)."""
-        rows = []
+        rows: list[tuple[str, str, str]] = []
+        self._starts = []
         marked = any(kind != "same" for kind in text.kinds)
         for index, line in enumerate(text.lines):
             kind = text.kinds[index] if text.kinds else "same"
             lead = text.gutter[index] if text.gutter else _SIGNS[kind] if marked else ""
+            self._starts.append(len(rows))
             for number, piece in enumerate(wrap_line(line, width - len(lead))):
                 rows.append((lead if number == 0 else _continued(lead), piece, kind))
         return rows

@@ -1,0 +1,129 @@
+"""Finding a text in the open thread: type, choose a place, go there."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import PurePath
+from typing import ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
+
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.find import MOST, Found, find
+from hitl_tui.view.spans import Line, Span
+
+Finding = tuple[str, tuple[Found, ...], int]
+"""What was searched for, where it stands, and which of these places was chosen."""
+_WHERE = 24
+
+
+class FindFooter(LineBar):
+    """The keys of this screen, and how to walk on afterwards."""
+
+    ways = ("", "")
+
+    def bar(self, width: int) -> Line:
+        """The spans."""
+        keys = (("enter", "Go there"), ("↑ ↓", "Select"), ("esc", "Back"))
+        walk = Span(f"  then {self.ways[0]} and {self.ways[1]} go to the next and the one before", "dim")
+        return (*(span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} "))), walk)
+
+
+class FindScreen(RoleScreen):
+    """Comes back with a `Finding`, or None."""
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "find.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Back", show=False),
+        Binding("up", "select(-1)", "Up", show=False, priority=True),
+        Binding("down", "select(1)", "Down", show=False, priority=True),
+        Binding("pageup", "select(-10)", "Page up", show=False, priority=True),
+        Binding("pagedown", "select(10)", "Page down", show=False, priority=True),
+    ]
+    AUTO_FOCUS = "#find"
+
+    def __init__(self, session: Session, query: str, ways: tuple[str, str]) -> None:
+        """`ways` are what to press for the next place and the one before."""
+        super().__init__()
+        self._session = session
+        self._query = query
+        self._ways = ways
+        self._found: tuple[Found, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """The text, the places, the keys."""
+        yield SafeInput(self._query, id="find", placeholder="find in channels, values, steps and notes")
+        yield LineView("places", "Places")
+        footer = FindFooter()
+        footer.ways = self._ways
+        yield footer
+
+    def on_mount(self) -> None:
+        """Search for what was searched for last."""
+        self.query_one("#places", LineView).can_focus = False
+        self._search(self._query)
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._search(event.value)
+
+    def _search(self, query: str) -> None:
+        self.run_worker(self._look(query), group="find", exclusive=True, exit_on_error=False)
+
+    async def _look(self, query: str) -> None:
+        session = self._session
+        found = await asyncio.to_thread(find, query, session.view, session.step_view)
+        self._query, self._found = query, found
+        places = self.query_one("#places", LineView)
+        places.cursor_row = 0 if found else None
+        nothing = "nothing found" if query.strip() else "type what to look for"
+        places.show([_line(one) for one in found] or [(Span(nothing, "dim"),)], home=True)
+        count = f"{len(found)} places" if len(found) < MOST else f"the first {MOST} places"
+        places.set_titles("Places", count if found else "")
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self._go(self.query_one("#places", LineView).cursor_row)
+
+    @on(LineView.RowChosen)
+    def _row_chosen(self, event: LineView.RowChosen) -> None:
+        self._go(event.row)
+
+    def _go(self, row: int | None) -> None:
+        if row is not None and row < len(self._found):
+            self.dismiss((self._query, self._found, row))
+
+    def action_select(self, by: int) -> None:
+        """Another place."""
+        places = self.query_one("#places", LineView)
+        if not self._found:
+            return
+        row = places.cursor_row = min(max((places.cursor_row or 0) + by, 0), len(self._found) - 1)
+        top, height = round(places.scroll_y), places.size.height
+        if not top <= row < top + height:
+            places.scroll_to(y=row if row < top else row - height + 1, animate=False)
+        places.repaint()
+
+    def action_close(self) -> None:
+        """Back to the run."""
+        self.dismiss(None)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The selected place stays in view."""
+        self.action_select(0)
+
+
+def _line(one: Found) -> Line:
+    where = cut(one.where, _WHERE)
+    return (
+        Span(where + " " * (_WHERE + 2 - cells(where)), "name"),
+        Span(one.before, "dim"),
+        Span(one.match, "accent"),
+        Span(one.after, "dim"),
+    )

@@ -1,0 +1,100 @@
+"""Finding a text in a thread as it is shown: names and values of channels, steps, what people said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Literal
+
+from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.records import Checkpoint
+from hitl_tui.view.run_view import RunView
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.step_view import StepView
+from hitl_tui.view.value_lines import value_lines
+from hitl_tui.view.writer import writer
+
+MOST: Final = 500
+"""Places that are listed."""
+_LINES: Final = 20_000
+_AROUND: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A place where the text stands.
+
+    Args:
+        step: the step to go to.
+        channel: the channel to select, "" for none.
+        where: what it is, in words, sanitised.
+        line: which line of the value, from 0.
+        before, match, after: the text around it, on one line, sanitised.
+    """
+
+    kind: Literal["channel", "value", "step", "decision"]
+    step: int
+    channel: str
+    where: str
+    before: str
+    match: str
+    after: str
+    line: int = 0
+
+
+def find(query: str, view: RunView, step: StepView) -> tuple[Found, ...]:
+    """Where a text stands, capitals aside: in the shown step's channels first, then in steps, newest first.
+
+    Of values the first lines are looked at, of steps those that are loaded; private values never.
+    """
+    wanted = query.casefold()
+    if not wanted.strip():
+        return ()
+    places = (*_in_channels(wanted, step), *_in_steps(wanted, view), *_in_decisions(wanted, view))
+    return tuple(islice(places, MOST))
+
+
+def _in_channels(wanted: str, step: StepView) -> Iterator[Found]:
+    for row in step.rows:
+        if found := _cut(row.name, wanted):
+            yield Found("channel", step.step, row.name, "channel", *found)
+    for row in step.rows:
+        value: Any = step.values.get(row.name)
+        if value is PRIVATE:
+            continue
+        for number, line in enumerate(islice(value_lines(value, "text"), _LINES)):
+            if found := _cut(line, wanted):
+                where = f"{sanitise_line(row.name, 30)}, line {number + 1}"
+                yield Found("value", step.step, row.name, where, *found, line=number)
+
+
+def _in_steps(wanted: str, view: RunView) -> Iterator[Found]:
+    for point in reversed(view.checkpoints):
+        for text in _said(point):
+            if found := _cut(text, wanted):
+                yield Found("step", point.step, "", f"step {point.step}", *found)
+                break
+
+
+def _said(point: Checkpoint) -> tuple[str, ...]:
+    return (writer(point), point.node, point.decision or "", point.note or "", point.text or "")
+
+
+def _in_decisions(wanted: str, view: RunView) -> Iterator[Found]:
+    for entry in reversed(view.ledger):
+        for text in (entry.kind, entry.actor or "", entry.note or ""):
+            if found := _cut(text, wanted):
+                yield Found("decision", entry.step, "", f"decision at step {entry.step}", *found)
+                break
+
+
+def _cut(text: str, wanted: str) -> tuple[str, str, str] | None:
+    """What stands before the text, the text itself as it is written there, and what comes after it."""
+    at = text.casefold().find(wanted)
+    if at < 0:
+        return None
+    end = at + len(wanted)
+    before = sanitise_line(text[max(0, at - _AROUND) : at], _AROUND)
+    start = "…" if at > _AROUND else ""
+    return start + before, sanitise_line(text[at:end], 80), sanitise_line(text[end : end + 200], 120)

@@ -1,0 +1,49 @@
+"""The find screen, and walking from place to place afterwards."""
+
+from __future__ import annotations
+
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from tests.ui.harness import desk
+
+
+async def test_a_text_is_found_and_shown_where_it_stands():
+    async with desk() as it:
+        await it.press("/")
+        await it.shows("type what to look for")
+        await it.press(*"lexical")
+        await it.shows("advisor_feedback, line 2")
+        await it.press("enter")
+        await it.until(lambda: it.app.screen is it.run)
+        await it.until(lambda: "lexical" in it.text())
+
+
+async def test_the_next_and_the_last_place_are_walked_to_across_steps():
+    async with desk() as it:
+        await it.press(">")
+        await it.shows("nothing was looked for yet; / finds")
+        await it.press("/")
+        await it.press(*"worker")
+        await it.shows("step 3", "step 1")
+        await it.press("enter")
+        await it.until(lambda: it.app.screen is it.run)
+        session = it.run.session
+        assert session is not None
+        assert it.run.finding is not None
+        steps = [one.step for one in it.run.finding[1]]
+        for at in range(1, len(steps) + 1):
+            await it.press(">")
+            await it.until(lambda at=at: session.step_view.step == steps[at % len(steps)])
+        await it.press("<")
+        await it.until(lambda: session.step_view.step == steps[-1])
+
+
+async def test_nothing_found_says_so_and_esc_leaves_all_as_it_was():
+    async with desk() as it:
+        before = it.run.query_one(ChannelsPane).selected
+        await it.press("/")
+        await it.press(*"no such words")
+        await it.shows("nothing found")
+        await it.press("enter", "escape")
+        await it.until(lambda: it.app.screen is it.run)
+        assert it.run.query_one(ChannelsPane).selected == before
+        assert it.run.finding is None
