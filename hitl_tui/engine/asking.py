@@ -89,3 +89,15 @@ def request_entry(cursor: Cursor, request: Request, now: int) -> LedgerEntry:
         note=request.title,
         data={"node": request.node, "when": request.when, "kind": request.kind, "payload": request.payload},
     )
+
+
+def how_it_ended(session: Session, request_id: str) -> str:
+    """What the ledger says became of a request: answer, timeout, withdrawn; "" for nothing."""
+    if session.store is None or any(request.id == request_id for request in session.cursor.pending):
+        return ""
+    ends = [
+        entry.kind
+        for entry in session.store.ledger(session.thread_id)
+        if entry.request_id == request_id and entry.kind in ("answer", "timeout", "withdrawn")
+    ]
+    return ends[-1] if ends else ""

@@ -6,31 +6,38 @@ Each function writes one commit; the session must be held for writing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from hitl_tui.engine import journal
-from hitl_tui.engine.asking import gate_of
+from hitl_tui.engine.asking import gate_of, how_it_ended
 from hitl_tui.engine.branches import answered, to_run_again
 from hitl_tui.engine.canonical import state_hash
-from hitl_tui.engine.changes import Change, reduce_updates, set_values
-from hitl_tui.engine.channels import RUN_INPUTS
+from hitl_tui.engine.changes import set_values
+from hitl_tui.engine.children import abandon, refresh, relay
 from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.inputs import read_input
 from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.on_taint import approve
 from hitl_tui.engine.outcomes import Exchange
 from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry, Limits, Request
 from hitl_tui.engine.session import Session, fresh_agents, replace
+from hitl_tui.engine.taint import Lineage
 from hitl_tui.engine.values import normalise
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, UsageError
 
 DONE = ("completed", "cancelled")
-_SPLICED = ("append", "last_n")
 
 
 def start(
-    session: Session, inputs: Mapping[str, Any] | None, *, actor: str | None = None, from_entry: bool = False
+    session: Session,
+    inputs: Mapping[str, Any] | None,
+    *,
+    actor: str | None = None,
+    from_entry: bool = False,
+    tainted: Mapping[str, Lineage] | None = None,
 ) -> int:
     """Commit the input of a run as a step, through the reducers; returns the step.
 
@@ -42,6 +49,7 @@ def start(
         refuse_rolling_back(session)
     ledger: list[LedgerEntry] = []
     if cursor.head < 0 or cursor.status in DONE or from_entry:
+        abandon(session)
         for request in cursor.pending:
             ledger.append(_entry(session, ledger, "withdrawn", request=request, actor=actor))
         cursor = replace(
@@ -60,7 +68,7 @@ def start(
             pending=(),
             error=None,
         )
-    run_inputs, changes = _read_input(session, inputs)
+    run_inputs, changes = read_input(session, inputs, tainted)
     cursor = replace(cursor, **run_inputs)
     step = session.cursor.head + 1
     for request in cursor.pending:
@@ -78,24 +86,6 @@ def refuse_rolling_back(session: Session) -> None:
             f"thread {session.thread_id!r} is being rolled back",
             'go on with rollback(); or leave the rest undone: resume="entry", or an edit with as_node',
         )
-
-
-def _read_input(session: Session, inputs: Mapping[str, Any] | None) -> tuple[dict[str, Any], list[Change]]:
-    given = dict(inputs or {})
-    run_inputs = {name: normalise(given.pop(name), name) for name in RUN_INPUTS if name in given}
-    updates = [pair for name, value in given.items() for pair in _input_updates(session, name, value)]
-    return run_inputs, reduce_updates(session.state, session.graph.channels, updates)
-
-
-def _input_updates(session: Session, name: str, value: Any) -> list[tuple[str, Any]]:
-    channel = next((item.channel for item in session.graph.inputs if item.name == name), name)
-    known = session.graph.channels.get(channel)
-    if known is None:
-        fields = [item.name for item in session.graph.inputs]
-        names = ", ".join(dict.fromkeys([*fields, *session.graph.channels, *RUN_INPUTS]))
-        raise UsageError(f"the graph {session.graph.name!r} takes no input {name!r}", f"inputs: {names}")
-    splice = known.reducer.text.partition("(")[0] in _SPLICED and isinstance(value, (list, tuple))
-    return [(channel, item) for item in value] if splice else [(channel, value)]
 
 
 def update_state(
@@ -131,6 +121,7 @@ def update_state(
     data = {"channels": sorted(values), "as_node": as_node}
     ledger = [_entry(session, [], "edit", step=step, actor=actor, note=note, seen=seen, data=data)]
     if as_node is not None:
+        abandon(session)
         for request in cursor.pending:
             ledger.append(_entry(session, ledger, "withdrawn", request=request, actor=actor))
         cursor = replace(
@@ -190,19 +181,23 @@ def answer(
     """
     expire(session)
     try:
-        request = find_request(session.cursor, request_id, _how_it_ended(session, request_id))
+        request = find_request(session.cursor, request_id, how_it_ended(session, request_id))
         value = check_answer(request, value, step=step, actor=actor, now=session.clock())
         if seen and seen != state_hash(session.state.digests):
             raise AnswerRefused(
                 f"{request.title!r} was answered on another state than the thread has now",
                 "look at what changed, then answer again",
             )
+        if request.thread:
+            _pass_down(session, request, value, actor=actor, note=note)
+            return session.cursor.head
     except AnswerRefused as refusal:
         data = {"answer": _recordable(value), "why": refusal.message, "answered_step": step}
         entry = _entry(
             session, [], "refused", request_id=request_id, actor=actor, note=note, seen=seen, data=data
         )
         session.commit_cursor(session.cursor, [entry])
+        refresh(session)
         raise
     return _apply_answer(session, request, value, actor=actor, note=note, seen=seen)
 
@@ -262,11 +257,28 @@ def _apply_answer(
     return session.cursor.head
 
 
+def _pass_down(
+    session: Session, request: Request, value: Any, *, actor: str | None, note: str | None
+) -> None:
+    """Give an answer to the child thread that asks."""
+
+    def entry() -> LedgerEntry:
+        return _entry(session, [], "answer", request=request, actor=actor, note=note, data={"answer": value})
+
+    def give(child: Session) -> int:
+        return answer(child, request.id, value, step=request.thread_step, actor=actor, note=note)
+
+    relay(session, request, give, entry)
+
+
 def pass_breakpoints(session: Session, actor: str | None = None) -> None:
     """Resuming a thread passes its plain breakpoints; other requests keep waiting for an answer."""
     for request in session.cursor.pending:
         if request.breakpoint:
-            _apply_answer(session, request, "continue", actor=actor, note="resumed")
+            if request.thread:
+                _pass_down(session, request, "continue", actor=actor, note="resumed")
+            else:
+                _apply_answer(session, request, "continue", actor=actor, note="resumed")
 
 
 def expire(session: Session) -> bool:
@@ -274,7 +286,9 @@ def expire(session: Session) -> bool:
     now = session.clock()
     for late in [one.id for one in session.cursor.pending if one.deadline is not None and now > one.deadline]:
         request = next((one for one in session.cursor.pending if one.id == late), None)
-        if request is not None and not _timed_out(session, request):
+        if request is not None and request.thread:
+            relay(session, request, expire, partial(_entry, session, [], "timeout", request=request))
+        elif request is not None and not _timed_out(session, request):
             return True
     return False
 
@@ -332,6 +346,7 @@ def cancel(session: Session, *, actor: str | None = None, note: str | None = Non
         raise UsageError(
             f"thread {session.thread_id!r} is {cursor.status} already", "fork it to go on from it"
         )
+    abandon(session)
     entry = _entry(session, [], "cancel", actor=actor, note=note)
     session.commit_cursor(replace(cursor, status="cancelled", reason="user", pending=()), [entry])
 
@@ -369,18 +384,6 @@ def _entry(
         cursor = replace(cursor, ledger_n=written[-1].n, ledger_hash=written[-1].hash)
     wanted = request.id if request else request_id
     return journal.ledger_entry(cursor, kind, at=session.clock(), request_id=wanted, **facts)
-
-
-def _how_it_ended(session: Session, request_id: str) -> str:
-    """What the ledger says became of a request: answer, timeout, withdrawn; "" for nothing."""
-    if session.store is None or any(request.id == request_id for request in session.cursor.pending):
-        return ""
-    ends = [
-        entry.kind
-        for entry in session.store.ledger(session.thread_id)
-        if entry.request_id == request_id and entry.kind in ("answer", "timeout", "withdrawn")
-    ]
-    return ends[-1] if ends else ""
 
 
 def _recordable(value: Any) -> Any:

@@ -13,15 +13,15 @@ from typing import Literal
 from hitl_tui.engine import journal
 from hitl_tui.engine.activity import Activity, AttemptCancelled
 from hitl_tui.engine.asking import ask, make_request, request_entry, waiting, withdrawn
-from hitl_tui.engine.branches import can_go_on
 from hitl_tui.engine.calling import SyncCaller
 from hitl_tui.engine.changes import after
+from hitl_tui.engine.children import may_go_on, refresh
 from hitl_tui.engine.decisions import DONE, expire, pass_breakpoints, refuse_rolling_back
 from hitl_tui.engine.events import AttemptDropped, RunEnded, RunStarted
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
 from hitl_tui.engine.graph import Node
 from hitl_tui.engine.interrupts import InterruptRaised
-from hitl_tui.engine.made import BranchesFailed, BranchesWait, Made
+from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
 from hitl_tui.engine.on_taint import guard
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
 from hitl_tui.engine.records import END, Cursor, LedgerEntry, Request, Status
@@ -63,6 +63,7 @@ class Run:
         self._pause_asked = False
         self._drop_reason = ""
         self._activity: Activity | None = None
+        self._inner: Run | None = None
         self._task: asyncio.Task[object] | None = None
 
     @property
@@ -71,8 +72,15 @@ class Run:
         return self._activity.node if self._activity else ""
 
     def pause(self) -> None:
-        """Stop at the next node boundary."""
+        """Stop at the next node boundary, of a subgraph's run as well."""
         self._pause_asked = True
+        if self._inner:
+            self._inner.pause()
+
+    def give_up(self) -> None:
+        """Let the node in flight know that its run ends."""
+        if self._activity:
+            self._activity.cancel()
 
     def drop_attempt(self, why: str) -> bool:
         """Give up the node in flight; False where none is.  Call it on the run's loop."""
@@ -129,10 +137,12 @@ class Run:
         if cursor.status in DONE or cursor.head < 0:
             return False
         refuse_rolling_back(session)
+        if session.cursor.branches:
+            refresh(session)
         pass_breakpoints(session)
         self._ask_again()
         cursor = session.cursor
-        if cursor.pending and not can_go_on(cursor):
+        if cursor.pending and not may_go_on(session):
             return False
         # A cursor found running has no living writer behind it, or the lease would not be ours.
         attempt = cursor.attempt + 1 if cursor.status == "running" else cursor.attempt
@@ -196,9 +206,9 @@ class Run:
             self._fail(found, name, reason="policy")
         return "" if found else name
 
-    def _stop(self, status: Status, reason: str, note: str = "") -> str:
+    def _stop(self, status: Status, reason: str, note: str = "", cursor: Cursor | None = None) -> str:
         session = self.session
-        cursor = replace(session.cursor, status=status, reason=reason)
+        cursor = replace(cursor or session.cursor, status=status, reason=reason)
         entry = journal.ledger_entry(cursor, "stop", at=session.clock(), note=note, data={"reason": reason})
         session.commit_cursor(cursor, [entry] if note else [])
         return ""
@@ -206,6 +216,10 @@ class Run:
     def _open(self, requests: Sequence[Request], cursor: Cursor | None = None) -> None:
         # The answers are for this node: the route to it is settled now.
         ask(self.session, requests, cursor or self.session.cursor)
+
+    def _enter(self, child: Session) -> Run:
+        self._inner = Run(child, on_limit=self._on_limit, threads=self._threads)
+        return self._inner
 
     def _begun(self, activity: Activity) -> None:
         self._activity = activity
@@ -218,12 +232,17 @@ class Run:
         attempt = session.cursor.attempt
         try:
             node, called = self._called(name)
-            made = await work(session, node, called, uses, threads=self._threads, begun=self._begun)
+            made = await work(
+                session, node, called, uses, threads=self._threads, begun=self._begun, inner=self._enter
+            )
         except InterruptRaised as interrupt:
             # What the attempt used so far is spent, though it starts again with the answer.
             cursor = self._waiting_cursor(uses, started)
             kept = self._activity.exchanges if self._activity else ()
             self._open([interrupt.request], replace(cursor, exchanges=kept))
+            return False
+        except ChildStopped as stop:
+            self._stop(stop.status, stop.reason, stop.note, self._after_attempt(uses, started))
             return False
         except BranchesWait as wait:
             self._open(wait.requests, replace(self._waiting_cursor(uses, started), branches=wait.branches))
@@ -246,7 +265,7 @@ class Run:
             self._fail(error, name, cursor)
             return False
         finally:
-            self._activity = None
+            self._activity = self._inner = None
         try:
             self._commit(name, made, uses, started)
         except HitlError as error:
@@ -300,7 +319,7 @@ class Run:
             node=name,
             text=result.text,
             duration=duration,
-            uses=(*session.cursor.uses, *all_uses),
+            uses=(*session.cursor.uses, *made.counted, *all_uses),
             attempt=session.cursor.attempt,
             compensations=made.compensations,
             ledger=ledger,

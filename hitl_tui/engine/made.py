@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hitl_tui.engine.changes import Change
-from hitl_tui.engine.outcomes import BranchOutcome, BranchState, Compensation
-from hitl_tui.engine.records import Request, Source
+from hitl_tui.engine.outcomes import BranchOutcome, BranchState, Compensation, ModelUse
+from hitl_tui.engine.records import Request, Source, Status
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.errors import NodeFailed
 
@@ -17,6 +17,7 @@ class Made(NamedTuple):
 
     Attributes:
         read: what of the state went into it, where that was noted.
+        counted: model calls of this step that the cursor has counted already.
         retries: failed attempts of branches that were followed by another one.
     """
 
@@ -27,6 +28,7 @@ class Made(NamedTuple):
     retries: int = 0
     read: tuple[str, ...] = ()
     compensations: tuple[Compensation, ...] = ()
+    counted: tuple[ModelUse, ...] = ()
 
 
 class BranchesWait(BaseException):
@@ -41,6 +43,16 @@ class BranchesWait(BaseException):
         super().__init__(", ".join(request.title for request in requests))
         self.requests = tuple(requests)
         self.branches = branches
+
+
+class ChildStopped(BaseException):
+    """The thread of a subgraph was paused, or a limit stopped it; its parent stops the same way."""
+
+    def __init__(self, status: Status, reason: str, note: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.note = note
 
 
 class BranchesFailed(NodeFailed):

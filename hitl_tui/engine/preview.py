@@ -7,6 +7,7 @@ from typing import Any
 
 from hitl_tui.engine.asking import gate_of
 from hitl_tui.engine.changes import Change, after, set_values
+from hitl_tui.engine.children import waiting_child
 from hitl_tui.engine.decisions import DONE, position_after
 from hitl_tui.engine.events import Preview
 from hitl_tui.engine.interrupts import find_request
@@ -47,6 +48,9 @@ def preview_edit(
 def preview_answer(session: Session, request_id: str, answer: Any) -> Preview:
     """What an answer would do; raises `AnswerRefused` for one that is not allowed."""
     request = find_request(session.cursor, request_id)
+    child = waiting_child(session) if request.thread else None
+    if child is not None:
+        return preview_answer(child, request_id, answer)
     gate = gate_of(session, request)
     changes: list[Change] = []
     if gate is not None:

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
 from hitl_tui.engine import decisions, disclosure, forking
+from hitl_tui.engine.children import inner_graph
 from hitl_tui.engine.events import AppliedUpdate, Event
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import OnLimit, Run
@@ -185,7 +186,7 @@ class GraphRunner(Reporting):
             raise UnknownThread(
                 f"there is no thread {thread_id!r}", "see `list_threads()` of the checkpointer"
             )
-        defaults = {name: channel.default for name, channel in self.graph.channels.items()}
+        defaults = {name: channel.default for name, channel in self._graph_of(thread_id).channels.items()}
         if step is None and cursor.head < 0:
             return defaults
         return state_at(store, thread_id, cursor.head if step is None else step, defaults)
@@ -197,7 +198,7 @@ class GraphRunner(Reporting):
     def updates(self, thread_id: str, step: int) -> tuple[AppliedUpdate, ...]:
         """The updates of a step as they went through their reducers."""
         store = self._store()
-        defaults = {name: channel.default for name, channel in self.graph.channels.items()}
+        defaults = {name: channel.default for name, channel in self._graph_of(thread_id).channels.items()}
         values = state_at(store, thread_id, step - 1, defaults) if step > 0 else defaults
         return applied_updates(store.records(thread_id, step, step), values)[0]
 
@@ -283,7 +284,7 @@ class GraphRunner(Reporting):
     ) -> str:
         """Make a new thread from a committed step; returns its id."""
         store = self._store()
-        parent = Session.open(self.graph, store, thread_id, agents={}, with_state=False)
+        parent = Session.open(self._graph_of(thread_id), store, thread_id, agents={}, with_state=False)
         child = forking.fork(parent, store, step, new_thread_id, changes=changes, actor=actor, note=note)
         return child.thread_id
 
@@ -338,12 +339,17 @@ class GraphRunner(Reporting):
     def open(self, thread_id: str, on_event: OnEvent | None = None) -> Session:
         """A thread of the store; raises `UnknownThread`."""
         return Session.open(
-            self.graph, self._store(), thread_id, agents=self.agents(thread_id), sink=on_event
+            self._graph_of(thread_id), self._store(), thread_id, agents=self.agents(thread_id), sink=on_event
         )
 
     def agents(self, thread_id: str) -> dict[str, Any]:
         """The thread's own agents: each thread has its own chat histories, which are no state (seed 000)."""
-        return self._agents.setdefault(thread_id, fresh_agents(self.graph))
+        return self._agents.setdefault(thread_id, fresh_agents(self._graph_of(thread_id)))
+
+    def _graph_of(self, thread_id: str) -> CompiledGraph:
+        """The graph of a thread: this one, or the one inside it that the thread of a subgraph runs."""
+        info = self.store.info(thread_id) if self.store else None
+        return inner_graph(self.graph, info.source) if info else self.graph
 
     def _prepare(
         self,

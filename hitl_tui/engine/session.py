@@ -70,6 +70,7 @@ class Session(Outlook):
         self.sink = sink
         self.clock = clock
         self.notice = ""
+        self.children: dict[str, Session] = {}
         self.on_moved: Callable[[], None] | None = None
         """Called where taking the thread for writing has loaded what another writer committed."""
         self._lease: Lease | None = None
@@ -199,6 +200,8 @@ class Session(Outlook):
         """Keep the lease for `lasting` microseconds more while it is held."""
         if self.store and self._lease:
             self.store.renew(self.thread_id, self._lease.token, self.clock() + lasting)
+            for child in self.children.values():
+                child.renew(lasting)
 
     def reload(self) -> bool:
         """Load what another writer has committed since; True where there was something."""

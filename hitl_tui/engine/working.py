@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from hitl_tui.engine.activity import Activity
 from hitl_tui.engine.attempt import run_attempt
 from hitl_tui.engine.calling import SyncCaller
 from hitl_tui.engine.compensation import check_compensation
+from hitl_tui.engine.composing import SubgraphWork
 from hitl_tui.engine.events import NodeStarted
 from hitl_tui.engine.fanout import run_fanout
 from hitl_tui.engine.graph import Node
@@ -17,7 +19,11 @@ from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.retry import NEVER_RETRIED
 from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.subgraph import run_subgraph
 from hitl_tui.errors import NodeFailed
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.loop import Run
 
 
 async def work(
@@ -28,6 +34,7 @@ async def work(
     *,
     threads: SyncCaller | None,
     begun: Callable[[Activity], None],
+    inner: Callable[[Session], Run],
 ) -> Made:
     """Run a node with its retries; nothing of it is committed yet.
 
@@ -36,16 +43,20 @@ async def work(
         uses: gets every model call, of failed attempts, too.
         threads: where the node's function runs; None runs it inline.
         begun: told of each attempt's activity, by which it can be given up.
+        inner: makes a run of the thread of a subgraph.
 
     Raises:
         NodeFailed: its last attempt failed; says how many there were.
         InterruptRaised, BranchesWait: it asks a human.
+        ChildStopped: the thread of a subgraph was stopped.
     """
     first = attempt = session.cursor.attempt
     while True:
         activity = Activity(node.name, attempt, session.sink)
         begun(activity)
         session.emit(NodeStarted(node.name, session.cursor.head + 1, attempt, session.clock()))
+        if isinstance(node.work, SubgraphWork):
+            return await run_subgraph(session, node, activity, inner)
         if node.work is not None:
             return await run_fanout(session, node, activity, uses, threads)
         try:

@@ -1,0 +1,166 @@
+"""The threads that subgraphs run in: their names, their graphs, their questions (SPEC 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from hitl_tui.engine import journal
+from hitl_tui.engine.asking import waiting
+from hitl_tui.engine.branches import can_go_on
+from hitl_tui.engine.composing import SubgraphWork
+from hitl_tui.engine.graph import CompiledGraph, Node
+from hitl_tui.engine.outcomes import ChildLink
+from hitl_tui.engine.records import Cursor, LedgerEntry, Owner, Request
+from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.values import thaw
+from hitl_tui.errors import GraphInvalid, ThreadBusy, UnknownThread
+
+WITHIN = "within"
+"""The key in a thread's source that names the way to its graph: [node, node inside it, ...]."""
+
+
+def inner_graph(graph: CompiledGraph, source: Mapping[str, Any]) -> CompiledGraph:
+    """The graph of a thread, given the one its source builds.
+
+    Raises:
+        GraphInvalid: the subgraph it ran in is no longer there.
+    """
+    for name in source.get(WITHIN, ()):
+        node = graph.nodes.get(name)
+        if node is None or not isinstance(node.work, SubgraphWork):
+            raise GraphInvalid(
+                f"the graph {graph.name!r} has no subgraph {name!r}, in which the thread ran",
+                "give the graph as it was",
+            )
+        graph = node.work.graph
+    return graph
+
+
+def link_of(cursor: Cursor) -> ChildLink | None:
+    """The child thread of the subgraph that a cursor stands at, if it was begun."""
+    return next((state.child for state in cursor.branches if state.child), None)
+
+
+def new_child_id(session: Session, node: Node) -> str:
+    """`parent/node#n`: n counts the visits of the node; names that are taken are stepped over."""
+    n = session.cursor.visits.get(node.name, 0) + 1
+    while True:
+        name = f"{session.thread_id}/{node.name}#{n}"
+        taken = session.store.info(name) is not None if session.store else name in session.children
+        if not taken:
+            return name
+        n += 1
+
+
+def open_child(session: Session, node: Node, thread_id: str) -> Session:
+    """The child thread, up to date; one that does not exist yet is made by its first commit."""
+    assert isinstance(node.work, SubgraphWork)
+    child = session.children.get(thread_id)
+    if child is not None and child.graph is node.work.graph:
+        child.reload()
+        return child
+    if session.store and session.store.info(thread_id) is not None:
+        child = Session.open(node.work.graph, session.store, thread_id, clock=session.clock)
+    else:
+        source = {**session.info.source, WITHIN: [*session.info.source.get(WITHIN, ()), node.name]}
+        child = Session.new(node.work.graph, session.store, thread_id, source=source, clock=session.clock)
+        child.info = replace(child.info, owner=Owner(session.thread_id, node.name))
+    session.children[thread_id] = child
+    return child
+
+
+def waiting_child(session: Session) -> Session | None:
+    """The child thread that a thread waits for, if it does."""
+    link = link_of(session.cursor)
+    kind, _, name = session.cursor.position.partition(":")
+    node = session.graph.nodes.get(name)
+    if link is None or kind != "node" or node is None or not isinstance(node.work, SubgraphWork):
+        return None
+    child = open_child(session, node, link.thread_id)
+    return child if child.exists or session.store is None else None
+
+
+def passed_on(session: Session, child: Session) -> list[Request]:
+    """The child's requests as its parent asks them; answers find their way back by `thread`."""
+    node = session.cursor.position.partition(":")[2]
+    return [
+        replace(
+            request,
+            node=node,
+            when="inside",
+            step=session.cursor.head,
+            path=f"{node}/{request.path or request.node}",
+            payload=_with_subject(child, request),
+            subject=None,
+            thread=child.thread_id,
+            thread_step=request.step,
+        )
+        for request in child.cursor.pending
+    ]
+
+
+def refresh(session: Session, ledger: Sequence[LedgerEntry] = ()) -> None:
+    """Ask what the child asks now: it may have been answered or edited on its own."""
+    child = waiting_child(session)
+    requests = passed_on(session, child) if child else list(session.cursor.pending)
+    if tuple(requests) == session.cursor.pending and not ledger:
+        return
+    cursor = replace(session.cursor, pending=())
+    for request in requests:
+        cursor = waiting(cursor, request)
+    if session.cursor.pending and not requests:
+        cursor = replace(cursor, status="waiting", reason="paused")
+    session.commit_cursor(cursor, ledger)
+
+
+def relay(
+    session: Session, request: Request, act: Callable[[Session], Any], entry: Callable[[], LedgerEntry]
+) -> None:
+    """Let the child's thread decide about a request of its own, and take over what then waits.
+
+    Raises:
+        AnswerRefused: the child's thread has refused it.
+    """
+    child = waiting_child(session)
+    if child is None or child.thread_id != request.thread:
+        raise UnknownThread(
+            f"there is no thread {request.thread!r} to take the answer", "resume the thread that asked"
+        )
+    with child.writing():
+        act(child)
+    refresh(session, [entry()])
+
+
+def may_go_on(session: Session) -> bool:
+    """Whether something can run though requests wait: other branches, here or inside a subgraph."""
+    child = waiting_child(session)
+    if child is None:
+        return can_go_on(session.cursor)
+    return not child.cursor.pending or may_go_on(child)
+
+
+def abandon(session: Session) -> None:
+    """End the child thread of a visit that the thread has left: nobody waits for it any more."""
+    child = waiting_child(session)
+    if child is None or child.cursor.status in ("completed", "cancelled"):
+        return
+    with suppress(ThreadBusy), child.writing():
+        abandon(child)
+        note = f"{session.thread_id} has gone on without it"
+        entry = journal.ledger_entry(child.cursor, "cancel", at=child.clock(), note=note)
+        cursor = replace(child.cursor, status="cancelled", reason="user", pending=())
+        child.commit_cursor(cursor, [entry])
+
+
+def _with_subject(child: Session, request: Request) -> Any:
+    """What is shown with a request: the child's subject, too, since the parent has no such channel."""
+    name = request.subject
+    known = child.graph.channels.get(name) if name else None
+    if name is None or known is None or known.visibility == "private":
+        return request.payload
+    value = thaw(child.state.values.get(name))
+    if request.payload is None:
+        return {name: value}
+    return {name: value, **request.payload} if isinstance(request.payload, dict) else request.payload
