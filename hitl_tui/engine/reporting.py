@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitl_tui.engine import drawing
+from hitl_tui.engine.children import inner_graph
 from hitl_tui.engine.costs import CostReport, cost_report
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.replay import ReplayReport, replay
@@ -25,7 +26,7 @@ class Reporting:
         Args:
             strict: reduce every update again with this graph's reducers.
         """
-        return verify(self._store(), thread_id, self.graph.channels, strict=strict)
+        return verify(self._store(), thread_id, self._graph_of(thread_id).channels, strict=strict)
 
     def replay(self, thread_id: str) -> ReplayReport:
         """Run the graph with the recorded results of its nodes served in order; changes nothing (SPEC 12).
@@ -35,13 +36,15 @@ class Reporting:
         Raises:
             ReplayMismatch: the graph comes to another node than was recorded; names both.
         """
-        report = replay(self._store(), self.graph, thread_id)
+        report = replay(self._store(), self._graph_of(thread_id), thread_id)
         report.check()
         return report
 
     def run_info(self, thread_id: str) -> RunInfo:
         """The run's own record (seed 003)."""
-        return run_info(Session.open(self.graph, self._store(), thread_id, agents={}, with_state=False))
+        return run_info(
+            Session.open(self._graph_of(thread_id), self._store(), thread_id, agents={}, with_state=False)
+        )
 
     def cost_report(self, thread_id: str) -> CostReport:
         """Calls, tokens and cost by agent, provider and model; also by node and by step."""
@@ -54,6 +57,11 @@ class Reporting:
     def to_dot(self) -> str:
         """The graph as Graphviz text."""
         return drawing.to_dot(self.graph.info)
+
+    def _graph_of(self, thread_id: str) -> CompiledGraph:
+        """The graph of a thread: this one, or the one inside it that the thread of a subgraph runs."""
+        info = self.store.info(thread_id) if self.store else None
+        return inner_graph(self.graph, info.source) if info else self.graph
 
     def _store(self) -> Store:
         if self.store is None:

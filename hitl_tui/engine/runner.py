@@ -9,7 +9,6 @@ from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
 from hitl_tui.engine import decisions, disclosure, forking
-from hitl_tui.engine.children import inner_graph
 from hitl_tui.engine.events import AppliedUpdate, Event
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import OnLimit, Run
@@ -345,11 +344,6 @@ class GraphRunner(Reporting):
     def agents(self, thread_id: str) -> dict[str, Any]:
         """The thread's own agents: each thread has its own chat histories, which are no state (seed 000)."""
         return self._agents.setdefault(thread_id, fresh_agents(self._graph_of(thread_id)))
-
-    def _graph_of(self, thread_id: str) -> CompiledGraph:
-        """The graph of a thread: this one, or the one inside it that the thread of a subgraph runs."""
-        info = self.store.info(thread_id) if self.store else None
-        return inner_graph(self.graph, info.source) if info else self.graph
 
     def _prepare(
         self,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import hitl_tui
+from hitl_tui.engine.children import WITHIN, inner_graph
 from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.store import Store
@@ -99,6 +100,9 @@ def reopen_graph(thread_id: str, source: Mapping[str, Any], store: Store) -> Gra
             f"open it with its graph: hitl-tui run GRAPH --thread {thread_id}",
         )
     directory = source.get("directory")
-    return open_graph(
+    runner = open_graph(
         spec, store, source.get("options"), directory=Path(directory) if isinstance(directory, str) else None
     )
+    if not source.get(WITHIN):
+        return runner
+    return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
