@@ -95,7 +95,9 @@ def standing_line(progress: Progress, held_by: str = "") -> str:
             return f"Cancelled {at}: {name(progress.reason)}."
         case "failed":
             why = progress.error.message if progress.error else progress.reason
-            return f"Failed {at}: {sanitise_line(why, _WIDE)}"
+            channel = progress.error.channel if progress.error else ""
+            mend = f" Edit {name(channel)} to mend it." if channel else ""
+            return f"Failed {at}: {sanitise_line(why, _WIDE)}{mend}"
         case "running":
             who = f" by {name(held_by)}" if held_by else ""
             return f"Running {at}{who}."

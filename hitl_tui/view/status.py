@@ -103,11 +103,7 @@ def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str
         case "failed":
             return _failed(view, keys)
         case "completed":
-            return (
-                "ended by its termination condition"
-                if progress.reason == "termination"
-                else "reached the end"
-            )
+            return _ended(view) if progress.reason == "termination" else "reached the end"
         case "cancelled":
             return _CANCELLED.get(progress.reason, _one(progress.reason))
     return (
@@ -115,6 +111,12 @@ def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str
         if progress.head >= 0
         else f"needs its input{_press(keys, 'input', 'to give it')}"
     )
+
+
+def _ended(view: RunView) -> str:
+    """Which termination condition it was, as far as the ledger at hand tells."""
+    stops = [entry.note for entry in view.ledger if entry.kind == "stop" and entry.note]
+    return "ended by its termination condition" + (f": {sanitise_line(stops[-1], 80)}" if stops else "")
 
 
 def _go_on(keys: Mapping[str, str]) -> str:

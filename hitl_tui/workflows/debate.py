@@ -77,7 +77,7 @@ def debate_workflow(
         checkpointer=store_for(checkpointer, human),
         agents={**team, **({"judge": judge} if judge is not None else {})},
         interrupt_after=[_round_gate(last, judge is not None)] if human else [],
-        termination=_rounds(turns, max_rounds, human),
+        termination=_rounds(turns, human),
         limits=Limits(max_iterations=None if human else turns),
         inputs=[InputField("task", "messages", "What is it about?", "Proposition: tests come first.")],
         output="output",
@@ -147,12 +147,12 @@ def _route(state: WorkflowState) -> str:
     return "done" if state["judge_verdict"] == "done" else "continue"
 
 
-def _rounds(turns: int, rounds: int, human: str | None) -> Termination:
+def _rounds(turns: int, human: str | None) -> Termination:
     """The rounds are up, unless a person has just added one."""
     if not human:
         return max_turns(turns)
     return max_turns(turns) & custom_condition(
-        lambda state: state["judge_verdict"] != "extend", f"no round added to {rounds}"
+        lambda state: state["judge_verdict"] != "extend", "no round added"
     )
 
 

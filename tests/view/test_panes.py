@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from hitl_tui import Agent, MemoryCheckpointer, ScriptedModel, debate_workflow
 from hitl_tui.engine.costs import CostReport
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Limits, Vote
-from hitl_tui.plain.words import step_lines
+from hitl_tui.plain.words import standing_line, step_lines
 from hitl_tui.view.costs import cost_lines
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.lens import lens
@@ -338,3 +339,21 @@ def test_what_a_thread_has_cost() -> None:
     assert any(line.split()[:1] == ["all"] and "≥ $" in line for line in lines)
     assert any("attempts without a step" in line for line in lines)
     assert words(cost_lines(CostReport(()))) == ["no node has run yet"]
+
+
+def test_a_run_that_ended_by_its_termination_condition_says_by_which() -> None:
+    runner = debate_workflow(
+        {"a": Agent("a", ScriptedModel(["x"] * 4, pace=0))}, max_rounds=2, checkpointer=MemoryCheckpointer()
+    )
+    runner.invoke({"task": "t"}, thread_id="t")
+    store = runner.store
+    assert store is not None
+    view = played(tapes.finished_tape())
+    progress = msgspec.structs.replace(view.progress, reason="termination")
+    view = replace(view, progress=progress, ledger=tuple(store.ledger("t")))
+    assert status(view, tapes.T0).turn == "ended by its termination condition: 2 turns"
+
+
+def test_a_failure_in_lines_says_what_to_edit() -> None:
+    line = standing_line(played(tapes.failed_tape("advisor_feedback")).progress)
+    assert line == "Failed at step 1: KeyError: 'verdict' Edit advisor_feedback to mend it."
