@@ -53,6 +53,8 @@ def only_reading(why: str) -> Capabilities:
         can_fork=False,
         can_answer=False,
         can_cancel=False,
+        can_roll_back=False,
+        can_check=False,
         streams_tokens=False,
         why_not=why,
     )

@@ -19,6 +19,7 @@ class Situation:
     """What decides whether an action can be taken now.
 
     Args:
+        undoing: it is being rolled back, and goes no way on but that.
         saved: the file of the graph was saved since it was loaded.
         found: a text was looked for and stands somewhere.
         card: what the review card does: "" while it is closed, "sending" while a decision can be taken back.
@@ -33,6 +34,7 @@ class Situation:
     past: bool = False
     has_steps: bool = False
     limited: bool = False
+    undoing: bool = False
     saved: bool = False
     found: bool = False
     can: Capabilities = _ALL
@@ -99,6 +101,8 @@ def _can_run(now: Situation) -> str:
         return f"this is not the newest step: esc goes back to it, {now.way('change.fork')} forks here"
     if now.running:
         return f"it runs already; {now.way('run.pause')} pauses it"
+    if now.undoing and now.status not in ("completed", "cancelled"):
+        return f"it is being rolled back: {now.way('change.rollback')} goes on with that"
     if now.deciding and not now.breakpoint:
         return f"it waits for your decision: {now.way('change.decide')} decides"
     if now.limited:
@@ -162,6 +166,24 @@ def _can_cancel(now: Situation) -> str:
     return f"the run is {now.status} already" if now.status in ("completed", "cancelled") else ""
 
 
+def _can_roll_back(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.can.can_roll_back:
+        return now.can.why_not or "this thread can't be rolled back here"
+    if not now.has_steps:
+        return "there is nothing to undo yet"
+    return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
+
+
+def _can_check(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.can.can_check:
+        return now.can.why_not or "this thread's log can't be checked here"
+    return "" if now.has_steps else "there is nothing to check yet"
+
+
 def _can_extend(now: Situation) -> str:
     if not now.open:
         return _open(now)
@@ -201,6 +223,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("change.fork", "f", "Fork", "Make a new thread from the shown step", "Change", _can_fork, 6),
     Action("change.extend", "m", "More", "Raise the limit that stopped the run, then go on", "Change",
            _can_extend),
+    Action("change.rollback", "U", "Roll back", "Undo what the nodes did outside, last one first", "Change",
+           _can_roll_back),
+    Action("look.check", "V", "Verify", "Check the log, reduce it again or replay it; go to what is found",
+           "Look", _can_check),
     Action("look.text", "1", "Text", "Show the value as text", "Look", _open),
     Action("look.diff", "D,2", "Diff", "Show what changed in the value since its last version", "Look",
            _open, 7),

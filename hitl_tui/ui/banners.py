@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+from hitl_tui.engine.records import ROLLBACK
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.sanitise import sanitise, sanitise_line
@@ -25,7 +26,7 @@ def banner_of(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tup
     if view.error is not None and view.progress.status == "failed":
         what = (Span("✗ ", "error"), untrusted(f"{view.error.node} failed", "error"))
         keys = _keys(
-            (ways["run.step"], "try again"),
+            _again(session, ways),
             (ways["change.edit"], f"edit {sanitise_line(view.error.channel, 40) or 'state'}"),
             (ways["change.fork"], "fork"),
         )
@@ -86,6 +87,13 @@ def _past(session: Session, ways: Mapping[str, str]) -> Line:
     )
 
 
+def _again(session: Session, ways: Mapping[str, str]) -> tuple[str, str]:
+    """What tries again what failed: the node, or the rest of a rollback."""
+    if session.view.progress.position == ROLLBACK:
+        return ways["change.rollback"], "roll back the rest"
+    return ways["run.step"], "try again"
+
+
 def _keys(*pairs: tuple[str, str]) -> Line:
     spans: list[Span] = []
     for key, label in pairs:
@@ -115,7 +123,7 @@ def failure_lines(session: Session, ways: Mapping[str, str], width: int) -> tupl
             ]
     lines += [
         (Span(f"attempt {error.attempt}; nothing of it was committed", "dim"),),
-        _keys((ways["run.step"], "try again"))[1:],
+        _keys(_again(session, ways))[1:],
         _keys((ways["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'the state'} first"))[1:],
         _keys((ways["change.fork"], "fork from an earlier step"))[1:],
         (untrusted(f"details are in {log_file()}", "dim"),),

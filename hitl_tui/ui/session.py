@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Capabilities, Driver, Hub, Relative, Stamped
 from hitl_tui.engine.events import NodeStarted, RunEnded, RunStarted, StepCommitted, ThreadForked
-from hitl_tui.engine.records import Checkpoint, Request
+from hitl_tui.engine.records import ROLLBACK, Checkpoint, Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.memo import Memo
 from hitl_tui.ui.recent import RecentSteps
@@ -95,6 +95,7 @@ class Session:
             past=self.is_past,
             has_steps=bool(self.view.checkpoints),
             limited=self.view.progress.reason == "limit",
+            undoing=self.view.progress.position == ROLLBACK,
             saved=self.view.graph_changed is not None,
             can=self._can,
         )
@@ -107,7 +108,13 @@ class Session:
             return can
         why_not = f"{sanitise_line(holder, 60)} runs this thread; you can look at it, or fork it"
         return replace(
-            can, can_run=False, can_edit=False, can_answer=False, can_cancel=False, why_not=why_not
+            can,
+            can_run=False,
+            can_edit=False,
+            can_answer=False,
+            can_cancel=False,
+            can_roll_back=False,
+            why_not=why_not,
         )
 
     async def drain(self) -> bool:

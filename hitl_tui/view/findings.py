@@ -7,6 +7,7 @@ from typing import Final
 
 from hitl_tui.engine.verify import Kind, Mismatch
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span, untrusted
 
 MEANING: Final[Mapping[Kind, str]] = {
     "gap": "A record, a step or a decision is missing between its neighbours.",
@@ -48,3 +49,12 @@ def finding_line(one: Mismatch) -> str:
     """A finding on one line."""
     expected, actual = values_of(one)
     return f"{one.kind}: {place_of(one)}: {one.field}: expected {expected}, found {actual}"
+
+
+def finding_row(one: Mismatch) -> Line:
+    """A finding in a list: its kind, where it is, and the field that is wrong."""
+    return (
+        Span(f"{one.kind:<11}", "error"),
+        Span(f"{place_of(one):<34}  ", "name"),
+        untrusted(one.field, "value", limit=_SHORT),
+    )

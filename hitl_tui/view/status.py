@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from hitl_tui.engine.events import Progress
-from hitl_tui.engine.records import END, Request, RequestKind, Status
+from hitl_tui.engine.records import END, ROLLBACK, Request, RequestKind, Status
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView
@@ -16,7 +16,7 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Role
 
 DEFAULT_KEYS: Final[Mapping[str, str]] = MappingProxyType(
-    {"step": "s", "continue": "c", "decide": "d", "edit": "e", "fork": "f"}
+    {"step": "s", "continue": "c", "decide": "d", "edit": "e", "fork": "f", "rollback": "U"}
 )
 _ASKS: Final[Mapping[RequestKind, str]] = MappingProxyType(
     {"approve": "verdict", "edit": "edit", "choose": "choice", "ask": "question"}
@@ -160,6 +160,8 @@ def _waiting(progress: Progress, now: int, keys: Mapping[str, str]) -> str:
         return _request(progress, progress.pending[0], now, keys)
     if progress.reason == "limit":
         return f"limit reached: {_limit(progress)}{_press(keys, 'extend', 'to extend it')}"
+    if progress.position == ROLLBACK:
+        return f"being rolled back — press {keys['rollback']} to go on with that"
     return f"{_next(progress)} — {_go_on(keys)}"
 
 
@@ -184,7 +186,8 @@ def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, 
 
 def _failed(view: RunView, keys: Mapping[str, str]) -> str:
     progress, error = view.progress, view.error
-    ways = f"press {keys['step']} to try again, {keys['edit']} to edit, {keys['fork']} to fork"
+    again = "rollback" if progress.position == ROLLBACK else "step"
+    ways = f"press {keys[again]} to try again, {keys['edit']} to edit, {keys['fork']} to fork"
     if progress.reason == "limit":
         return f"limit reached: {_limit(progress)}{_press(keys, 'extend', 'to extend it')}"
     if progress.reason == "dead_end":

@@ -53,7 +53,9 @@ def _glyph(checkpoint: Checkpoint | None, glyphs: Glyphs) -> tuple[str, Role]:
         return glyphs.input, "ok"
     if checkpoint.decision is not None:
         return glyphs.done, "human"
-    if checkpoint.source in ("human", "fork", "rollback"):
+    if checkpoint.source == "rollback":
+        return glyphs.cancelled, "human"
+    if checkpoint.source in ("human", "fork"):
         return glyphs.edit, "human"
     return glyphs.node, "ok"
 

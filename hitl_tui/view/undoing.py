@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from hitl_tui.engine.compensation import RollbackEntry
+from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Role, Span, untrusted
 
 _NAME, _ARGS, _WHY = 60, 120, 300
 
@@ -47,3 +50,36 @@ def summary(entries: Sequence[RollbackEntry]) -> str:
     inherited = sum(entry.state == "inherited" for entry in entries)
     words += [f"{inherited} of the other thread"] if inherited else []
     return ", ".join(words)
+
+
+_MARKS: Final[Mapping[str, tuple[str, Role]]] = {
+    "open": (UNICODE.pending, "dim"),
+    "done": (UNICODE.done, "ok"),
+    "failed": (UNICODE.failed, "error"),
+    "inherited": (UNICODE.same, "dim"),
+}
+
+
+def entry_rows(entries: Sequence[RollbackEntry], running: str = "") -> list[Line]:
+    """The entries as rows, in the order in which they run: who did what, the call that undoes it, its fate.
+
+    Args:
+        running: the name under which a handler runs now, "" for none.
+    """
+    rows: list[Line] = []
+    for number, entry in enumerate(entries, 1):
+        now = bool(running) and entry.runs_as == running and entry.remains
+        mark: tuple[str, Role] = (UNICODE.running, "node") if now else _MARKS[entry.state]
+        glyph, role = mark
+        state = "  of the other thread" if entry.state == "inherited" else ""
+        rows.append(
+            (
+                Span(f"{number:>2} {glyph} ", role),
+                untrusted(entry.node, "name", limit=_NAME),
+                Span(f"  step {entry.step}{'  runs now' if now else state}", "dim"),
+            )
+        )
+        rows.append((Span("     "), untrusted(call_of(entry), "value", limit=_NAME + _ARGS)))
+        if entry.state == "failed" and not now:
+            rows.append((Span("     "), untrusted(entry.error, "error", limit=_WHY)))
+    return rows

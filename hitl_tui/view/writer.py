@@ -15,7 +15,9 @@ def writer(checkpoint: Checkpoint) -> str:
     """The node's name, the person's, or "input", "fork" and the like; sanitised, on one line."""
     if checkpoint.source == "human":
         return sanitise_line(checkpoint.actor or HUMAN, _NAME_LIMIT)
-    if checkpoint.source in ("fork", "rollback") and checkpoint.actor:
+    if checkpoint.source == "rollback":
+        return sanitise_line(f"undo {checkpoint.node.rpartition('>/')[2]}", _NAME_LIMIT)
+    if checkpoint.source == "fork" and checkpoint.actor:
         return sanitise_line(checkpoint.actor, _NAME_LIMIT)
     if checkpoint.node:
         return sanitise_line(checkpoint.node, _NAME_LIMIT)

@@ -156,6 +156,13 @@ class RunScreen(Looking):
             return
         ask_cancel(self, session.driver, session.view.running_node, self.hitl.actor)
 
+    def do_change_rollback(self) -> None:
+        """Show what would be undone, and ask."""
+        from hitl_tui.ui.screens.undo import ask_rollback
+
+        if self.session:
+            self.command(ask_rollback(self, self.session.driver, self.hitl.actor))
+
     # Back and on
 
     def action_back(self) -> None:

@@ -51,6 +51,7 @@ _STATUS_WORDS: Final = {
     "edit": "change.edit",
     "fork": "change.fork",
     "extend": "change.extend",
+    "rollback": "change.rollback",
 }
 _READ_SECONDS: Final = 8
 _READ_CHARS: Final = 200

@@ -1,0 +1,232 @@
+"""Checking a thread: its log against itself, every update reduced again, or its graph replayed.
+
+The check runs in a thread of its own; what it finds is listed, explained, and one key away from its step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from hitl_tui.drivers.protocol import Check, Checked, Driver
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.findings import MEANING, finding_row, values_of
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span, untrusted
+
+CHECKS: Final[tuple[tuple[Check, str, str], ...]] = (
+    ("log", "Log", "hashes, chains and numbers of the log, without running anything of yours"),
+    ("strict", "Strict", "the same, and every update goes through the reducers of today again"),
+    ("replay", "Replay", "the graph runs again on its recorded results; no node and no model is called"),
+)
+_PER_SECOND = 10
+
+
+class _Left(Exception):
+    """The check was given up."""
+
+
+class _Watch:
+    """How far a check is; written by its thread, read by the screen."""
+
+    def __init__(self) -> None:
+        self.done = self.all = 0
+        self.left = False
+
+    def __call__(self, done: int, of: int) -> None:
+        if self.left:
+            raise _Left
+        self.done, self.all = done, of
+
+
+class CheckFooter(LineBar):
+    """The keys of this screen."""
+
+    def bar(self, width: int) -> Line:
+        """The spans."""
+        keys = [(str(number), name) for number, (_, name, _) in enumerate(CHECKS, 1)]
+        keys += [("enter", "To the step"), ("↑ ↓", "Select"), ("esc", "Back")]
+        return tuple(
+            span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ", "plain"))
+        )
+
+
+class CheckScreen(RoleScreen):
+    """Comes back with the step of the chosen finding, or None."""
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["check.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "Back", show=False),
+        Binding("enter", "jump", "To the step", show=False),
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "move(-10)", "Page up", show=False),
+        Binding("pagedown", "move(10)", "Page down", show=False),
+        *(Binding(str(number), f"check('{kind}')", name, show=False)
+          for number, (kind, name, _) in enumerate(CHECKS, 1)),
+    ]  # fmt: skip
+    AUTO_FOCUS = "#findings"
+
+    def __init__(self, driver: Driver, keys: Sequence[str] = ()) -> None:
+        """`keys` are those that opened it and close it again."""
+        super().__init__()
+        self._driver = driver
+        self._keys = keys
+        self._kind: Check = "log"
+        self._watch: _Watch | None = None
+        self._checked: Checked | None = None
+
+    def compose(self) -> ComposeResult:
+        """What is checked, what was found, what that means."""
+        yield LineView("checks", "Verify")
+        yield LineView("findings", "Findings")
+        yield LineView("finding", "What it means")
+        yield CheckFooter()
+
+    def on_mount(self) -> None:
+        """The quickest check begins at once."""
+        for name in ("checks", "finding"):
+            self.query_one(f"#{name}", LineView).can_focus = False
+        self.set_interval(1 / _PER_SECOND, self._tick)
+        self.action_check("log")
+
+    def action_check(self, kind: Check) -> None:
+        """Begin a check; one that still runs is given up."""
+        self._leave()
+        self._kind, self._checked = kind, None
+        watch = self._watch = _Watch()
+        self._show()
+        self.run_worker(self._check(kind, watch), group="check", exit_on_error=False)
+
+    async def _check(self, kind: Check, watch: _Watch) -> None:
+        try:
+            checked = await self._driver.check(kind, watch)
+        except _Left:
+            return
+        except HitlError as error:
+            if watch is self._watch:
+                self._fail(error.message)
+            return
+        if watch is self._watch and self.is_attached:
+            self._watch, self._checked = None, checked
+            self._show()
+
+    def _leave(self) -> None:
+        if self._watch:
+            self._watch.left = True
+            self._watch = None
+
+    def on_unmount(self) -> None:
+        """Nobody waits for the check any more."""
+        self._leave()
+
+    def _fail(self, message: str) -> None:
+        self._watch = None
+        self.query_one("#findings", LineView).show([(untrusted(message, "error"),)])
+        self._show_checks()
+
+    def _tick(self) -> None:
+        if self._watch:
+            self._show_checks()
+
+    def _show(self) -> None:
+        self._show_checks()
+        view = self.query_one("#findings", LineView)
+        found = self._checked.mismatches if self._checked else ()
+        view.cursor_row = 0 if found else None
+        if self._checked is None:
+            rows: list[Line] = [(Span("checking…", "dim"),)]
+        else:
+            rows = [finding_row(one) for one in found] or [(Span(f"✔ {self._counted()}", "ok"),)]
+        view.set_titles(f"Findings · {len(found):,}" if found else "Findings")
+        view.show(rows, home=True)
+        self._show_meaning()
+
+    def _show_checks(self) -> None:
+        rows: list[Line] = []
+        for number, (kind, name, words) in enumerate(CHECKS, 1):
+            chosen = kind == self._kind
+            mark = Span("▸ " if chosen else "  ", "accent")
+            how = Span(f"  {self._how_far()}", "accent") if chosen else Span("")
+            rows.append(
+                (mark, ours(f"{number} ", "key"), Span(f"{name:<8}", "name"), Span(words, "dim"), how)
+            )
+        self.query_one("#checks", LineView).show(rows)
+
+    def _how_far(self) -> str:
+        watch = self._watch
+        if watch is None:
+            return ""
+        part = f"{100 * watch.done // watch.all} %" if watch.all else "…"
+        return f"{part} of {watch.all:,} steps" if watch.all else part
+
+    def _counted(self) -> str:
+        checked = self._checked
+        assert checked is not None
+        words = f"nothing is wrong: {checked.steps:,} steps, {checked.records:,} records"
+        if checked.kind == "replay":
+            words += f", the results of {checked.nodes:,} nodes served"
+        return words + (f"; {checked.unchecked:,} states not compared" if checked.unchecked else "")
+
+    def _show_meaning(self) -> None:
+        view = self.query_one("#finding", LineView)
+        row = self.query_one("#findings", LineView).cursor_row
+        if self._checked is None or row is None:
+            view.show([])
+            return
+        one = self._checked.mismatches[row]
+        expected, actual = values_of(one)
+        width = max(20, self.size.width - 6)
+        rows: list[Line] = [(Span(text),) for text in wrap_line(MEANING[one.kind], width)]
+        rows += [
+            (Span("field     ", "dim"), untrusted(one.field, "name")),
+            (Span("expected  ", "dim"), Span(expected, "added")),
+            (Span("found     ", "dim"), Span(actual, "removed")),
+        ]
+        if one.step is not None:
+            rows.append((Span(f"enter goes to step {sanitise_line(str(one.step), 20)}", "dim"),))
+        view.show(rows)
+
+    def action_move(self, by: int) -> None:
+        """Select another finding."""
+        view = self.query_one("#findings", LineView)
+        if self._checked is None or view.cursor_row is None:
+            return
+        row = view.cursor_row = min(max(view.cursor_row + by, 0), len(self._checked.mismatches) - 1)
+        top, height = round(view.scroll_y), view.size.height
+        if not top <= row < top + height:
+            view.scroll_to(y=row if row < top else row - height + 1, animate=False)
+        view.repaint()
+        self._show_meaning()
+
+    @on(LineView.RowChosen, "#findings")
+    def _row_chosen(self, event: LineView.RowChosen) -> None:
+        if self._checked and event.row < len(self._checked.mismatches):
+            event.view.cursor_row = event.row
+            event.view.repaint()
+            self._show_meaning()
+
+    def action_jump(self) -> None:
+        """Go to the step of the selected finding."""
+        row = self.query_one("#findings", LineView).cursor_row
+        if self._checked and row is not None:
+            step = self._checked.mismatches[row].step
+            if step is not None:
+                self.dismiss(step)
+
+    def on_key(self, event: events.Key) -> None:
+        """Close with the key that opened it."""
+        if event.key in self._keys:
+            event.stop()
+            self.dismiss(None)
+
+    def action_close(self) -> None:
+        """Back to the run."""
+        self.dismiss(None)

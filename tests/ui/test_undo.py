@@ -1,0 +1,134 @@
+"""The dialog of a rollback, on a real thread, and the screen that verifies one."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
+from hitl_tui.ui.actions import BY_ID
+from hitl_tui.ui.app import HitlApp, Look, Start
+from tests.engine_rollback.booking import World, booked
+from tests.ui.harness import PATIENCE
+
+
+class Screen:
+    """An app on a real thread."""
+
+    def __init__(self, app: HitlApp, pilot: Any) -> None:
+        self.app, self.pilot = app, pilot
+
+    def text(self) -> str:
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+    async def shows(self, *words: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while missing := [word for word in words if word not in self.text()]:
+            assert time.monotonic() < end, f"{missing} did not come; the screen:\n{self.text()}"
+            await self.pilot.pause()
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Checkpointer:
+    return SQLiteCheckpointer(tmp_path / "runs.db")
+
+
+@asynccontextmanager
+async def opened(store: Checkpointer, make: Callable[..., Any], world: World) -> AsyncIterator[Screen]:
+    runner = make(store, world)
+    hub = LocalHub(store, lambda info: runner)
+
+    async def open_driver() -> Any:
+        return hub, await hub.open("t")
+
+    app = HitlApp(Start(open_driver, "anna", None, False), Look(""))
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        screen = Screen(app, pilot)
+        await screen.shows("Timeline", "flight")
+        yield screen
+    await hub.close()
+
+
+async def test_it_previews_the_handlers_in_their_order_and_shows_what_became_of_each(
+    store: Checkpointer, world: World
+) -> None:
+    world.broken = {"hotel"}
+    async with opened(store, booked, world) as it:
+        await it.pilot.press("U")
+        await it.shows("1 · car", 'cancel_car({"ref": "car-3"})', "2 · hotel", "3 · flight", "roll back")
+        assert world.calls == []
+        await it.pilot.press("r")
+        await it.shows("Not complete: 2 undone, 1 failed.", "✔ car", "✗ hotel", "hotel is down", "✔ flight")
+        await it.pilot.press("escape")
+        await it.shows("FAILED", "undo flight", "roll back the rest")
+        await it.pilot.press("s")
+        await it.shows("it is being rolled back")
+        world.broken.clear()
+        await it.pilot.press("U")
+        await it.shows("1 ✗ hotel")
+        await it.pilot.press("r")
+        await it.shows("Rolled back: 3 undone.")
+
+
+async def test_enter_alone_runs_nothing(store: Checkpointer, world: World) -> None:
+    async with opened(store, booked, world) as it:
+        await it.pilot.press("U")
+        await it.shows("1 · car")
+        await it.pilot.press("enter")
+        await it.shows("Timeline")
+        assert world.calls == []
+
+
+async def test_a_thread_that_runs_is_not_rolled_back(store: Checkpointer, world: World) -> None:
+    async with opened(store, booked, world) as it:
+        assert it.app.run_screen is not None
+        now = it.app.run_screen.situation
+        assert BY_ID["change.rollback"].why_not(now) == ""
+        assert "it runs" in BY_ID["change.rollback"].why_not(dataclasses.replace(now, running=True))
+
+
+async def test_verify_lists_what_is_wrong_says_what_it_means_and_goes_to_its_step(
+    store: Checkpointer, world: World, tmp_path: Path
+) -> None:
+    def damaged(store: Checkpointer, world: World) -> Any:
+        runner = booked(store, world)
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as db:
+            db.execute("UPDATE record SET note = 'forged' WHERE step = 2 AND channel = 'log'")
+            db.commit()
+        return runner
+
+    async with opened(store, damaged, world) as it:
+        await it.pilot.press("V")
+        await it.shows(
+            "Findings · 1", "record_hash", "step 2, seq", "channel log", "changed after it was written"
+        )
+        await it.pilot.press("enter")
+        await it.shows("Channels at step 2")
+
+
+async def test_verify_reduces_again_and_replays(store: Checkpointer, world: World) -> None:
+    async with opened(store, booked, world) as it:
+        await it.pilot.press("V")
+        await it.shows("nothing is wrong: 4 steps, 6 records")
+        await it.pilot.press("2")
+        await it.shows("nothing is wrong: 4 steps, 6 records")
+        await it.pilot.press("3")
+        await it.shows("the results of 3 nodes served")
+        await it.pilot.press("V")
+        await it.shows("Timeline")
