@@ -15,10 +15,10 @@ from hitl_tui.agents.backend import Message, ModelBackend
 from hitl_tui.agents.cassettes import Cassette
 from hitl_tui.agents.exchange import Exchange, Read, Setup
 from hitl_tui.agents.meter import Cost, Tally, Tokens
-from hitl_tui.agents.models import find_backend
+from hitl_tui.agents.models import check_settings, find_backend, options_for
 from hitl_tui.agents.retries import DEFAULT_RETRIES
 from hitl_tui.agents.structured import Answer
-from hitl_tui.agents.taping import taped
+from hitl_tui.agents.taping import sampling, taped
 from hitl_tui.agents.tool_calls import ToolBox
 from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve
 from hitl_tui.agents.turns import Turns, channel_name
@@ -91,10 +91,10 @@ class Agent:
         self._tools = as_tools(tools, name)
         self._toolbox = ToolBox(name, self._tools, approve, approver, max_tool_result)
         self._max_rounds = max_tool_rounds
+        self._made = (model, instructions)
         self._given = litellm_options
-        self._options = dict(litellm_options)
-        self._max_attempts = 1 + int(self._options.pop("num_retries", DEFAULT_RETRIES))
-        self._backend = find_backend(model)
+        self._max_attempts = 1 + int(litellm_options.get("num_retries", DEFAULT_RETRIES))
+        self.configure({})
         self._cassette = cassette
         self._turns = Turns(name, channel_name(history, name))
         self._tally = Tally()
@@ -146,6 +146,40 @@ class Agent:
         answer = Answer(schema)
         return await self._await(self._begin(answer.ask(prompt)), answer.read)
 
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Take other settings than it was made with, all at once; `{}` goes back to those.
+
+        Address and key belong to a provider: another provider's model is called without them.
+
+        Args:
+            settings: any of `model`, `instructions`, `temperature` and `api_base`.
+
+        Raises:
+            UsageError: another setting, a value that can't be one, or an unknown demo model.
+        """
+        check_settings(settings, self.name)
+        model: str | ModelBackend = settings.get("model", self._made[0])
+        backend = find_backend(model)
+        self._settings = dict(settings)
+        self.model, self._backend = model, backend
+        self.instructions = settings.get("instructions", self._made[1])
+        self._options = options_for(model, self._made[0], self._given, settings)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What `configure` has set."""
+        return dict(self._settings)
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options that change what the model says, as they are now; none of them holds a key."""
+        return sampling(self._options)
+
+    @property
+    def history_channel(self) -> str | None:
+        """The channel that keeps its turns below a node, None where they are its own."""
+        return channel_name(self.history, self.name)
+
     @property
     def tools(self) -> Mapping[str, Tool]:
         """The tools by name."""
@@ -190,10 +224,9 @@ class Agent:
 
     def _copy(self, history: str | None) -> Agent:
         box = self._toolbox
-        return Agent(
+        copy = Agent(
             self.name,
-            self.model,
-            self.instructions,
+            *self._made,
             self.role,
             tuple(self._tools.values()),
             approve=box.approve,
@@ -204,6 +237,9 @@ class Agent:
             cassette=self._cassette,
             **self._given,
         )
+        if self._settings:
+            copy.configure(self._settings)
+        return copy
 
     def _begin(self, prompt: str) -> Exchange:
         if not isinstance(prompt, str):

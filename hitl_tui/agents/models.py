@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from hitl_tui.agents.backend import ModelBackend
+from hitl_tui.errors import UsageError
 
 _DEMO = "demo/"
 
@@ -22,3 +26,43 @@ def find_backend(model: str | ModelBackend) -> ModelBackend:
     from hitl_tui.agents.litellm_backend import LiteLLMBackend
 
     return LiteLLMBackend(model)
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "model": (str,),
+    "instructions": (str,),
+    "temperature": (int, float),
+    "api_base": (str,),
+}
+_OF_A_PROVIDER = ("api_base", "api_key", "api_version", "organization", "base_url")
+
+
+def check_settings(settings: Mapping[str, Any], agent: str) -> None:
+    """Refuse settings that an agent can't take while it is in use; raises `UsageError`."""
+    for name, value in settings.items():
+        kinds = _KINDS.get(name)
+        if kinds is None:
+            raise UsageError(f"agent {agent!r} has no setting {name!r}", f"settings: {', '.join(_KINDS)}")
+        if not isinstance(value, kinds) or isinstance(value, bool) or (name == "model" and not value):
+            wanted = "a number" if name == "temperature" else "a text"
+            raise UsageError(f"agent {agent!r}: {name} is {value!r}", f"give {wanted}")
+
+
+def options_for(
+    model: str | ModelBackend,
+    made_for: str | ModelBackend,
+    given: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The options of calls to `model`, of an agent that was given its options for `made_for`."""
+    options = {name: value for name, value in given.items() if name != "num_retries"}
+    if _provider(model) != _provider(made_for):
+        options = {name: value for name, value in options.items() if name not in _OF_A_PROVIDER}
+    for name in ("temperature", "api_base"):
+        if name in settings:
+            options[name] = settings[name]
+    return options
+
+
+def _provider(model: str | ModelBackend) -> str:
+    return model.partition("/")[0] if isinstance(model, str) and "/" in model else str(model)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hitl_tui.cli.agent_settings import agent_option, read_settings
 from hitl_tui.cli.options import complete_thread, note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import StaleWriter, UsageError
@@ -71,6 +72,7 @@ def update_state(
 @click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.argument("new")
 @click.argument("values", nargs=-1, metavar="[CHANNEL=JSON]...")
+@agent_option
 @note_option
 @store_option
 @reviewer_option
@@ -80,6 +82,7 @@ def fork(
     place: str,
     new: str,
     values: tuple[str, ...],
+    agents: tuple[str, ...],
     note: str | None,
     store: str | None,
     reviewer: str | None,
@@ -88,7 +91,7 @@ def fork(
     """Make a new thread from a step of another.
 
     It shares the log up to that step (the newest one without @STEP); with values it begins by setting
-    them. The other thread is left as it is.
+    them. The other thread is left as it is. --agent lets an agent go on with another model.
     """
     from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.inputs import Inputs
@@ -96,6 +99,7 @@ def fork(
     from hitl_tui.config import load_settings
 
     given = Inputs(values, option="")
+    settings = read_settings(agents)
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.places import open_place
@@ -105,7 +109,14 @@ def fork(
         at = await open_place(desk, place)
         changes = given.for_channels(at.snapshot.graph)
         await _check(at.driver, changes, at.step, None)
-        await at.driver.fork(at.step, new, changes=changes or None, actor=desk.settings.reviewer, note=note)
+        await at.driver.fork(
+            at.step,
+            new,
+            changes=changes or None,
+            agents=settings,
+            actor=desk.settings.reviewer,
+            note=note,
+        )
         if as_json:
             emit(document("fork", thread=new, parent=at.driver.thread_id, step=at.step))
         else:

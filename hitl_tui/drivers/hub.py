@@ -10,9 +10,10 @@ from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.drivers.recorded import only_reading, recorded_graph
+from hitl_tui.engine.agent_settings import fresh_agents
 from hitl_tui.engine.records import ThreadSummary
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.session import Session, fresh_agents
+from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import UnknownThread
 

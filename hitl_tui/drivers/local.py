@@ -18,7 +18,8 @@ from hitl_tui.drivers.family import family
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.holding import Holding
 from hitl_tui.drivers.protocol import Capabilities, Preview, Relative, Snapshot, Stamped
-from hitl_tui.engine import decisions, forking
+from hitl_tui.drivers.trying import Trying
+from hitl_tui.engine import decisions
 from hitl_tui.engine.calling import SyncCaller
 from hitl_tui.engine.events import (
     AppliedUpdate,
@@ -28,7 +29,6 @@ from hitl_tui.engine.events import (
     ProgressChanged,
     RunEnded,
     RunStarted,
-    ThreadForked,
 )
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.preview import preview_answer, preview_edit
@@ -45,7 +45,7 @@ _QUIT_PATIENCE = 3.0
 _TRIES, _BETWEEN_TRIES = 40, 0.025
 
 
-class LocalDriver(Afterwards, Disclosing):
+class LocalDriver(Afterwards, Disclosing, Trying):
     """One thread of a local store, run by an engine thread of its own.
 
     Args:
@@ -221,24 +221,6 @@ class LocalDriver(Afterwards, Disclosing):
                 session, request_id, answer, step=step, actor=actor, note=note, seen=seen
             )
         )
-
-    async def fork(
-        self,
-        step: int,
-        new_thread_id: str,
-        *,
-        changes: Mapping[str, Any] | None = None,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> str:
-        """Make a new thread from a committed step; returns its id."""
-
-        def make(session: Session) -> str:
-            forking.fork(session, self._store, step, new_thread_id, changes=changes, actor=actor, note=note)
-            self._tell(ThreadForked(new_thread_id, step))
-            return new_thread_id
-
-        return await self._on_engine(make)
 
     async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
         """Go on with the graph as its file is now; returns what is different, in words."""

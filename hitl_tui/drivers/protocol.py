@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from hitl_tui.engine.agent_settings import AgentInfo, Settings
 from hitl_tui.engine.compensation import RollbackEntry
 from hitl_tui.engine.description import ChannelInfo, EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.events import AppliedUpdate, Event, Preview, Progress
@@ -19,6 +20,7 @@ from hitl_tui.engine.taint_lineage import Arrival
 from hitl_tui.engine.verify import Mismatch
 
 __all__ = [
+    "AgentInfo",
     "Arrival",
     "Capabilities",
     "ChannelInfo",
@@ -33,6 +35,7 @@ __all__ = [
     "Preview",
     "Relative",
     "RollbackEntry",
+    "Settings",
     "Snapshot",
     "Stamped",
 ]
@@ -211,10 +214,38 @@ class Driver(Protocol):
         new_thread_id: str,
         *,
         changes: Mapping[str, Any] | None = None,
+        agents: Settings | None = None,
         actor: str | None = None,
         note: str | None = None,
     ) -> str:
-        """Make a new thread from a committed step; returns its id."""
+        """Make a new thread from a committed step; returns its id.
+
+        Args:
+            changes: channel values it begins with.
+            agents: settings of agents, beside those that were in force at `step`.
+        """
+
+    async def agents(self) -> tuple[AgentInfo, ...]:
+        """The thread's agents as they are for the next step: settings, use, chat turns."""
+
+    async def configure_agent(
+        self, agent: str, settings: Mapping[str, Any], *, actor: str | None = None, note: str | None = None
+    ) -> None:
+        """Change `model`, `instructions`, `temperature` or `api_base` of an agent from the next step on.
+
+        None takes a setting back to the graph's.  Logged, and kept with the thread.
+
+        Raises:
+            UsageError: no such agent or setting.
+            ThreadBusy: the thread is running.
+        """
+
+    async def clear_turns(self, agent: str, *, actor: str | None = None, note: str | None = None) -> int:
+        """Let an agent forget its chat turns; returns how many it had.  Logged.
+
+        Raises:
+            UsageError: no such agent, or its turns are in a channel.
+        """
 
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
         """What can be undone, in the order in which a rollback runs it, with what became of it."""

@@ -23,6 +23,7 @@ from hitl_tui.drivers.protocol import (
     Snapshot,
     Stamped,
 )
+from hitl_tui.engine.agent_settings import AgentInfo, Settings
 from hitl_tui.engine.events import AppliedUpdate, RunEnded
 from hitl_tui.engine.records import Checkpoint, ThreadSummary
 from hitl_tui.errors import UnknownThread
@@ -240,6 +241,7 @@ class ReplayDriver:
         new_thread_id: str,
         *,
         changes: Mapping[str, Any] | None = None,
+        agents: Settings | None = None,
         actor: str | None = None,
         note: str | None = None,
     ) -> str:
@@ -253,6 +255,7 @@ class ReplayDriver:
                 changes=changes,
                 actor=actor,
                 note=note,
+                **({"agents": agents} if agents else {}),
             )
         )
 
@@ -292,6 +295,20 @@ class ReplayDriver:
     async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
         """Noted; answers null."""
         return self._noted("reveal", None, channel=channel, step=step, actor=actor)
+
+    async def agents(self) -> tuple[AgentInfo, ...]:
+        """Noted; the tape knows of none."""
+        return tuple(self._noted("agents", ()))
+
+    async def configure_agent(
+        self, agent: str, settings: Mapping[str, Any], *, actor: str | None = None, note: str | None = None
+    ) -> None:
+        """Noted."""
+        self._noted("configure_agent", None, agent=agent, settings=settings, actor=actor, note=note)
+
+    async def clear_turns(self, agent: str, *, actor: str | None = None, note: str | None = None) -> int:
+        """Noted; there were none."""
+        return int(self._noted("clear_turns", 0, agent=agent, actor=actor, note=note))
 
     async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
         """Noted; nothing differs."""

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from hitl_tui.engine import journal
+from hitl_tui.engine.agent_settings import apply, fresh_agents
 from hitl_tui.engine.asking import gate_of, how_it_ended
 from hitl_tui.engine.branches import answered, to_run_again
 from hitl_tui.engine.canonical import state_hash
@@ -23,7 +24,7 @@ from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_re
 from hitl_tui.engine.on_taint import approve
 from hitl_tui.engine.outcomes import Exchange
 from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry, Limits, Request
-from hitl_tui.engine.session import Session, fresh_agents, replace
+from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.taint import Lineage
 from hitl_tui.engine.values import normalise
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, UsageError
@@ -360,6 +361,7 @@ def change_graph(session: Session, graph: CompiledGraph, *, actor: str | None = 
     before, agents = session.graph, session.agents
     session.graph, session.agents = graph, fresh_agents(graph)
     try:
+        apply(session.agents, session.cursor.agents)
         session.load_state()
     except HitlError:
         session.graph, session.agents = before, agents

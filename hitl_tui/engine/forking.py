@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.engine import journal
+from hitl_tui.engine.agent_changes import agent_entries
+from hitl_tui.engine.agent_settings import Settings, merged, settings_at
 from hitl_tui.engine.asking import make_request, request_entry, waiting
 from hitl_tui.engine.changes import set_values
 from hitl_tui.engine.preview import past_position
@@ -24,6 +26,7 @@ def fork(
     new_thread_id: str,
     *,
     changes: Mapping[str, Any] | None = None,
+    agents: Settings | None = None,
     actor: str | None = None,
     note: str | None = None,
 ) -> Session:
@@ -32,10 +35,11 @@ def fork(
     Args:
         session: the parent; its cursor is enough.
         changes: channel values to set as the fork's first step; the route follows from them.
+        agents: settings of agents, beside those that were in force at `step`.
 
     Raises:
         UnknownThread: no such step.
-        UsageError: the name is taken.
+        UsageError: the name is taken, or a setting that an agent does not take.
     """
     checkpoint = store.checkpoint(session.thread_id, step)
     if checkpoint is None:
@@ -60,13 +64,17 @@ def fork(
     )
     cursor = _fork_cursor(session, store, checkpoint, new_thread_id, now, edited=bool(changes))
     child = Session(session.graph, store, info, cursor, state, clock=session.clock)
+    settings = merged(child.agents, cursor.agents, agents or {})
+    data = {"parent": session.thread_id, "step": step}
+    entry = journal.ledger_entry(cursor, "fork", at=now, actor=actor, note=note, data=data)
+    said = replace(cursor, ledger_n=entry.n, ledger_hash=entry.hash)
+    ledger = [entry, *agent_entries(said, cursor.agents, settings, at=now, actor=actor, note=note)]
+    cursor = replace(cursor, agents=settings)
     with child.writing():
-        data = {"parent": session.thread_id, "step": step}
-        entry = journal.ledger_entry(cursor, "fork", at=now, actor=actor, note=note, data=data)
         if changes:
-            child.commit_step(cursor, written, source="fork", actor=actor, note=note, ledger=[entry])
+            child.commit_step(cursor, written, source="fork", actor=actor, note=note, ledger=ledger)
         else:
-            child.commit_cursor(cursor, [entry])
+            child.commit_cursor(cursor, ledger)
         _ask_again(child, checkpoint)
     return child
 
@@ -99,6 +107,7 @@ def _fork_cursor(
         cost_known=totals.cost_known,
         active=totals.active,
         limits=session.cursor.limits,
+        agents=settings_at(decided),
         goal=session.cursor.goal,
         constraints=session.cursor.constraints,
         snapshot_bytes=session.cursor.snapshot_bytes,

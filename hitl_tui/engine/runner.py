@@ -9,6 +9,8 @@ from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
 from hitl_tui.engine import decisions, disclosure, forking
+from hitl_tui.engine.agent_changes import AgentControl
+from hitl_tui.engine.agent_settings import Settings, fresh_agents
 from hitl_tui.engine.events import AppliedUpdate, Event
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import OnLimit, Run
@@ -17,7 +19,7 @@ from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.reporting import Reporting
 from hitl_tui.engine.results import RunResult, StepResult
 from hitl_tui.engine.rollback import Rollback, RollbackReport, rollback_report
-from hitl_tui.engine.session import Session, fresh_agents, replace
+from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.syncing import run_on, run_sync
@@ -29,7 +31,7 @@ OnStep = Callable[[str, WorkflowState], Any]
 OnEvent = Callable[[Event], Any]
 
 
-class GraphRunner(Reporting):
+class GraphRunner(AgentControl, Reporting):
     """Runs threads of one graph.
 
     Args:
@@ -278,13 +280,21 @@ class GraphRunner(Reporting):
         new_thread_id: str,
         *,
         changes: Mapping[str, Any] | None = None,
+        agents: Settings | None = None,
         actor: str | None = None,
         note: str | None = None,
     ) -> str:
-        """Make a new thread from a committed step; returns its id."""
+        """Make a new thread from a committed step; returns its id.
+
+        Args:
+            changes: channel values to begin with.
+            agents: other settings of agents, as {"worker": {"model": "...", "temperature": 0}}.
+        """
         store = self._store()
         parent = Session.open(self._graph_of(thread_id), store, thread_id, agents={}, with_state=False)
-        child = forking.fork(parent, store, step, new_thread_id, changes=changes, actor=actor, note=note)
+        child = forking.fork(
+            parent, store, step, new_thread_id, changes=changes, agents=agents, actor=actor, note=note
+        )
         return child.thread_id
 
     def cancel(self, thread_id: str, *, actor: str | None = None, note: str | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from hitl_tui.engine import journal
+from hitl_tui.engine.agent_settings import apply, fresh_agents
 from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import Change, after
 from hitl_tui.engine.events import Event, LedgerWritten, ProgressChanged, StepCommitted
@@ -67,6 +68,7 @@ class Session(Outlook):
         self.cursor = cursor
         self.state = state
         self.agents = fresh_agents(graph) if agents is None else agents
+        apply(self.agents, cursor.agents)
         self.sink = sink
         self.clock = clock
         self.notice = ""
@@ -209,6 +211,7 @@ class Session(Outlook):
         if cursor is None or cursor.version == self.cursor.version:
             return False
         self.cursor = cursor
+        apply(self.agents, cursor.agents)
         self.load_state()
         return True
 
@@ -391,8 +394,3 @@ class Session(Outlook):
         if cursor.status == "running":
             cursor = replace(cursor, status="waiting", reason="paused", attempt=cursor.attempt + 1)
         self.commit_cursor(cursor, [entry])
-
-
-def fresh_agents(graph: CompiledGraph) -> dict[str, Any]:
-    """The graph's agents with chat histories of their own, where they know how to start afresh."""
-    return {name: agent.fresh() if hasattr(agent, "fresh") else agent for name, agent in graph.agents.items()}

@@ -1,0 +1,90 @@
+"""`agents`: the agents of a thread, and other settings for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.agent_settings import read_settings
+from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.output import emit, json_option, say, table
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.desk import Desk
+    from hitl_tui.engine.agent_settings import AgentInfo
+    from hitl_tui.errors import ExitCode
+
+_HEADINGS = ("AGENT", "MODEL", "TEMPERATURE", "CALLS", "TOKENS", "COST", "TURNS", "CHANGED")
+
+
+@click.command()
+@thread_argument
+@click.argument("settings", nargs=-1, metavar="[AGENT.SETTING=VALUE]...")
+@click.option("--forget", metavar="AGENT", multiple=True, help="Let an agent forget its chat turns.")
+@note_option
+@store_option
+@reviewer_option
+@json_option
+def agents(
+    *,
+    thread: str,
+    settings: tuple[str, ...],
+    forget: tuple[str, ...],
+    note: str | None,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> int:
+    """Show the agents of a thread, or change them from its next step on.
+
+    SETTING is model, instructions, temperature or api_base; VALUE null takes it back to the graph's.
+    Each change is in the thread's log. TURNS are those that are kept in a channel: others live in the
+    process that runs the thread.
+    """
+    from hitl_tui.cli.desk import at_desk
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    wanted = read_settings(settings)
+
+    async def work(desk: Desk) -> ExitCode:
+        from hitl_tui.cli.shapes import listed
+        from hitl_tui.errors import ExitCode
+
+        driver = await desk.thread(thread)
+        for name, changed in wanted.items():
+            await driver.configure_agent(name, changed, actor=desk.settings.reviewer, note=note)
+        for name in forget:
+            await driver.clear_turns(name, actor=desk.settings.reviewer, note=note)
+        found = await driver.agents()
+        if as_json:
+            emit(listed("agents", [_shape(one) for one in found]))
+        elif found:
+            say(*table([_HEADINGS, *map(_row, found)]))
+        else:
+            say("the graph has no agents", err=True)
+        return ExitCode.DONE
+
+    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+
+
+def _shape(one: AgentInfo) -> dict[str, object]:
+    return {name: getattr(one, name) for name in one.__struct_fields__}
+
+
+def _row(one: AgentInfo) -> tuple[str, ...]:
+    from hitl_tui.view.format import cost
+    from hitl_tui.view.sanitise import sanitise_line
+
+    cells = (
+        one.name,
+        one.model,
+        "-" if one.temperature is None else f"{one.temperature:g}",
+        str(one.calls),
+        f"{one.tokens_in} + {one.tokens_out}",
+        "unknown" if one.cost is None else cost(one.cost),
+        str(len(one.turns)),
+        ", ".join(one.changed) or "-",
+    )
+    return tuple(sanitise_line(cell, 60) for cell in cells)

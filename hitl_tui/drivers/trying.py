@@ -1,0 +1,75 @@
+"""Trying a step otherwise on a local thread: forks, and other models or instructions for its agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from hitl_tui.engine import agent_changes, forking
+from hitl_tui.engine.agent_settings import AgentInfo, Settings
+from hitl_tui.engine.events import Event, ThreadForked
+from hitl_tui.engine.session import Session
+from hitl_tui.engine.store import Store
+
+T = TypeVar("T")
+
+
+class Trying:
+    """The part of a local driver that makes forks and changes agents."""
+
+    _store: Store
+
+    async def fork(
+        self,
+        step: int,
+        new_thread_id: str,
+        *,
+        changes: Mapping[str, Any] | None = None,
+        agents: Settings | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> str:
+        """Make a new thread from a committed step; returns its id."""
+
+        def make(session: Session) -> str:
+            forking.fork(
+                session,
+                self._store,
+                step,
+                new_thread_id,
+                changes=changes,
+                agents=agents,
+                actor=actor,
+                note=note,
+            )
+            self._tell(ThreadForked(new_thread_id, step))
+            return new_thread_id
+
+        return await self._on_engine(make)
+
+    async def agents(self) -> tuple[AgentInfo, ...]:
+        """The thread's agents as they are for the next step."""
+        return await self._on_engine(lambda session: agent_changes.agents_of(session, self._store))
+
+    async def configure_agent(
+        self, agent: str, settings: Mapping[str, Any], *, actor: str | None = None, note: str | None = None
+    ) -> None:
+        """Change settings of an agent from the next step on; logged."""
+        await self._write(
+            lambda session: agent_changes.configure_agents(session, {agent: settings}, actor=actor, note=note)
+        )
+
+    async def clear_turns(self, agent: str, *, actor: str | None = None, note: str | None = None) -> int:
+        """Let an agent forget its turns; returns how many it had.  Logged."""
+        return await self._write(
+            lambda session: agent_changes.clear_turns(session, agent, actor=actor, note=note)
+        )
+
+    async def _on_engine(self, work: Callable[[Session], T]) -> T:
+        raise NotImplementedError
+
+    async def _write(self, work: Callable[[Session], T]) -> T:
+        raise NotImplementedError
+
+    def _tell(self, event: Event) -> None:
+        raise NotImplementedError

@@ -1,0 +1,54 @@
+"""`agents`, and `fork --agent`: looking at agents and letting them use other models."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.commands import App
+
+
+@pytest.fixture
+def thread(app: App) -> str:
+    app.expect(3, "run", "review", "--headless", "--input", "task=Explain closures", "--thread", "r")
+    return "r"
+
+
+def test_agents_are_listed_with_their_use(app: App, thread: str) -> None:
+    (agent,) = app.expect(0, "agents", thread, "--json").document["agents"]
+    assert (agent["name"], agent["model"], agent["calls"], agent["changed"]) == (
+        "writer", "scripted/scripted", 1, [],
+    )  # fmt: skip
+    assert "writer" in app.expect(0, "agents", thread).out
+
+
+def test_a_setting_is_changed_and_taken_back(app: App, thread: str) -> None:
+    given = ("writer.model=openai/x", "writer.temperature=0")
+    (agent,) = app.expect(0, "agents", thread, *given, "--note", "try", "--json").document["agents"]
+    assert (agent["model"], agent["temperature"]) == ("openai/x", 0)
+    app.expect(0, "agents", thread, "writer.model=null", "writer.temperature=null")
+    (agent,) = app.expect(0, "agents", thread, "--json").document["agents"]
+    assert (agent["model"], agent["changed"]) == ("scripted/scripted", [])
+    assert "try" in app.expect(0, "log", thread).out
+
+
+def test_a_fork_takes_another_model(app: App, thread: str) -> None:
+    app.expect(0, "fork", f"{thread}@0", "f", "--agent", "writer.model=openai/x")
+    (agent,) = app.expect(0, "agents", "f", "--json").document["agents"]
+    assert agent["model"] == "openai/x"
+    (agent,) = app.expect(0, "agents", thread, "--json").document["agents"]
+    assert agent["model"] == "scripted/scripted"
+
+
+@pytest.mark.parametrize(
+    ("word", "problem"),
+    [
+        ("writer", "is no setting"),
+        ("model=x", "is no setting"),
+        ("writer.temperature=hot", "give a number"),
+        ("nobody.model=x", "no agent 'nobody'"),
+        ("writer.colour=red", "no setting 'colour'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(app: App, thread: str, word: str, problem: str) -> None:
+    assert problem in app.expect(2, "agents", thread, word).err
+    assert problem in app.expect(2, "fork", thread, "f", "--agent", word).err
