@@ -36,9 +36,9 @@ def agents(
     reviewer: str | None,
     as_json: bool,
 ) -> int:
-    """Show the agents of a thread, or change them from its next step on.
+    """Show the agents of a thread, or change them.
 
-    SETTING is model, instructions, temperature or api_base; VALUE null takes it back to the graph's.
+    A change holds from the next step on. SETTING is model, instructions, temperature or api_base; VALUE null takes it back to the graph's.
     Each change is in the thread's log. TURNS are those that are kept in a channel: others live in the
     process that runs the thread.
     """

@@ -31,9 +31,7 @@ COMMANDS = {
     "taint": Entry("hitl_tui.cli.taint", "Show which channels hold what came from outside, and why."),
     "declassify": Entry("hitl_tui.cli.taint", "Say that a tainted channel may be trusted as it is now."),
     "fork": Entry("hitl_tui.cli.change", "Make a new thread from a step of another."),
-    "agents": Entry(
-        "hitl_tui.cli.agents", "Show the agents of a thread, or change them from its next step on."
-    ),
+    "agents": Entry("hitl_tui.cli.agents", "Show the agents of a thread, or change them."),
     "extend": Entry("hitl_tui.cli.running", "Raise limits, so that a thread stopped by one can go on."),
     "cancel": Entry("hitl_tui.cli.running", "End a thread for good, as cancelled by you."),
     "rollback": Entry("hitl_tui.cli.rollback", "Undo what a thread's nodes did outside of it."),
