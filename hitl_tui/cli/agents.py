@@ -38,9 +38,9 @@ def agents(
 ) -> int:
     """Show the agents of a thread, or change them.
 
-    A change holds from the next step on. SETTING is model, instructions, temperature or api_base; VALUE null takes it back to the graph's.
-    Each change is in the thread's log. TURNS are those that are kept in a channel: others live in the
-    process that runs the thread.
+    A change holds from the next step on. SETTING is model, instructions, temperature or api_base; VALUE
+    null takes it back to the graph's. Each change is in the thread's log. TURNS are those that are kept
+    in a channel: others live in the process that runs the thread.
     """
     from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.storage import open_existing
