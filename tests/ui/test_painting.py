@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,8 +13,12 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from hitl_tui.ui.screens.run import RunScreen
+from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen
+from hitl_tui.view.run_view import open_view
 from hitl_tui.view.spans import Line, Span
+from hitl_tui.view.step_view import head_step
+from tests.support import tape as tapes
 from tests.ui.harness import desk
 
 
@@ -36,9 +41,9 @@ class Host(App[None]):
 
     CSS = "LineView { height: 12; width: 40; border: round white; }"
 
-    def __init__(self) -> None:
+    def __init__(self, view: LineView | None = None) -> None:
         super().__init__()
-        self.view = Noted()
+        self.view = view or Noted()
 
     def get_default_screen(self) -> RoleScreen:
         view = self.view
@@ -217,3 +222,14 @@ async def test_a_step_draws_only_rows_that_it_changes(monkeypatch):
         await it.until(lambda: drawn)
         await settled(it.pilot)
         assert 0 < len(drawn) < rows_on_screen // 2
+
+
+async def test_columns_of_short_channel_names_keep_their_distance():
+    pane = ChannelsPane()
+    app = Host(pane)
+    async with app.run_test(size=(60, 20)) as pilot:
+        view = open_view(tapes.advisor_tape().end)
+        step = head_step(view)
+        pane.show_step(dataclasses.replace(step, rows=(dataclasses.replace(step.rows[0], name="n"),)), False)
+        await settled(pilot)
+        assert "channel reducer" in text_of(pilot)

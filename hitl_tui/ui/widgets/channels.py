@@ -51,8 +51,8 @@ class ChannelsPane(LineView):
         if rows is self.channel_rows:
             return
         self.channel_rows = rows
-        self._names = min(max((cell_len(row.name) for row in rows), default=8), 26)
-        self._reducers = min(max((cell_len(row.reducer) for row in rows), default=7), 12)
+        self._names = min(max([7, *(cell_len(row.name) for row in rows)]), 26)
+        self._reducers = min(max([7, *(cell_len(row.reducer) for row in rows)]), 12)
         self.set_extent(Size(0, len(rows) + 1))
         state = "not the newest step" if is_past else "newest" if step.checkpoint else ""
         self.set_titles(f"Channels at step {step.step}" if step.checkpoint else "Channels", state)

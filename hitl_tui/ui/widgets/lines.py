@@ -135,7 +135,7 @@ class Row(NamedTuple):
 
 
 class LineView(Kept, ScrollView, can_focus=True):
-    """A scrolled list of rows; with `cursor_on` one of them is selected.
+    """A scrolled list of rows, one of them selected where `cursor_row` is set.
 
     Only rows that differ from what is on screen are painted, and a layout is made only where the room
     that the list takes may differ: a run changes a few cells of each pane many times a second.
