@@ -19,6 +19,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "advisor": {"task": "Explain what a closure is."},
     "review": {"task": "Explain gradient descent"},
     "counter": {"limit": 2},
+    "booking": {"city": "Ulm"},
     "order": {},
     "toolcalls": {},
     "webpage": {},
