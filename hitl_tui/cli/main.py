@@ -21,7 +21,7 @@ COMMANDS = {
     "log": Entry("hitl_tui.cli.log", "Show the steps of a thread, oldest first."),
     "diff": Entry("hitl_tui.cli.compare", "Compare two steps, threads or forks, channel by channel."),
     "blame": Entry("hitl_tui.cli.blame", "Show who wrote each part of a channel last."),
-    "cost": Entry("hitl_tui.cli.cost", "Show what a thread has cost, by agent, node and step."),
+    "cost": Entry("hitl_tui.cli.cost", "Show what a thread has cost: by agent, by node and by step."),
     "step": Entry("hitl_tui.cli.running", "Run one node of a thread."),
     "pause": Entry("hitl_tui.cli.running", "Pause a thread, whichever process runs it."),
     "answer": Entry("hitl_tui.cli.decide", "Answer a request that waits for a human."),

@@ -132,7 +132,7 @@ def test_a_power_cut_loses_only_what_was_not_committed() -> None:
 
 
 def test_quitting_in_the_middle_of_a_node_says_what_was_not_committed() -> None:
-    with opened("demo", "--thread", "half", "--pace", "20") as terminal:
+    with opened("demo", "--thread", "half", "--pace", "2") as terminal:
         terminal.wait_for("worker is next")
         terminal.press("s")
         terminal.wait_for("worker · ")

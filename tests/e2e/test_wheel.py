@@ -19,8 +19,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def call(*argv: str | Path, cwd: Path) -> str:
     """Run a program that must succeed; returns what it printed."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [str(part) for part in argv], cwd=cwd, capture_output=True, text=True, timeout=600, check=False
+        [str(part) for part in argv],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -86,7 +86,7 @@ async def test_keys_pressed_while_the_thread_is_being_opened_are_not_lost(keys: 
         assert isinstance(app.screen, OpeningScreen)
         opened.set()
         await it.until(lambda: it.commands("step"), "the step")
-        await it.shows("All keys and what they do")
+        await it.shows("Run one node; on a failed node, try it again", "esc back")
         assert len(it.commands("step")) == 1
 
 
