@@ -22,6 +22,7 @@ from hitl_tui.engine.events import (
     RunStarted,
     StepCommitted,
     TextStreamed,
+    ToolCalled,
 )
 from hitl_tui.engine.graph import Node
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
@@ -246,6 +247,8 @@ class _Visit:
         node = self.node.name
         if isinstance(event, (TextStreamed, ModelCalled, NodeRetrying)):
             self.session.emit(replace(event, node=node, path=f"{node}/{event.path or event.node}"))
+        elif isinstance(event, ToolCalled):
+            self.session.emit(replace(event, node=node))
         elif isinstance(event, ChildMoved):
             self.session.emit(replace(event, node=node, path=f"{node}/{event.path}"))
         elif isinstance(event, (NodeStarted, RunStarted, StepCommitted, RunEnded)):

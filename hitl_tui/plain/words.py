@@ -45,10 +45,14 @@ def event_lines(event: ev.Event) -> list[str]:
                 f"Warning: {name(event.node)} may read what came from outside:",
                 *spans([taint_line(taint) for taint in event.tainted]),
             ]
+        case ev.BranchEnded() if event.outcome.error:
+            return [f"{name(event.outcome.path)} failed:", *content([event.outcome.error.message], 4)]
+        case ev.BranchWaits():
+            return [f"{name(event.path)} asks: {name(event.title)}"]
         case ev.NodeRetrying():
             tries = f"attempt {event.attempt} of {event.max_attempts}"
             return [
-                f"{name(event.node)} failed, {tries}; again after {event.wait:.1f} s:",
+                f"{name(event.path or event.node)} failed, {tries}; again after {event.wait:.1f} s:",
                 *content([event.error], 4),
             ]
         case ev.NodeFailed():

@@ -166,7 +166,9 @@ def fold(view: RunView, events: Iterable[Stamped]) -> RunView:
     for stamped in events:
         if stamped.number > builder.last_event:
             builder.last_event = stamped.number
-            _APPLY[type(stamped.event)](builder, stamped.event)
+            apply = _APPLY.get(type(stamped.event))
+            if apply:  # others, as what goes on in branches, change nothing of this view
+                apply(builder, stamped.event)
     return builder.build() if builder.last_event != view.last_event else view
 
 
