@@ -11,6 +11,7 @@ from hitl_tui.engine.events import RunEnded
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.answers import read_limit
 from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
+from hitl_tui.plain.content import content
 from hitl_tui.plain.deciding import decide, question, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
 from hitl_tui.plain.outcome import standing_code
@@ -18,19 +19,21 @@ from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import channel_lines, event_lines, name, standing_line, step_lines
 from hitl_tui.view.review import review_card
 from hitl_tui.view.run_view import open_view
+from hitl_tui.view.undoing import entry_line, remaining, summary
 
 OpenDriver = Callable[[], Awaitable[tuple[Hub, Driver]]]
 
 HELP: Final = (
     "s: run one step.  c: continue until something waits, fails or ends; ctrl+c pauses.",
     "d: decide on what waits; d 2: on the second of several.  e CHANNEL: edit a channel.  f: fork.",
-    "m: raise the limit that stopped it.  x: end the thread.",
+    "m: raise the limit that stopped it.  x: end the thread.  u: undo what its nodes did outside.",
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
     "t WORD: list threads.  o THREAD: open another thread.",
     "h: this help.  q: leave; what is committed stays.",
 )
 _STEPS: Final = 10
 _THREADS: Final = 20
+_ENTRIES: Final = 200
 
 
 def run_plain(open_driver: OpenDriver, *, actor: str, console: Console | None = None) -> int:
@@ -61,6 +64,7 @@ class _Session:
             "f": lambda _: self._fork(),
             "m": lambda _: self._extend(),
             "x": lambda _: self._cancel(),
+            "u": lambda _: self._roll_back(),
             "w": lambda _: self._look(),
             "v": lambda typed: show_value(self.talk, typed),
             "l": lambda _: self._log(),
@@ -139,6 +143,11 @@ class _Session:
             raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
         driver = self.talk.driver
         self.talk.run(driver.step() if once else driver.run())
+        self._follow()
+
+    def _follow(self) -> None:
+        """Tell what runs until it has ended; ctrl+c pauses it."""
+        driver = self.talk.driver
         asked = False
         while True:
             try:
@@ -184,6 +193,21 @@ class _Session:
         note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
         self.talk.run(self.talk.driver.cancel(actor=self.talk.actor, note=note))
         self._say_standing(self.talk.snapshot())
+
+    def _roll_back(self) -> None:
+        """Say what would be undone, in its order, and do it after a yes."""
+        entries = self.talk.run(self.talk.driver.rollback_entries())
+        left = remaining(entries)
+        if not left:
+            self.say(f"Nothing is left to undo: {summary(entries)}.")
+            return
+        self.say("These would run, in this order:", *content([entry_line(one) for one in left], _ENTRIES))
+        if not confirm(self.talk.console, "Run them?"):
+            self.say("Nothing was undone.")
+            return
+        note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
+        self.talk.run(self.talk.driver.rollback(actor=self.talk.actor, note=note))
+        self._follow()
 
     def _log(self) -> None:
         driver = self.talk.driver

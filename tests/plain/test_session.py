@@ -212,3 +212,14 @@ class TestAsking:
         assert "Action 2 of 2: delete_file." in done.out
         assert "delete_file: reject keep it" in done.out
         assert "send_mail to bo@example.org" in done.out
+
+
+def test_a_rollback_is_previewed_confirmed_and_followed(app: App, talk: Talker) -> None:
+    sample = str(SAMPLES / "booking.py")
+    app.expect(3, "run", sample, "--headless", "--thread", "trip", "--input", "city=Porto")
+    no = talk("u\nno\nq\n", "resume", "trip", "--plain")
+    assert "These would run, in this order:" in no.out
+    assert "Nothing was undone." in no.out
+    done = talk("u\nyes\ntoo dear\nu\nq\n", "resume", "trip", "--plain")
+    assert "Cancelled at step 6" in done.out
+    assert "Nothing is left to undo: 3 undone." in done.out

@@ -18,6 +18,7 @@ from hitl_tui.loading.graphfile.channels import build_channels
 from hitl_tui.loading.graphfile.context import Context
 from hitl_tui.loading.graphfile.decode import decode
 from hitl_tui.loading.graphfile.edges import add_edges, build_termination
+from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.gates import build_interrupts
 from hitl_tui.loading.graphfile.nodes import add_nodes
 from hitl_tui.loading.graphfile.problems import Problems
@@ -80,6 +81,7 @@ def _graph(
     agents = build_agents(file.agents, models, problems)
     graph = StateGraph(channels, name=file.graph.name or toml.path.stem)
     add_nodes(context, graph)
+    _add_compensations(context, graph)
     if file.nodes:
         add_edges(context, graph)
     before, after = build_interrupts(context)
@@ -102,6 +104,12 @@ def _graph(
     except HitlError as error:
         problems.add(("graph",), error.message, error.hint, error.details)
         return None
+
+
+def _add_compensations(context: Context, graph: StateGraph) -> None:
+    for name, function in context.file.compensations.items():
+        with context.problems.at(("compensations", name)):
+            graph.add_compensation(name, find_function(function, context.directory))
 
 
 def _inputs(context: Context) -> list[InputField]:

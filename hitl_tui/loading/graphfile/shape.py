@@ -278,4 +278,14 @@ class GraphFile(Table, frozen=True):
     limits: LimitsTable = LimitsTable()
     termination: TerminationTable = TerminationTable()
     inputs: dict[str, InputTable] = {}
+    compensations: Annotated[
+        dict[str, Text],
+        Meta(
+            description=(
+                "What undoes a node's work, by name: a Python function (state, config, args). Nodes name it "
+                "in NodeResult(compensation=(name, args))."
+            ),
+            examples=[{"cancel_hotel": "trip.py:cancel_hotel"}],
+        ),
+    ] = {}
     options: Annotated[dict[str, Any], Meta(description="Options of the ready-made workflow.")] = {}
