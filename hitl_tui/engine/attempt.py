@@ -108,22 +108,18 @@ class NodeConfig:
         """
         if response_schema is not None:
             request = {"kind": "ask", "payload": request, "schema": response_schema}
+        order = -1
         if key:
             answer = self._activity.memory.recall(f"{ANSWER}{key}")
             if answer is not MISSING:
                 return answer
-            raise InterruptRaised(
-                inside_request(self._cursor, self._activity.node, -1, request, self._clock(), key=key)
-            )
-        order = self._asked
-        self._asked += 1
-        if order < len(self._cursor.answers):
-            return self._cursor.answers[order]
-        raise InterruptRaised(
-            inside_request(
-                self._cursor, self._activity.node, order, request, self._clock(), path=self._activity.path
-            )
-        )
+        else:
+            order = self._asked
+            self._asked += 1
+            if order < len(self._cursor.answers):
+                return self._cursor.answers[order]
+        node, path, now = self._activity.node, self._activity.path, self._clock()
+        raise InterruptRaised(inside_request(self._cursor, node, order, request, now, key=key, path=path))
 
 
 async def run_attempt(

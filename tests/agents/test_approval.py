@@ -275,3 +275,44 @@ def test_a_tool_with_a_rule_of_its_own_overrules_the_agent() -> None:
     agent = Agent("a", script, tools=[Tool(quiet, approve="never")], approve="always")
     runner = run_one(lambda _s, config: {"out": config.agents["a"].chat("go")}, agent)
     assert runner.invoke({}, thread_id="t")["out"] == "done"
+
+
+def test_each_branch_of_a_map_asks_for_its_own_call_and_runs_it_once() -> None:
+    ran: list[str] = []
+    asked: list[str] = []
+
+    def stamp(what: str) -> str:
+        """Stamp something."""
+        ran.append(what)
+        return f"stamped {what}"
+
+    def reply(messages: Any) -> Any:
+        if messages[-1]["role"] == "tool":
+            return messages[-1]["content"]
+        asked.append(messages[-1]["content"])
+        return ToolCall("stamp", {"what": messages[-1]["content"]})
+
+    async def work(_state: Any, config: Any) -> Any:
+        return {"out": await config.agents["a"].fresh().achat(config.item)}
+
+    runner = (
+        StateGraph(
+            {"items": Channel(["x", "y", "x"], reducer="overwrite"), "out": Channel([], reducer="append")}
+        )
+        .add_map("m", over="items", node=work)
+        .add_edge(START, "m")
+        .add_edge("m", END)
+        .compile(
+            checkpointer=MemoryCheckpointer(),
+            agents={"a": Agent("a", ScriptedModel(reply, pace=0), tools=[stamp], approve="always")},
+        )
+    )
+    result = runner.invoke({}, thread_id="t")
+    assert [request.path for request in result.pending] == ["m[0]", "m[1]", "m[2]"]
+    for request in result.pending:
+        verdict = "approve" if request.payload["args"]["what"] == "x" else {"choice": "reject", "text": "no"}
+        runner.answer("t", request.id, verdict, step=request.step)
+    result = runner.invoke(thread_id="t")
+    assert result["out"] == ["stamped x", "Error: A person refused this call: no", "stamped x"]
+    assert (ran, sorted(asked)) == (["x", "x"], ["x", "x", "y"])
+    assert runner.cost_report("t")[0].calls == 6
