@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.canonical import channel_hash, show_hash, state_hash
+from hitl_tui.engine.canonical import channel_hash, extend_chain, show_hash, state_hash
 from hitl_tui.engine.channels import BoundChannel
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.journal import decode_snapshot, ledger_hash, record_hash
@@ -36,6 +36,8 @@ Kind = Literal[
     "unreadable",
     "node",
 ]
+
+_encode = msgspec.json.Encoder().encode
 
 # Steps read at a time.
 _WINDOW = 256
@@ -130,17 +132,21 @@ class _Check:
         # Whether all channels are known, so that a state can be hashed.
         self.complete = channels is not None
         self.hashed: tuple[int, bytes] = (-1, b"")
+        # What was said of snapshots that can't be read, and the lists of the one before: JSON, length, hash.
+        self.told = ""
+        self.lists: dict[str, tuple[bytes, int, bytes]] = {}
 
     def run(self, watch: Callable[[int, int], object] | None) -> VerifyReport:
-        snapshots = self._snapshot_steps()
         head = self.cursor.head
         for first in range(0, head + 1, _WINDOW):
             if watch:
                 watch(first, head + 1)
-            for step, point, records in self._window(first, min(first + _WINDOW - 1, head)):
+            last = min(first + _WINDOW - 1, head)
+            snapshots = self._snapshots(first, last)
+            for step, point, records in self._window(first, last):
                 self._step(step, point, records)
                 if step in snapshots:
-                    self._snapshot(step)
+                    self._snapshot(step, snapshots.pop(step))
         self._ledger()
         self._cursor()
         return VerifyReport(tuple(self.found), self.records, self.checkpoints, self.unchecked)
@@ -283,35 +289,46 @@ class _Check:
 
     # -- what stands beside the log -----------------------------------------------------------------
 
-    def _snapshot_steps(self) -> set[int]:
-        steps: set[int] = set()
-        step, told = self.cursor.head, ""
-        while step >= 0:
+    def _snapshots(self, first: int, last: int) -> dict[int, bytes]:
+        """The snapshots of a range of steps, each read once."""
+        found: dict[int, bytes] = {}
+        step = last
+        while step >= first:
             try:
-                found = self.store.snapshot(self.thread_id, step)
+                newest = self.store.snapshot(self.thread_id, step)
             except LogCorrupt as error:
-                if error.message != told:
-                    told = error.message
-                    self._add("unreadable", "snapshot", None, told, step=step)
+                if error.message != self.told:
+                    self.told = error.message
+                    self._add("unreadable", "snapshot", None, self.told, step=step)
                 step -= 1 + step // 8
                 continue
-            if found is None:
+            if newest is None or newest[0] < first:
                 break
-            steps.add(found[0])
-            step = found[0] - 1
-        return steps
+            found[newest[0]] = newest[1]
+            step = newest[0] - 1
+        return found
 
-    def _snapshot(self, step: int) -> None:
-        found = self.store.snapshot(self.thread_id, step)
-        if found is None:
-            return
+    def _value_hash(self, name: str, value: Any) -> bytes:
+        """A channel's hash; a list that begins as in the snapshot before costs only what is new."""
+        if not isinstance(value, list):
+            return channel_hash(value)
+        data = _encode(value)
+        start, length, digest = self.lists.get(name, (b"", 0, b""))
+        if length and data.startswith(start) and data[len(start) : len(start) + 1] in (b",", b"]"):
+            digest = extend_chain(digest, value[length:])
+        else:
+            digest = channel_hash(value)
+        self.lists[name] = (data[:-1], len(value), digest)
+        return digest
+
+    def _snapshot(self, step: int, data: bytes) -> None:
         try:
-            values = decode_snapshot(found[1])
+            values = decode_snapshot(data)
         except Exception as error:
             self._add("unreadable", "snapshot", None, f"{type(error).__name__}: {error}", step=step)
             return
         for name, value in values.items():
-            digest = channel_hash(value)
+            digest = self._value_hash(name, value)
             expected = self.trace.digest(name)
             if expected is not None and digest != expected:
                 shown = (PRIVATE, PRIVATE) if name in self.trace.private else (expected, digest)
