@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET
@@ -12,7 +13,10 @@ from msgspec import UNSET
 from hitl_tui.agents.agent import Agent
 from hitl_tui.agents.backend import CallFailed, Message
 from hitl_tui.agents.scripted import ScriptedModel
+from hitl_tui.agents.tools import Tool
+from hitl_tui.agents.turns import channel_name
 from hitl_tui.loading import positions
+from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.problems import Problems
 from hitl_tui.loading.graphfile.shape import AgentTable, ReplyTable
 
@@ -43,7 +47,9 @@ def check_secrets(tables: object, problems: Problems) -> None:
         _check_secrets(table, ("agents", name), problems)
 
 
-def build_agents(tables: Mapping[str, AgentTable], models: Models, problems: Problems) -> dict[str, Agent]:
+def build_agents(
+    tables: Mapping[str, AgentTable], models: Models, problems: Problems, directory: Path
+) -> dict[str, Agent]:
     """The agents that are sound, by name."""
     agents: dict[str, Agent] = {}
     for name, table in tables.items():
@@ -57,13 +63,36 @@ def build_agents(tables: Mapping[str, AgentTable], models: Models, problems: Pro
                     (*path, "options", option), "it belongs beside model", f"[agents.{name}] {option}"
                 )
         model, api_base = _model(name, table, models, problems)
+        tools = _tools(table.tools, path, directory, problems)
         if model is None or problems.under(path):
             continue
+        with problems.at((*path, "history")):
+            channel_name(table.history or None, name)
         with problems.at((*path, "options") if table.options else (*path, "model")):
             agents[name] = Agent(
-                name, model, table.instructions or None, table.role or None, **_options(table, api_base)
+                name,
+                model,
+                table.instructions or None,
+                table.role or None,
+                tools,
+                approve=table.approve,
+                history=table.history or None,
+                **_options(table, api_base),
             )
     return agents
+
+
+def _tools(names: Sequence[str], path: positions.Path, directory: Path, problems: Problems) -> list[Tool]:
+    """The tools that are sound; two of one name are a mistake of the second."""
+    tools: dict[str, Tool] = {}
+    for number, name in enumerate(names):
+        at = (*path, "tools", number)
+        with problems.at(at):
+            tool = Tool(find_function(name, directory))
+            if tool.name in tools:
+                problems.add(at, f"there is a tool {tool.name!r} already", "give the function another name")
+            tools[tool.name] = tool
+    return list(tools.values())
 
 
 def _model(

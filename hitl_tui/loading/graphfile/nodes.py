@@ -7,12 +7,13 @@ from typing import Any
 
 from msgspec import UNSET
 
+from hitl_tui.agents.turns import channel_name
 from hitl_tui.engine.attempt import NodeConfig
 from hitl_tui.engine.graph import NodeFunction, StateGraph
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.retry import RetryPolicy
 from hitl_tui.engine.state import WorkflowState
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.context import Context
 from hitl_tui.loading.graphfile.functions import find_function
@@ -94,7 +95,9 @@ def _agent_node(
             path, "it asks nothing: it has neither reads nor a prompt", "give it one of them"
         )
     prompt = build_prompt(context, (*path, "prompt"), table.prompt, reads)
-    read = _reader(context, table, path, writes)
+    turns = _history(context, name)
+    told = writes if writes is None else tuple(channel for channel in writes if channel != turns)
+    read = _reader(context, table, path, told)
 
     async def run(state: WorkflowState, config: NodeConfig) -> NodeResult:
         # A fresh chat: an agent sees what the node reads, whatever it was asked before (SPEC 14).
@@ -102,6 +105,15 @@ def _agent_node(
         return read(reply)
 
     return run
+
+
+def _history(context: Context, agent: str) -> str | None:
+    """The channel that an agent writes its turns to by itself."""
+    table = context.file.agents.get(agent)
+    try:
+        return channel_name(table.history or None, agent) if table else None
+    except UsageError:
+        return None  # told with the agent
 
 
 def _reader(context: Context, table: NodeTable, path: positions.Path, writes: tuple[str, ...] | None) -> Read:

@@ -90,6 +90,24 @@ class AgentTable(Table, frozen=True):
     num_retries: (
         Annotated[int, Meta(ge=0, description="Tries after a rate limit or a server's error.")] | UnsetType
     ) = UNSET
+    tools: Annotated[
+        list[str],
+        Meta(
+            description="Python functions that the model may call; types and docstring say how.",
+            examples=[["my_tools.py:search", "my_package.tools:send"]],
+        ),
+    ] = []
+    approve: Annotated[
+        Literal["always", "never"],
+        Meta(description="Whether a person must agree to each call of a tool."),
+    ] = "never"
+    history: Annotated[
+        str,
+        Meta(
+            description="Where the turns of the chat are kept; by default each node starts afresh.",
+            examples=["channel:talk"],
+        ),
+    ] = ""
     options: Annotated[dict[str, Any], Meta(description="Other options of litellm.")] = {}
 
 
