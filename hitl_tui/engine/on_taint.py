@@ -112,10 +112,15 @@ def approve(session: Session, cursor: Cursor, request: Request, answer: object) 
 
     A refusal ends the thread as cancelled(rejected); a fork or an edit with `as_node` may go on from it.
     """
-    choice = answer.get("choice") if isinstance(answer, dict) else answer
-    if choice != "approve":
+    if refuses(request, answer):
         return replace(cursor, status="cancelled", reason="rejected", pending=())
     return replace(cursor, approved_hash=reads_hash(session, session.graph.nodes[request.node]))
+
+
+def refuses(request: Request, answer: object) -> bool:
+    """True where an answer to the question of a policy says no, which ends the thread."""
+    choice = answer.get("choice") if isinstance(answer, dict) else answer
+    return request.policy == "on_taint" and choice != "approve"
 
 
 def settled(session: Session, taint: Tainted) -> tuple[Request, ...]:

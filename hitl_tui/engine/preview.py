@@ -11,6 +11,7 @@ from hitl_tui.engine.children import waiting_child
 from hitl_tui.engine.decisions import DONE, position_after
 from hitl_tui.engine.events import Preview
 from hitl_tui.engine.interrupts import find_request
+from hitl_tui.engine.on_taint import refuses
 from hitl_tui.engine.records import END, ROLLBACK, Checkpoint, next_of
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.state import LiveState
@@ -56,10 +57,11 @@ def preview_answer(session: Session, request_id: str, answer: Any) -> Preview:
     if gate is not None:
         choice, text = gate.choose(answer)
         changes = set_values(session.state, session.graph.channels, choice.values_for(session.view(), text))
+    state = after(session.state, changes)
     return Preview(
         updates=tuple(change.applied("human") for change in changes),
         problems={},
-        next_node=next_node(session, session.cursor.position, after(session.state, changes)),
+        next_node=END if refuses(request, answer) else next_node(session, session.cursor.position, state),
         rebinds=(),
         forks=False,
     )

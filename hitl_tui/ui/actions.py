@@ -23,6 +23,7 @@ class Situation:
         saved: the file of the graph was saved since it was loaded.
         found: a text was looked for and stands somewhere.
         card: what the review card does: "" while it is closed, "sending" while a decision can be taken back.
+        tainted, private: what the selected channel is.
         ways: what to press for an action, where it isn't the default key.
     """
 
@@ -39,6 +40,8 @@ class Situation:
     found: bool = False
     can: Capabilities = _ALL
     card: Literal["", "open", "sending"] = ""
+    tainted: bool = False
+    private: bool = False
     ways: Mapping[str, str] = field(default_factory=dict)
 
     def way(self, action_id: str) -> str:
@@ -200,6 +203,20 @@ def _can_reload(now: Situation) -> str:
     return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
 
 
+def _can_reveal(now: Situation) -> str:
+    if not now.private:
+        return _open(now) or "the selected channel is not private: its value is shown"
+    return _has_steps(now) or (f"it runs; {now.way('run.pause')} pauses it" if now.running else "")
+
+
+def _can_declassify(now: Situation) -> str:
+    if not now.tainted:
+        return _open(now) or "the selected channel is not tainted"
+    if now.past:
+        return "this is not the newest step: esc goes back to it"
+    return _can_edit(now)
+
+
 def _past(now: Situation) -> str:
     return "" if now.past else "this is the newest step"
 
@@ -239,6 +256,14 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.view", "v", "Views", "Go round text, diff, JSON and blame", "Look", _open),
     Action("look.costs", "$", "Costs", "Show what the thread has cost, by agent, by node and by step", "Look",
            _open),
+    Action("look.taint", "y", "Taint", "Show what came from outside, and how it got into the channel",
+           "Look", _has_steps),
+    Action("look.contract", "i", "Contract", "What the node may read and write, and what it did", "Look",
+           _has_steps),
+    Action("look.reveal", "o", "Reveal", "Show the selected private value; the ledger keeps that you looked",
+           "Look", _can_reveal),
+    Action("change.declassify", "Y", "Declassify", "Say why the selected tainted channel may be trusted",
+           "Change", _can_declassify),
     Action("look.tab", "w", "Panes", "On a narrow screen: the next pane", "Look"),
     Action("travel.back", "[,h", "Earlier", "Show the step before", "Travel", _open, 9, "travel.on"),
     Action("travel.on", "],l", "Later", "Show the step after", "Travel", _open),

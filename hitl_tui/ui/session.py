@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
@@ -23,6 +24,15 @@ _PAST_STEPS_KEPT = 64
 _STEPS_LOOKED_AT = 200
 
 
+@dataclass(frozen=True, slots=True)
+class Revealed:
+    """A private value that somebody has asked to see."""
+
+    channel: str
+    step: int
+    value: Any
+
+
 class Session:
     """One thread on screen.
 
@@ -39,6 +49,7 @@ class Session:
         self.shown: Place | None = None
         self.step_view: StepView = head_step(view)
         self.pausing = False
+        self.revealed: Revealed | None = None
         self._past: dict[Place, StepView] = {}
         self.made = Memo()
         self._recent = RecentSteps()

@@ -31,7 +31,7 @@ class Glyphs:
     grew: str = "+"
     changed: str = "≠"
     same: str = "="
-    tainted: str = "▲"
+    tainted: str = "◆"
 
 
 UNICODE = Glyphs()

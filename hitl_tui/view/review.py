@@ -15,6 +15,7 @@ from hitl_tui.view.format import PRIVATE_TEXT, count, duration, inline, kind, si
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.taint import taint_words
 from hitl_tui.view.value_lines import value_lines
 
 _KNOWN: Final = frozenset({"verdict", "feedback", "draft", "round", "rounds", "agent"})
@@ -162,6 +163,8 @@ def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint 
 
 def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[Line, ...]:
     """The asker's words; a payload of another shape as JSON, so that nothing asked stays unseen."""
+    if request.policy == "on_taint":
+        return taint_words(payload)
     feedback = payload.get("feedback")
     if known and (feedback is None or isinstance(feedback, str)):
         lines: Sequence[str] = value_lines(feedback, "text") if feedback else ()

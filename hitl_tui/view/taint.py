@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hitl_tui.drivers.protocol import Arrival, NodeInfo
 from hitl_tui.engine.events import AppliedUpdate
@@ -37,6 +38,15 @@ def taint_line(taint: Taint) -> Line:
         trusted(f", since step {taint.step} by ", "dim"),
         untrusted(taint.node, "node", _SHORT),
     )
+
+
+def taint_words(payload: Mapping[str, Any]) -> tuple[Line, ...]:
+    """What a policy's question is about: the tainted channels that a node would read."""
+    lines: list[Line] = [(untrusted(str(payload.get("node")), "node", _SHORT), trusted(" would read:"))]
+    for one in payload.get("channels") or ():
+        taint = Taint(one["channel"], one["since"], one["by"], tuple(one["sources"]))
+        lines.append((trusted("  "), *taint_line(taint)))
+    return (*lines, (trusted("Approve what it says now; an edit of it asks again.", "dim"),))
 
 
 def lineage_lines(arrivals: Iterable[Arrival]) -> list[Line]:

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.records import Request
 from hitl_tui.ui.actions import ACTIONS, BY_ID, Situation
-from hitl_tui.ui.screens.looking import Looking
+from hitl_tui.ui.screens.vouching import Vouching
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
@@ -21,11 +21,10 @@ from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 
 if TYPE_CHECKING:
-    from hitl_tui.ui.app import HitlApp
     from hitl_tui.ui.widgets.review import ReviewPane
 
 
-class RunScreen(Looking):
+class RunScreen(Vouching):
     """One thread: see it, step it, travel, edit, decide, fork."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,11 +41,6 @@ class RunScreen(Looking):
 
     _continuing = False
     _card_shown_for = ""
-
-    @property
-    def hitl(self) -> HitlApp:
-        """The app, as ours."""
-        return cast("HitlApp", self.app)
 
     async def begin(self, session: Session) -> None:
         """Show a session; a thread without a step gets its input first."""
@@ -79,7 +73,14 @@ class RunScreen(Looking):
         """What decides which actions there are now."""
         card = self.card if self.card_open else None
         state: Literal["", "open", "sending"] = "" if card is None else "sending" if card.unsent else "open"
-        return dataclasses.replace(super().situation, card=state, found=self.finding is not None)
+        row = self.query_one(ChannelsPane).selected_row
+        return dataclasses.replace(
+            super().situation,
+            card=state,
+            found=self.finding is not None,
+            tainted=row is not None and row.tainted,
+            private=row is not None and row.visibility == "private",
+        )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of actions that were given none do nothing."""

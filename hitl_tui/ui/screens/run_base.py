@@ -245,6 +245,9 @@ class RunBase(RoleScreen):
         channel = self.query_one(ChannelsPane).selected
         if session is None or not channel:
             return
+        seen = session.revealed
+        if seen is not None and (seen.channel, seen.step) != (channel, session.step_view.step):
+            session.revealed = None
         key = (session, session.step_view, channel, self.mode)
         if all(new is old for new, old in zip(key, self._value_key, strict=False)) and self._value_key:
             return
@@ -252,6 +255,11 @@ class RunBase(RoleScreen):
         if not self._value_loading:
             self._value_loading = True
             self.run_worker(self._load_value(), group="value", exit_on_error=False)
+
+    def show_value_again(self) -> None:
+        """Show the value anew though nothing else has changed, as once it was revealed."""
+        self._value_key = ()
+        self._show_value()
 
     async def _load_value(self) -> None:
         """Fetch what is wanted until that is what is shown: one load at a time, none for nothing."""

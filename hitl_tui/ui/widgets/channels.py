@@ -11,6 +11,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from hitl_tui.ui.widgets.lines import LineView, Row
+from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.spans import Line, Role, Span
 from hitl_tui.view.step_view import ChannelRow, StepView
 
@@ -63,6 +64,11 @@ class ChannelsPane(LineView):
             self._place_cursor()
         self.repaint()
 
+    @property
+    def selected_row(self) -> ChannelRow | None:
+        """The row of the cursor."""
+        return next((row for row in self.channel_rows if row.name == self.selected), None)
+
     def select(self, name: str) -> None:
         """Move the cursor to a channel."""
         if name and name != self.selected:
@@ -99,9 +105,11 @@ class ChannelsPane(LineView):
     def _channel_line(self, row: ChannelRow) -> Line:
         name = row.name if cell_len(row.name) <= self._names else row.name[: self._names - 1] + "…"
         return (
-            Span(f"{row.mark} ", _MARK_ROLES[row.mark]),
+            Span(row.mark, _MARK_ROLES[row.mark]),
+            Span(UNICODE.tainted if row.tainted else " ", "warning"),
             Span(set_cell_size(name, self._names + 1), "name" if row.mark != " " else "plain"),
             Span(set_cell_size(row.reducer, self._reducers + 1), "dim"),
+            *((Span("tainted ", "warning"),) if row.tainted else ()),
             *row.value,
         )
 

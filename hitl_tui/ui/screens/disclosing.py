@@ -1,0 +1,126 @@
+"""What the run screen asks and tells about taint, private values and contracts (SPEC 6, 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field
+from hitl_tui.ui.screens.page import PageScreen
+from hitl_tui.ui.session import Revealed, Session
+from hitl_tui.ui.widgets.choices import Option
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
+from hitl_tui.view.step_view import ChannelRow
+from hitl_tui.view.taint import contract_lines, lineage_lines, taint_line
+from hitl_tui.view.value_lines import value_lines
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.looking import Looking
+
+_BACK = Option("back", "escape", "go back")
+
+
+async def _shown(session: Session) -> tuple[Driver, int]:
+    """The driver of the shown thread, and the shown step."""
+    thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
+    if thread_id == session.thread_id:
+        return session.driver, step
+    return await session.hub.open(thread_id), step
+
+
+def why_tainted(screen: Looking, session: Session, channel: str) -> None:
+    """A page with the ways by which taint came into the selected channel; for a clean one into all."""
+
+    async def lines() -> Sequence[Line]:
+        driver, step = await _shown(session)
+        checkpoint = session.step_view.checkpoint
+        tainted = checkpoint.tainted if checkpoint else ()
+        wanted = [taint for taint in tainted if taint.channel == channel] or list(tainted)
+        found: list[Line] = []
+        for taint in wanted:
+            ways = lineage_lines(await driver.lineage(taint.channel, step))
+            found += [taint_line(taint), *((trusted("  "), *way) for way in ways), ()]
+        return found or [(Span("nothing from outside is in any channel", "dim"),)]
+
+    title = f"What came from outside, at step {session.step_view.step}"
+    screen.app.push_screen(PageScreen(title, lines, screen.keymap.bindings["look.taint"]))
+
+
+def show_contract(screen: Looking, session: Session) -> None:
+    """A page with what the node of the shown step may do and did, and what the next one may do."""
+
+    async def lines() -> Sequence[Line]:
+        shown = session.step_view
+        nodes = {node.name: node for node in session.view.graph.nodes}
+        found: list[Line] = []
+        point = shown.checkpoint
+        if point is not None and point.node in nodes:
+            made = trusted(f" made step {point.step}", "dim")
+            found += [(untrusted(point.node, "node"), made)]
+            found += [*contract_lines(nodes[point.node], point, shown.updates), ()]
+        following = point.next_node if point is not None else None
+        if shown.is_head and session.view.progress.next_node is not None:
+            following = session.view.progress.next_node
+        if following in nodes:
+            found += [(untrusted(following, "node"), trusted(" is next", "dim"))]
+            found += contract_lines(nodes[following], None, ())
+        return found or [(Span("no node made this step, and none is next", "dim"),)]
+
+    screen.app.push_screen(
+        PageScreen("What nodes may do, and did", lines, screen.keymap.bindings["look.contract"])
+    )
+
+
+def ask_reveal(screen: Looking, session: Session, channel: str, actor: str) -> None:
+    """Ask before a private value is shown; it is shown until another channel or step is."""
+
+    async def reveal() -> None:
+        driver, step = await _shown(session)
+        value = await driver.reveal(channel, step, actor=actor)
+        session.revealed = Revealed(channel, step, value)
+        screen.show_value_again()
+
+    def answered(answer: Answer | None) -> None:
+        if answer is not None and answer.id == "reveal":
+            screen.command(reveal())
+
+    text = [
+        f"{channel} is private. Its value is shown until you select another channel or step.",
+        "The ledger keeps that you looked.",
+    ]
+    options = [Option("reveal", "r", "show it"), _BACK]
+    screen.app.push_screen(Dialog("Reveal", text, options), answered)
+
+
+def ask_declassify(screen: Looking, session: Session, row: ChannelRow, actor: str) -> None:
+    """Ask why a tainted channel may be trusted, showing what is in it and where it came from."""
+    head = session.view.progress.head
+
+    async def declassify(reason: str) -> None:
+        await session.driver.declassify(row.name, expected_step=head, actor=actor, reason=reason)
+        screen.tell("what was written from it before stays tainted", f"{row.name} is trusted")
+
+    def answered(answer: Answer | None) -> None:
+        if answer is None:
+            return
+        reason = answer.fields["why"].strip()
+        if not reason:
+            screen.tell("say why it may be trusted; nothing was changed", "Declassify", "warning")
+            return
+        screen.command(declassify(reason))
+
+    async def ask() -> None:
+        ways = await session.driver.lineage(row.name, head)
+        preview = sanitise_line(" ".join(value_lines(session.view.values.get(row.name), "text")[:40]), 240)
+        text = [
+            f"{row.name} is now: {preview}",
+            *(plain_text(line) for line in lineage_lines(ways)[-6:]),
+            "One new step says that it may be trusted. No value changes; other channels stay as they are.",
+        ]
+        fields = [Field("why", "why it may be trusted (required)")]
+        options = [Option("declassify", "d", "trust it from now on"), _BACK]
+        screen.app.push_screen(Dialog("Declassify", text, options, fields), answered)
+
+    screen.command(ask())

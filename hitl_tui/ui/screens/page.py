@@ -1,0 +1,67 @@
+"""A page over the run screen: lines that are fetched once and read, scrolled, closed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import PurePath
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.events import Key
+
+from hitl_tui.ui.widgets.lines import LineView, RoleScreen
+from hitl_tui.view.spans import Line, Span
+
+
+class PageScreen(RoleScreen):
+    """One scrolled page; the keys that opened it close it.
+
+    Args:
+        load: fetches the lines.
+    """
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["help.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "Back", show=False),
+        Binding("j", "scroll(1)", show=False),
+        Binding("k", "scroll(-1)", show=False),
+    ]
+
+    def __init__(
+        self, title: str, load: Callable[[], Awaitable[Sequence[Line]]], keys: tuple[str, ...]
+    ) -> None:
+        super().__init__()
+        self._title = title
+        self._load = load
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        """The page."""
+        yield LineView("help", "")
+
+    def on_mount(self) -> None:
+        """Fetch the lines."""
+        page = self.query_one("#help", LineView)
+        page.set_titles(self._title, "esc back")
+        page.show([(Span("looking…", "dim"),)])
+        page.focus()
+        self.run_worker(self._fill(), exit_on_error=False)
+
+    async def _fill(self) -> None:
+        lines = await self._load()
+        self.query_one("#help", LineView).show(list(lines))
+
+    def on_key(self, event: Key) -> None:
+        """The key that opened it closes it."""
+        if event.key in self._keys:
+            event.stop()
+            self.dismiss(None)
+
+    def action_close(self) -> None:
+        """Back to the run."""
+        self.dismiss(None)
+
+    def action_scroll(self, by: int) -> None:
+        """Scroll by so many lines."""
+        self.query_one("#help", LineView).scroll_relative(y=by, animate=False)

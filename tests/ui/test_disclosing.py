@@ -1,0 +1,69 @@
+"""Taint, private values and contracts on screen, in a real terminal."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.terminal import Terminal
+
+APP = str(Path(sys.executable).with_name("hitl-tui"))
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
+
+
+def begun(sample: str) -> None:
+    """A thread `t` of a sample, as far as it runs by itself."""
+    run = [APP, "run", str(SAMPLES / sample), "--headless", "--thread", "t"]
+    subprocess.run(run, check=False, capture_output=True, timeout=150)
+
+
+def test_a_tainted_channel_is_marked_explained_and_declassified_with_a_reason() -> None:
+    begun("webpage.py")
+    with Terminal([APP, "resume", "t"]) as terminal:
+        terminal.wait_for("WAITING")
+        terminal.wait_for("tainted")
+        terminal.press("y")
+        terminal.wait_for("write wrote mail through summary")
+        terminal.press("y")
+        terminal.wait_for("Channels at step 3")
+        terminal.press("Y")
+        terminal.wait_for("trust it from now on")
+        terminal.press("enter")
+        terminal.wait_for("nothing was changed")
+        terminal.press("Y")
+        terminal.wait_for("trust it from now on")
+        terminal.send(b"read it")
+        terminal.press("enter")
+        terminal.wait_for("Channels at step 4")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+    log = subprocess.run([APP, "log", "t"], check=True, capture_output=True, text=True, timeout=150).stdout
+    assert "read it" in log
+
+
+def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None:
+    begun("private.py")
+    with Terminal([APP, "resume", "t"]) as terminal:
+        terminal.wait_for("[private]")
+        terminal.press("k", "k", "k")
+        terminal.press("o")
+        terminal.wait_for("The ledger keeps that you looked")
+        terminal.press("r")
+        terminal.wait_for("Ada L.")
+        terminal.press("j")
+        terminal.wait_gone("Ada L.")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+def test_the_contract_of_the_node_is_a_page() -> None:
+    begun("webpage.py")
+    with Terminal([APP, "resume", "t"]) as terminal:
+        terminal.wait_for("WAITING")
+        terminal.press("i")
+        terminal.wait_for("approve: a human must agree first")
+        terminal.wait_for("step 3: read")
+        terminal.press("i")
+        terminal.wait_for("Channels at step 3")
+        terminal.press("q")
