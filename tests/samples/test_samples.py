@@ -29,7 +29,6 @@ INPUTS: dict[str, dict[str, Any]] = {
     "debate": {"task": "Proposition: tests come before code"},
     "planner": {"task": "Write a short report on tidy data"},
     "memories": {},
-    "booking": {},
 }
 
 
