@@ -36,12 +36,14 @@ class People(RuleBasedStateMachine):
         super().__init__()
         self.broken = False
         self.store: Checkpointer
+        self.place: Path | None = None
         self.runner: GraphRunner
         self.threads = ["t"]
 
     @initialize(memory=st.booleans())
     def begin(self, memory: bool) -> None:
         place = self.folder / f"{next(self.names)}.db"
+        self.place = None if memory else place
         self.store = open_store("memory:" if memory else str(place))
         gate = Gate(
             "check",
@@ -71,7 +73,18 @@ class People(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
+            for thread in self.threads:
+                assert self.runner.verify(thread, strict=True).mismatches == ()
+                assert self.runner.replay(thread).mismatches == ()
             self.store.close()
+
+    @rule()
+    def crash(self) -> None:
+        """Nothing but the file is left."""
+        if self.place is not None:
+            self.store.close()
+            self.store = open_store(str(self.place))
+            self.runner = self.runner.with_store(self.store)
 
     @rule(pick=st.integers(0, 9), once=st.booleans())
     def run(self, pick: int, once: bool) -> None:
