@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hitl_tui.cli.options import complete_thread, store_option
 from hitl_tui.cli.output import emit, json_option, say
 
 if TYPE_CHECKING:
     from hitl_tui.engine.description import GraphInfo
+    from hitl_tui.engine.drawing import Look
 
-_FORMATS = ("text", "mermaid", "dot", "json")
+_FORMATS = ("text", "mermaid", "dot", "svg", "json")
+_STEPS = 500
 
 
 @click.command()
@@ -25,10 +28,16 @@ _FORMATS = ("text", "mermaid", "dot", "json")
     show_default=True,
     help="How to write it.",
 )
+@click.option(
+    "--thread", metavar="ID", help="Mark the way that this thread took.", shell_complete=complete_thread
+)
+@store_option
 @click.option("--model", metavar="NAME", help="For graphs that are built with a model.")
 @json_option
-def graph(graph: str, form: str, model: str | None, as_json: bool) -> None:
-    """Write a graph as text, Mermaid, Graphviz or JSON.
+def graph(
+    *, graph: str, form: str, thread: str | None, store: str | None, model: str | None, as_json: bool
+) -> None:
+    """Write a graph as text, Mermaid, Graphviz, SVG or JSON.
 
     GRAPH is what `run` takes. Nothing is run, but code of the graph's file that builds it is.
     """
@@ -37,19 +46,40 @@ def graph(graph: str, form: str, model: str | None, as_json: bool) -> None:
     from hitl_tui.stores import MemoryCheckpointer
 
     info = open_graph(graph, MemoryCheckpointer(), {"model": model} if model else {}).graph.info
+    look = _look(thread, store) if thread else None
     if as_json or form == "json":
         from hitl_tui.cli.shapes import graph as shape
 
         emit(shape(info))
     elif form == "mermaid":
-        say(to_mermaid(info).rstrip())
+        say(to_mermaid(info, look).rstrip())
     elif form == "dot":
-        say(to_dot(info).rstrip())
+        say(to_dot(info, look).rstrip())
+    elif form == "svg":
+        from hitl_tui.view.graph_svg import graph_svg
+
+        say(graph_svg(info, look).rstrip())
     else:
-        say(*_text(info))
+        say(*_text(info, look))
 
 
-def _text(info: GraphInfo) -> Iterator[str]:
+def _look(thread: str, store: str | None) -> Look:
+    """What a thread has made of its graph."""
+    from contextlib import closing
+
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+    from hitl_tui.engine.drawing import look_of
+    from hitl_tui.errors import UnknownThread
+
+    with closing(open_existing(load_settings({"store": store}))) as opened:
+        cursor = opened.cursor(thread)
+        if cursor is None:
+            raise UnknownThread(f"there is no thread {thread!r}", "see `hitl-tui threads`")
+        return look_of(cursor, opened.checkpoints(thread, None, _STEPS)[::-1])
+
+
+def _text(info: GraphInfo, look: Look | None) -> Iterator[str]:
     from hitl_tui.view.sanitise import sanitise
     from hitl_tui.view.spans import plain_text
     from hitl_tui.view.taint import contract_lines
@@ -64,7 +94,10 @@ def _text(info: GraphInfo) -> Iterator[str]:
         yield f"  {one(edge.source)} -> {one(edge.target)}{when}"
     yield "nodes:"
     for node in info.nodes:
-        yield f"  {one(node.name)}"
+        count = look.visits.get(node.name, 0) if look else 0
+        here = ", it stands here" if look and look.current == node.name else ""
+        ran = f"  ran {count} time{'' if count == 1 else 's'}{here}" if look else ""
+        yield f"  {one(node.name)}{ran}"
         yield from (f"    {plain_text(line)}" for line in contract_lines(node, None, ()))
     yield "channels:"
     for channel in info.channels:

@@ -235,3 +235,16 @@ def test_cost_is_told_by_agent_node_and_step(review: App) -> None:
     ]  # fmt: skip
     assert costs["total"]["cost"] == line["cost"] == costs["steps"][0]["cost"]
     review.expect(2, "cost", "nobody")
+
+
+def test_a_graph_with_the_way_that_a_thread_took(review: App) -> None:
+    text = review.expect(0, "graph", "review", "--thread", "r").out
+    assert "write  ran 1 time" in text
+    assert "check_approval  ran 1 time, it stands here" in text
+    svg = review.expect(0, "graph", "review", "--thread", "r", "--format", "svg").out
+    assert svg.startswith("<svg ")
+    assert 'class="node current"' in svg
+    assert (
+        "class n2 current" in review.expect(0, "graph", "review", "--thread", "r", "--format", "mermaid").out
+    )
+    assert "no thread 'nope'" in review.expect(2, "graph", "review", "--thread", "nope").err

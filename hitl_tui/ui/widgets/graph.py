@@ -7,10 +7,11 @@ from typing import Final
 from textual import events
 
 from hitl_tui.drivers.protocol import GraphInfo
+from hitl_tui.engine.drawing import Look, taken_edges
 from hitl_tui.engine.records import END, Checkpoint
-from hitl_tui.ui.graph_lanes import Look, Picture, draw
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.view.graph_lanes import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
 
@@ -56,7 +57,7 @@ class GraphPane(LineView):
             current = view.running_node or _standing(session)
             visits, following = dict(view.progress.visits), view.progress.next_node or ""
         self._graph = view.graph
-        self._look = Look(current or None, visits, _taken(view.checkpoints, step.step))
+        self._look = Look(current or None, visits, taken_edges(view.checkpoints, step.step))
         self._failed = view.error is not None and not session.is_past
         self._waits = session.request is not None and not session.is_past
         self._next = "you decide" if self._waits and not _is_breakpoint(session) else following
@@ -151,19 +152,3 @@ def _visits(checkpoints: tuple[Checkpoint, ...], until: int) -> dict[str, int]:
         if point.step <= until and point.node and point.source != "human":
             counts[point.node] = counts.get(point.node, 0) + 1
     return counts
-
-
-def _taken(checkpoints: tuple[Checkpoint, ...], until: int) -> frozenset[tuple[str, str]]:
-    """The edges the run went along, as far as its newest steps tell."""
-    taken: set[tuple[str, str]] = set()
-    before = "START"
-    for point in checkpoints[-500:]:
-        if point.step > until:
-            break
-        if point.node and point.source != "human":
-            taken.add((before, point.node))
-            before = point.node
-    last = next((point for point in reversed(checkpoints) if point.step <= until), None)
-    if last is not None and last.next_node is not None:
-        taken.add((before, last.next_node))
-    return frozenset(taken)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hitl_tui.drivers.protocol import EdgeInfo
+from hitl_tui.engine.drawing import Look
 from hitl_tui.engine.records import END, START
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.sanitise import sanitise_line
@@ -25,15 +26,6 @@ _JOINTS = {
     _UP | _DOWN | _RIGHT: "├", _UP | _DOWN | _LEFT: "┤", _DOWN | _LEFT | _RIGHT: "┬",
     _UP | _LEFT | _RIGHT: "┴", 15: "┼",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Look:
-    """What the run makes of the picture: who is current, how often nodes ran, which edges were taken."""
-
-    current: str | None = None
-    visits: Mapping[str, int] = field(default_factory=dict)
-    taken: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True)

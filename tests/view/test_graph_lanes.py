@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hitl_tui.drivers.protocol import EdgeInfo
-from hitl_tui.ui.graph_lanes import Look, Picture, draw, order_nodes
+from hitl_tui.engine.drawing import Look
+from hitl_tui.view.graph_lanes import Picture, draw, order_nodes
 
 ADVISOR = [
     EdgeInfo("START", "worker", ""),
