@@ -14,7 +14,7 @@ from hitl_tui.ui.keys import written
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.spans import Line, Span
 
-_NAMES = {"enter": "Enter", "escape": "Esc"}
+_NAMES = {"enter": "Enter", "escape": "Esc", "backspace": "Bksp"}
 
 
 @dataclass(frozen=True, slots=True)
