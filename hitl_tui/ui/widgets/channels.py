@@ -105,8 +105,8 @@ class ChannelsPane(LineView):
     def _channel_line(self, row: ChannelRow) -> Line:
         name = row.name if cell_len(row.name) <= self._names else row.name[: self._names - 1] + "…"
         return (
-            Span(row.mark, _MARK_ROLES[row.mark]),
-            Span(UNICODE.tainted if row.tainted else " ", "warning"),
+            Span(row.mark if row.tainted else f"{row.mark} ", _MARK_ROLES[row.mark]),
+            *((Span(UNICODE.tainted, "warning"),) if row.tainted else ()),
             Span(set_cell_size(name, self._names + 1), "name" if row.mark != " " else "plain"),
             Span(set_cell_size(row.reducer, self._reducers + 1), "dim"),
             *((Span("tainted ", "warning"),) if row.tainted else ()),
