@@ -1,4 +1,5 @@
-"""Engine steps against LangGraph's, side by side in one run: a counter, and an append channel.
+"""Engine steps against LangGraph's, side by side in one run: a counter, a map of 100 branches
+(theirs by Send), and an append channel.
 
     python -m venv bench && bench/bin/pip install -e . "langgraph==1.2.*" langgraph-checkpoint-sqlite
     bench/bin/python tests/benchmarks/engine_vs_langgraph.py [--entries 1000]
@@ -10,6 +11,7 @@ LangGraph's append is quadratic: 5,000 entries take it about 20 s and 2.5 GB, so
 from __future__ import annotations
 
 import argparse
+import asyncio
 import operator
 import random
 import sqlite3
@@ -23,12 +25,14 @@ from typing import Annotated, Any, TypedDict
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import StateGraph as TheirGraph
+from langgraph.types import Send
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, SQLiteCheckpointer, StateGraph
 from hitl_tui.engine.records import Limits
 
 STEPS = 1_000
 ROUNDS = 3
+BRANCHES = 100
 
 
 def our_counter(store: Any) -> Callable[[], Any]:
@@ -87,6 +91,44 @@ def their_append(saver: Any, texts: list[str]) -> Callable[[], Any]:
     return lambda: compiled.invoke({"n": 0, "log": []}, config)
 
 
+def our_fan_out(store: Any, branches: int) -> Callable[[], Any]:
+    async def look(_state: Any, config: Any) -> dict[str, Any]:
+        return {"log": config.item}
+
+    graph = (
+        StateGraph({"items": Channel([], reducer="overwrite"), "log": Channel([], reducer="append")})
+        .add_map("look", over="items", node=look, max_concurrent=branches)
+        .add_edge(START, "look")
+        .add_edge("look", END)
+        .compile(checkpointer=store)
+    )
+    items = [str(place) for place in range(branches)]
+    return lambda: graph.invoke({"items": items}, thread_id=f"t{time.perf_counter_ns()}")
+
+
+def their_fan_out(saver: Any, branches: int) -> Callable[[], Any]:
+    class State(TypedDict):
+        items: list[str]
+        log: Annotated[list[str], operator.add]
+
+    async def look(item: str) -> dict[str, Any]:
+        return {"log": [item]}
+
+    graph = TheirGraph(State)
+    graph.add_node("begin", lambda state: {})
+    graph.add_node("look", look)
+    graph.set_entry_point("begin")
+    graph.add_conditional_edges("begin", lambda s: [Send("look", item) for item in s["items"]], ["look"])
+    compiled = graph.compile(checkpointer=saver)
+    items = [str(place) for place in range(branches)]
+
+    def run() -> Any:
+        config = {"configurable": {"thread_id": f"t{time.perf_counter_ns()}"}}
+        return asyncio.run(compiled.ainvoke({"items": items, "log": []}, config))
+
+    return run
+
+
 def seconds(run: Callable[[], Any]) -> float:
     started = time.perf_counter()
     run()
@@ -121,6 +163,14 @@ def main() -> None:
         for name, ours, theirs in stores:
             side_by_side(
                 f"counter, {name}", our_counter(ours), their_counter(theirs), steps=STEPS, rounds=ROUNDS
+            )
+        for name, ours, theirs in stores[:2]:
+            side_by_side(
+                f"map of {BRANCHES}, {name}",
+                our_fan_out(ours, BRANCHES),
+                their_fan_out(theirs, BRANCHES),
+                steps=1,
+                rounds=ROUNDS,
             )
         mine, other = place / "append.db", place / "their-append.db"
         store = SQLiteCheckpointer(mine)

@@ -29,6 +29,8 @@ INPUTS: dict[str, dict[str, Any]] = {
     "debate": {"task": "Proposition: tests come before code"},
     "planner": {"task": "Write a short report on tidy data"},
     "memories": {},
+    "research": {},
+    "desk": {},
 }
 
 
@@ -92,6 +94,23 @@ def test_review_by_editing_the_state(name: str) -> None:
     runner.invoke(INPUTS["review"], thread_id="t")
     runner.update_state("t", {"approved": True}, actor="ann")
     assert answer(runner, "approve").status == "completed"
+
+
+def test_research_takes_three_answers_of_four() -> None:
+    runner = opened("research.toml")
+    result = runner.invoke(thread_id="t")
+    assert len(result["findings"]) == 3
+    assert [one.status for one in runner.history("t")[1].branches].count("ok") == 3
+    assert result.output().startswith("Vectors are flat")
+
+
+def test_desk_waits_with_the_question_of_the_graph_inside() -> None:
+    runner = opened("desk.py")
+    first = runner.invoke(thread_id="t")
+    assert first.pending[0].payload == {"text": "All about closures."}
+    answer(runner, "again", "shorter")
+    result = answer(runner, "print")
+    assert (result.status, result.output()) == ("completed", "ALL ABOUT CLOSURES (SHORTER).")
 
 
 @pytest.mark.parametrize("name", ["counter.py", "counter.toml"])

@@ -12,9 +12,10 @@ from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.records import Limits
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.store import Store
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import GraphInvalid, HitlError
 from hitl_tui.loading.graphfile.agents import Models, build_agents, check_secrets
 from hitl_tui.loading.graphfile.channels import build_channels
+from hitl_tui.loading.graphfile.composing import add_composed
 from hitl_tui.loading.graphfile.context import Context
 from hitl_tui.loading.graphfile.decode import decode
 from hitl_tui.loading.graphfile.edges import add_edges, build_termination
@@ -29,8 +30,11 @@ from hitl_tui.loading.toml import TomlFile, read_toml
 _DEFAULT_OUTPUT = "output"
 
 
-def load_graph_file(path: Path, store: Store, models: Models) -> GraphRunner:
+def load_graph_file(path: Path, store: Store, models: Models, around: tuple[Path, ...] = ()) -> GraphRunner:
     """The runner of the graph that a TOML file describes.
+
+    Args:
+        around: the files whose subgraph it is, outermost first.
 
     Raises:
         UsageError: the file can't be read, or isn't TOML.
@@ -45,7 +49,7 @@ def load_graph_file(path: Path, store: Store, models: Models) -> GraphRunner:
     if file.graph.workflow:
         runner = _workflow(file, toml, store, models, problems)
     else:
-        runner = _graph(file, toml, store, models, problems)
+        runner = _graph(file, toml, store, models, problems, around=around)
     problems.check()
     assert runner is not None
     return runner
@@ -66,13 +70,26 @@ def _workflow(
     return GraphRunner(graph, store)
 
 
+def _inner(path: Path, store: Store, models: Models, around: tuple[Path, ...]) -> GraphRunner:
+    """The graph of a file inside another one's."""
+    if path in around:
+        raise GraphInvalid(f"{path.name} is a subgraph of itself", "break the cycle")
+    return load_graph_file(path, store, models, around)
+
+
 def _graph(
-    file: GraphFile, toml: TomlFile, store: Store, models: Models, problems: Problems
+    file: GraphFile,
+    toml: TomlFile,
+    store: Store,
+    models: Models,
+    problems: Problems,
+    *,
+    around: tuple[Path, ...],
 ) -> GraphRunner | None:
     directory = toml.path.resolve().parent
     channels, bound = build_channels(file.channels, directory, problems)
     context = Context(file, directory, problems, tuple(file.channels), bound)
-    if not file.nodes:
+    if not context.steps:
         problems.add(
             (), "it has no nodes", f'add [nodes.NAME], or [graph] workflow = "{next(iter(WORKFLOWS))}"'
         )
@@ -82,7 +99,9 @@ def _graph(
     graph = StateGraph(channels, name=file.graph.name or toml.path.stem)
     add_nodes(context, graph)
     _add_compensations(context, graph)
-    if file.nodes:
+    inside = (*around, toml.path.resolve())
+    add_composed(context, graph, lambda path: _inner(path, store, models, inside))
+    if context.steps:
         add_edges(context, graph)
     before, after = build_interrupts(context)
     termination = build_termination(context)

@@ -36,10 +36,24 @@ class Context:
 
     def check_node(self, path: positions.Path, name: str, also: Iterable[str] = ()) -> bool:
         """Note a problem at `path` unless `name` is a node of the file, or one of `also`."""
-        known = (*self.file.nodes, *also)
-        if name not in known:
+        known = (*self.steps, *also)
+        if name not in known and name in self.file.nodes:
+            group = self.member_of(name)
+            self.problems.add(path, f"{name!r} runs in the parallel {group!r}", f"name {group!r} instead")
+        elif name not in known:
             self.problems.unknown(path, "node", name, known)
         return name in known
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The names of all nodes that edges may lead to, whatever they are made of."""
+        file = self.file
+        names = (*file.nodes, *file.maps, *file.parallels, *file.subgraphs)
+        return tuple(name for name in names if not self.member_of(name))
+
+    def member_of(self, name: str) -> str:
+        """The parallel that a node runs in, "" where it stands by itself."""
+        return next((group for group, table in self.file.parallels.items() if name in table.nodes), "")
 
     def readable(self, path: positions.Path, given: str | list[str]) -> tuple[str, ...]:
         """`reads` as the engine takes it; the run's own inputs can always be read."""

@@ -104,16 +104,17 @@ def _check_shape(context: Context) -> None:
         for value in (file.termination.max_turns, file.termination.cost_limit, file.termination.text_match)
     )
     try:
-        check_topology(file.nodes, edges, routes, ends_otherwise)
+        check_topology(context.steps, edges, routes, ends_otherwise)
     except GraphInvalid as error:
         context.problems.add(_place(context, error.message), error.message, error.hint)
 
 
 def _place(context: Context, message: str) -> positions.Path:
     """Where in the file a problem of the shape is best mended."""
-    named = [name for name in re.findall(r"'([^']*)'", message) if name in context.file.nodes]
+    named = [name for name in re.findall(r"'([^']*)'", message) if name in context.steps]
     if named and "edge" not in message:
-        return ("nodes", named[0])
+        tables = ("nodes", "maps", "parallels", "subgraphs")
+        return (next(table for table in tables if named[0] in getattr(context.file, table)), named[0])
     source = named[0] if named else START
     numbers = [number for number, edge in enumerate(context.file.edges) if edge.source == source]
     return ("edges", numbers[-1]) if numbers else ("edges",)

@@ -18,7 +18,7 @@ from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.context import Context
 from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.prompts import STATE, build_prompt, read_json
-from hitl_tui.loading.graphfile.shape import NodeTable, RetryTable
+from hitl_tui.loading.graphfile.shape import MapTable, NodeTable, RetryTable
 from hitl_tui.workflows.asking import ask
 
 _KINDS = ("agent", "function", "gate")
@@ -33,23 +33,32 @@ def add_nodes(context: Context, graph: StateGraph) -> None:
     """Add every node that is sound to the graph."""
     for name, table in context.file.nodes.items():
         path: positions.Path = ("nodes", name)
-        before = len(context.problems)
-        reads = context.readable((*path, "reads"), table.reads)
-        writes = context.writable((*path, "writes"), table.writes)
-        function = _function(context, table, path, reads, writes)
-        if function is None or len(context.problems) > before:
-            continue
-        with context.problems.at(path):
-            graph.add_node(
-                name,
-                function,
-                reads=reads,
-                writes=writes,
-                retry=_retry(table.retry),
-                timeout=None if table.timeout is UNSET else table.timeout,
-                external=table.external,
-                on_taint=table.on_taint,
-            )
+        built = build_node(context, path, table)
+        if built is not None:
+            function, options = built
+            with context.problems.at(path):
+                graph.add_node(name, function, **options)
+
+
+def build_node(
+    context: Context, path: positions.Path, table: NodeTable
+) -> tuple[NodeFunction, dict[str, Any]] | None:
+    """A node's function and its options as `add_node` takes them; None where a problem is noted."""
+    before = len(context.problems)
+    reads = context.readable((*path, "reads"), table.reads)
+    writes = context.writable((*path, "writes"), table.writes)
+    function = _function(context, table, path, reads, writes)
+    if function is None or len(context.problems) > before:
+        return None
+    options = {
+        "reads": reads,
+        "writes": writes,
+        "retry": _retry(table.retry),
+        "timeout": None if table.timeout is UNSET else table.timeout,
+        "external": table.external,
+        "on_taint": table.on_taint,
+    }
+    return function, options
 
 
 def _function(
@@ -94,14 +103,14 @@ def _agent_node(
         context.problems.add(
             path, "it asks nothing: it has neither reads nor a prompt", "give it one of them"
         )
-    prompt = build_prompt(context, (*path, "prompt"), table.prompt, reads)
+    prompt = build_prompt(context, (*path, "prompt"), table.prompt, reads, of_map=isinstance(table, MapTable))
     turns = _history(context, name)
     told = writes if writes is None else tuple(channel for channel in writes if channel != turns)
     read = _reader(context, table, path, told)
 
     async def run(state: WorkflowState, config: NodeConfig) -> NodeResult:
         # A fresh chat: an agent sees what the node reads, whatever it was asked before (SPEC 14).
-        reply = await ask(config.agents[name].fresh(), prompt.render(state))
+        reply = await ask(config.agents[name].fresh(), prompt.render(state, config.item))
         return read(reply)
 
     return run

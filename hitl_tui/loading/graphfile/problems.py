@@ -14,6 +14,7 @@ from hitl_tui.loading.toml import TomlFile
 from hitl_tui.suggest import did_you_mean
 
 _SHOWN = 20
+_TABLES_OF_TABLES = ("nodes", "maps", "parallels", "subgraphs", "channels", "agents", "inputs")
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def key_in_words(path: positions.Path) -> str:
     head = str(path[0])
     if head in ("edges", "routes"):
         return f"[[{head}]] {'.'.join(names[1:])}".rstrip()
-    depth = 2 if head in ("nodes", "channels", "agents", "inputs") and len(names) > 1 else 1
+    depth = 2 if head in _TABLES_OF_TABLES and len(names) > 1 else 1
     return f"[{'.'.join(names[:depth])}] {'.'.join(names[depth:])}".rstrip()
 
 

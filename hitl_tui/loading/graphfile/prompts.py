@@ -10,10 +10,12 @@ from typing import Any
 from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.prompt_block import state_block
 from hitl_tui.engine.state import WorkflowState
+from hitl_tui.errors import HitlError
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.context import Context
 
 STATE = "workflow_state"
+ITEM = "item"
 
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z][\w.-]*)\}\}|\{([A-Za-z][\w.-]*)\}")
 
@@ -24,30 +26,51 @@ class Prompt:
     Other braces stay as they are, so that a prompt can show JSON.
     """
 
-    def __init__(self, template: str) -> None:
+    def __init__(self, template: str, *, of_map: bool = False) -> None:
         self._template = template
+        self._of_map = of_map
 
     @property
     def names(self) -> list[str]:
         """The channels and leaves it shows by name, in order."""
         found = (match[2] for match in _PLACEHOLDER.finditer(self._template))
-        return [name for name in found if name and name != STATE]
+        return [name for name in found if name and name != STATE and not self._is_item(name)]
 
-    def render(self, state: WorkflowState) -> str:
+    def _is_item(self, name: str) -> bool:
+        return self._of_map and name.partition(".")[0] == ITEM
+
+    def render(self, state: WorkflowState, item: Any = None) -> str:
         """The prompt on a state; a value that looks like a placeholder is not read as one."""
 
         def fill(match: re.Match[str]) -> str:
             if match[1]:
                 return f"{{{match[1]}}}"
+            if self._is_item(match[2]):
+                return _as_text(_leaf(item, match[2]))
             return state_block(state) if match[2] == STATE else _as_text(state[match[2]])
 
         return _PLACEHOLDER.sub(fill, self._template)
 
 
-def build_prompt(context: Context, path: positions.Path, template: str, reads: Sequence[str]) -> Prompt:
-    """The prompt of a node, with every placeholder checked against what the node reads."""
+def _leaf(item: Any, name: str) -> Any:
+    for part in name.split(".")[1:]:
+        try:
+            item = item[int(part)] if isinstance(item, list) else item[part]
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise HitlError(f"the item has nothing at {{{name}}}", "look at the items of the map") from None
+    return item
+
+
+def build_prompt(
+    context: Context, path: positions.Path, template: str, reads: Sequence[str], *, of_map: bool = False
+) -> Prompt:
+    """The prompt of a node, with every placeholder checked against what the node reads.
+
+    Args:
+        of_map: `{item}` is a branch's item, `{item.key}` a part of it.
+    """
     private = frozenset(name for name, channel in context.bound.items() if channel.visibility == "private")
-    prompt = Prompt(template)
+    prompt = Prompt(template, of_map=of_map)
     for name in dict.fromkeys(prompt.names):
         channel = name.partition(".")[0]
         if channel in RUN_INPUTS or not context.check_channel(path, channel):

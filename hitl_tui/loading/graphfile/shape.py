@@ -218,6 +218,45 @@ class NodeTable(Table, frozen=True):
     ] = "allow"
 
 
+Join: TypeAlias = Literal["all", "first"] | Count
+OnError: TypeAlias = Literal["collect", "fail"]
+
+
+class MapTable(NodeTable, frozen=True, kw_only=True):
+    """A node that runs once for each item of a list, side by side; its prompt shows {item}."""
+
+    over: Annotated[
+        Text, Meta(description="The channel with the list, or a path into one.", examples=["plan.steps"])
+    ]
+    join: Annotated[Join, Meta(description="all, first, or a number: so many successes are enough.")] = "all"
+    on_error: Annotated[
+        OnError, Meta(description="collect records failed branches; fail fails the node by the first.")
+    ] = "collect"
+    max_concurrent: Annotated[int, Meta(ge=1, description="How many branches run at once.")] = 5
+    max_items: Annotated[int, Meta(ge=1, description="More items are an error.")] = 1000
+
+
+class ParallelTable(Table, frozen=True):
+    """Nodes that run at once, as one step; they need no edges of their own."""
+
+    nodes: Annotated[list[Text], Meta(min_length=1, description="Names of nodes, in their order.")]
+    join: Annotated[Join, Meta(description="all, first, or a number: so many successes are enough.")] = "all"
+    on_error: Annotated[
+        OnError, Meta(description="collect records failed nodes; fail fails the step by the first.")
+    ] = "collect"
+    max_concurrent: (
+        Annotated[int, Meta(ge=1, description="How many run at once; all by default.")] | UnsetType
+    ) = UNSET
+
+
+class SubgraphTable(Table, frozen=True):
+    """A whole graph as one node, on a thread of its own."""
+
+    graph: Annotated[Text, Meta(description="A graph file beside this one.", examples=["team.toml"])]
+    inputs: Annotated[dict[str, str], Meta(description="This graph's channel to the inner one's.")] = {}
+    outputs: Annotated[dict[str, str], Meta(description="The inner graph's channel to this one's.")] = {}
+
+
 class EdgeTable(Table, frozen=True):
     """A fixed way on."""
 
@@ -290,6 +329,9 @@ class GraphFile(Table, frozen=True):
     channels: dict[str, ChannelTable] = {}
     agents: dict[str, AgentTable] = {}
     nodes: dict[str, NodeTable] = {}
+    maps: dict[str, MapTable] = {}
+    parallels: dict[str, ParallelTable] = {}
+    subgraphs: dict[str, SubgraphTable] = {}
     edges: list[EdgeTable] = []
     routes: list[RouteTable] = []
     interrupts: InterruptsTable = InterruptsTable()
