@@ -102,7 +102,7 @@ def passed_on(session: Session, child: Session) -> list[Request]:
 
 
 def refresh(session: Session, ledger: Sequence[LedgerEntry] = ()) -> None:
-    """Ask what the child asks now: it may have been answered or edited on its own."""
+    """Ask what the child asks now: it may have been answered or edited, or have failed, on its own."""
     child = waiting_child(session)
     requests = passed_on(session, child) if child else list(session.cursor.pending)
     if tuple(requests) == session.cursor.pending and not ledger:
@@ -112,6 +112,8 @@ def refresh(session: Session, ledger: Sequence[LedgerEntry] = ()) -> None:
         cursor = waiting(cursor, request)
     if session.cursor.pending and not requests:
         cursor = replace(cursor, status="waiting", reason="paused")
+        if child and child.cursor.status == "failed":
+            cursor = replace(cursor, status="failed", reason=child.cursor.reason, error=child.cursor.error)
     session.commit_cursor(cursor, ledger)
 
 

@@ -289,6 +289,8 @@ def expire(session: Session) -> bool:
         request = next((one for one in session.cursor.pending if one.id == late), None)
         if request is not None and request.thread:
             relay(session, request, expire, partial(_entry, session, [], "timeout", request=request))
+            if session.cursor.status == "failed":
+                return True
         elif request is not None and not _timed_out(session, request):
             return True
     return False

@@ -19,10 +19,12 @@ from hitl_tui import (
     NodeResult,
     StateGraph,
 )
+from hitl_tui.engine.decisions import expire
 from hitl_tui.engine.events import ChildMoved, TextStreamed
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Limits, Owner
 from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.session import now_us
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events
 
@@ -297,6 +299,29 @@ class TestWaiting:
         version = store.cursor("t/team#1").version  # type: ignore[union-attr]
         assert runner.invoke(thread_id="t").pending == first.pending
         assert store.cursor("t/team#1").version == version  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize(
+        ("on_timeout", "status", "reason"),
+        [("ok", "waiting", "paused"), (None, "failed", "deadline")],
+        ids=["its answer for the deadline is given", "without one both threads fail by the deadline"],
+    )
+    def test_a_deadline_of_the_child_passes_on_the_parent(
+        self, store: Checkpointer, on_timeout: Any, status: str, reason: str
+    ) -> None:
+        gate = Gate("n1", "good?", [GateChoice("ok", "good")], deadline=60, on_timeout=on_timeout)
+        runner = outer(inner().compile(checkpointer=store, interrupt_after=[gate]), store)
+        runner.invoke({"task": "why?"}, thread_id="t")
+        session = runner.open("t")
+        session.clock = lambda: now_us() + 120_000_000
+        with session.writing():
+            assert expire(session) is (status == "failed")
+        for thread in ("t", "t/team#1"):
+            info = runner.run_info(thread)
+            assert (info.status, info.reason) == (status, reason)
+        if status == "waiting":
+            assert runner.invoke(thread_id="t")["results"] == ["re: why?"]
+        else:
+            assert runner.invoke(thread_id="t").pending[0].title == "good?"
 
     def test_a_question_two_graphs_deep_is_answered_from_the_top(self, store: Checkpointer) -> None:
         deep = inner(lambda _s, c: {"draft": c.interrupt("deep?")})

@@ -1,0 +1,89 @@
+"""SPEC 8 and 13 across maps and subgraphs: taint goes in and comes out, what branches did can be undone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hitl_tui import END, START, Channel, NodeResult, StateGraph
+from hitl_tui.stores import Checkpointer
+from tests.engine_fanout.graphs import CHANNELS, mapped
+
+
+def tainted(runner: Any, thread: str = "t") -> set[str]:
+    return set(runner.open(thread).state.taint)
+
+
+def test_the_items_of_a_tainted_channel_taint_what_the_branches_write(store: Checkpointer) -> None:
+    runner = (
+        StateGraph(CHANNELS)
+        .add_node("fetch", lambda _s: {"items": ["a", "b"]}, external="web")
+        .add_map("scan", over="items", node=lambda _s, c: {"log": c.item})
+        .add_edge(START, "fetch")
+        .add_edge("fetch", "scan")
+        .add_edge("scan", END)
+        .compile(checkpointer=store)
+    )
+    runner.invoke(thread_id="t")
+    assert tainted(runner) == {"items", "log"}
+    assert runner.verify("t", strict=True).ok
+
+
+def test_one_branch_that_brings_something_in_taints_its_channel(store: Checkpointer) -> None:
+    def node(_state: Any, config: Any) -> dict[str, Any]:
+        if config.index == 0:
+            config.taint("mail")
+            return {"log": "x"}
+        return {"total": 1}
+
+    runner = mapped(node, store)
+    runner.invoke({"items": [0, 1]}, thread_id="t")
+    assert tainted(runner) == {"log"}
+    assert runner.verify("t", strict=True).ok
+
+
+def test_taint_goes_into_a_subgraph_and_comes_out_of_it(store: Checkpointer) -> None:
+    inner = (
+        StateGraph({"page": Channel(""), "short": Channel(""), "other": Channel("")})
+        .add_node("cut", lambda s: {"short": s["page"][:1]}, reads=["page"], writes=["short"])
+        .add_node("free", lambda _s: {"other": "own"}, reads=[], writes=["other"])
+        .add_edge(START, "cut")
+        .add_edge("cut", "free")
+        .add_edge("free", END)
+    )
+    runner = (
+        StateGraph({"text": Channel(""), "short": Channel(""), "other": Channel("")})
+        .add_node("fetch", lambda _s: {"text": "page"}, external="web")
+        .add_subgraph("team", inner, inputs={"text": "page"}, outputs={"short": "short", "other": "other"})
+        .add_edge(START, "fetch")
+        .add_edge("fetch", "team")
+        .add_edge("team", END)
+        .compile(checkpointer=store)
+    )
+    runner.invoke(thread_id="t")
+    assert tainted(runner, "t/team#1") == {"page", "short"}
+    assert tainted(runner) == {"text", "short"}
+    for thread in ("t", "t/team#1"):
+        assert runner.verify(thread, strict=True).mismatches == ()
+
+
+def test_what_branches_did_is_undone_last_in_first_out(store: Checkpointer) -> None:
+    undone: list[int] = []
+
+    def book(_state: Any, config: Any) -> NodeResult:
+        return NodeResult({"log": config.item}, compensation=("cancel", {"place": config.index}))
+
+    def cancel(_state: Any, _config: Any, args: Any) -> None:
+        undone.append(args["place"])
+
+    runner = (
+        StateGraph(CHANNELS)
+        .add_map("book", over="items", node=book)
+        .add_compensation("cancel", cancel)
+        .add_edge(START, "book")
+        .add_edge("book", END)
+        .compile(checkpointer=store)
+    )
+    runner.invoke({"items": ["a", "b", "c"]}, thread_id="t")
+    assert [one.path for one in runner.history("t")[0].compensations] == ["book[0]", "book[1]", "book[2]"]
+    runner.rollback("t")
+    assert undone == [2, 1, 0]
