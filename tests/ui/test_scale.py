@@ -76,9 +76,11 @@ async def test_a_value_of_megabytes_is_shown_in_every_way(channel: str, seen: st
         await it.press("s")
         await it.shows("node_1 is next")
         it.run.query_one(ChannelsPane).select(channel)
-        for key in ("1", "2", "3", "4"):
+        for key, mode in (("1", "text"), ("2", "diff"), ("3", "json")):
             await it.press(key)
-            await it.shows(seen)
+            await it.shows(f"‹{mode}›", seen)
+        await it.press("4")
+        await it.shows("‹blame›", "1 node_0")
         await it.press("e")
         await it.shows("too large to edit here")
         await it.press("escape")
