@@ -21,13 +21,18 @@ WITHIN = "within"
 """The key in a thread's source that names the way to its graph: [node, node inside it, ...]."""
 
 
-def inner_graph(graph: CompiledGraph, source: Mapping[str, Any]) -> CompiledGraph:
+def inner_graph(
+    graph: CompiledGraph, source: Mapping[str, Any], outer: Mapping[str, Any] | None = None
+) -> CompiledGraph:
     """The graph of a thread, given the one its source builds.
+
+    Args:
+        outer: the source of `graph`, where that is an inner one itself.
 
     Raises:
         GraphInvalid: the subgraph it ran in is no longer there.
     """
-    for name in source.get(WITHIN, ()):
+    for name in source.get(WITHIN, ())[len((outer or {}).get(WITHIN, ())) :]:
         node = graph.nodes.get(name)
         if node is None or not isinstance(node.work, SubgraphWork):
             raise GraphInvalid(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from hitl_tui.engine import drawing
 from hitl_tui.engine.children import inner_graph
 from hitl_tui.engine.costs import CostReport, cost_report
@@ -19,6 +22,7 @@ class Reporting:
 
     graph: CompiledGraph
     store: Store | None
+    source: Mapping[str, Any]
 
     def verify(self, thread_id: str, strict: bool = False) -> VerifyReport:
         """Check the thread's log against itself and change nothing (SPEC 12).
@@ -61,7 +65,7 @@ class Reporting:
     def _graph_of(self, thread_id: str) -> CompiledGraph:
         """The graph of a thread: this one, or the one inside it that the thread of a subgraph runs."""
         info = self.store.info(thread_id) if self.store else None
-        return inner_graph(self.graph, info.source) if info else self.graph
+        return inner_graph(self.graph, info.source, self.source) if info else self.graph
 
     def _store(self) -> Store:
         if self.store is None:

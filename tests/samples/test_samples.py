@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import GraphRunner, MemoryCheckpointer, ScriptedModel
-from hitl_tui.loading.sources import open_graph
+from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.view.asking import answer_form
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,6 +111,13 @@ def test_desk_waits_with_the_question_of_the_graph_inside() -> None:
     answer(runner, "again", "shorter")
     result = answer(runner, "print")
     assert (result.status, result.output()) == ("completed", "ALL ABOUT CLOSURES (SHORTER).")
+    assert runner.store is not None
+    child = "t/editor#1"
+    info = runner.store.info(child)
+    assert info is not None
+    again = reopen_graph(child, info.source, runner.store)
+    assert again.verify(child, strict=True).ok
+    assert again.get_state(child)["approved"] is True
 
 
 @pytest.mark.parametrize("name", ["counter.py", "counter.toml"])
