@@ -55,6 +55,9 @@ class Store(Protocol):
     def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
         """The newest snapshot at or before `step`: its step and its bytes."""
 
+    def snapshots(self, thread_id: str, first_step: int, last_step: int) -> Iterator[tuple[int, bytes]]:
+        """The snapshots of steps `first_step` to `last_step`, both included, oldest first."""
+
     def ledger(self, thread_id: str) -> list[LedgerEntry]:
         """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork."""
 

@@ -7,12 +7,13 @@ what follows is checked against what was written, so that one changed field is o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.canonical import channel_hash, extend_chain, show_hash, state_hash
+from hitl_tui.engine.canonical import GrowingHashes, show_hash, state_hash
 from hitl_tui.engine.channels import BoundChannel
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.journal import decode_snapshot, ledger_hash, record_hash
@@ -37,7 +38,6 @@ Kind = Literal[
     "node",
 ]
 
-_encode = msgspec.json.Encoder().encode
 
 # Steps read at a time.
 _WINDOW = 256
@@ -132,9 +132,9 @@ class _Check:
         # Whether all channels are known, so that a state can be hashed.
         self.complete = channels is not None
         self.hashed: tuple[int, bytes] = (-1, b"")
-        # What was said of snapshots that can't be read, and the lists of the one before: JSON, length, hash.
+        # What was said of snapshots that can't be read.
         self.told = ""
-        self.lists: dict[str, tuple[bytes, int, bytes]] = {}
+        self.hashes = GrowingHashes()
 
     def run(self, watch: Callable[[int, int], object] | None) -> VerifyReport:
         head = self.cursor.head
@@ -290,8 +290,10 @@ class _Check:
     # -- what stands beside the log -----------------------------------------------------------------
 
     def _snapshots(self, first: int, last: int) -> dict[int, bytes]:
-        """The snapshots of a range of steps, each read once."""
+        """The snapshots of a range of steps, one by one where they can't be read as a whole."""
         found: dict[int, bytes] = {}
+        with suppress(LogCorrupt):
+            return dict(self.store.snapshots(self.thread_id, first, last))
         step = last
         while step >= first:
             try:
@@ -308,19 +310,6 @@ class _Check:
             step = newest[0] - 1
         return found
 
-    def _value_hash(self, name: str, value: Any) -> bytes:
-        """A channel's hash; a list that begins as in the snapshot before costs only what is new."""
-        if not isinstance(value, list):
-            return channel_hash(value)
-        data = _encode(value)
-        start, length, digest = self.lists.get(name, (b"", 0, b""))
-        if length and data.startswith(start) and data[len(start) : len(start) + 1] in (b",", b"]"):
-            digest = extend_chain(digest, value[length:])
-        else:
-            digest = channel_hash(value)
-        self.lists[name] = (data[:-1], len(value), digest)
-        return digest
-
     def _snapshot(self, step: int, data: bytes) -> None:
         try:
             values = decode_snapshot(data)
@@ -328,7 +317,7 @@ class _Check:
             self._add("unreadable", "snapshot", None, f"{type(error).__name__}: {error}", step=step)
             return
         for name, value in values.items():
-            digest = self._value_hash(name, value)
+            digest = self.hashes.of(name, value)
             expected = self.trace.digest(name)
             if expected is not None and digest != expected:
                 shown = (PRIVATE, PRIVATE) if name in self.trace.private else (expected, digest)

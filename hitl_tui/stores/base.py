@@ -6,7 +6,6 @@ together here (see `lineage`).
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,11 +23,8 @@ from hitl_tui.engine.records import (
     Totals,
     UpdateRecord,
 )
-from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores.lineage import UNBOUNDED, Origin, Past, Segment, Spent, own_segments
 from hitl_tui.stores.liveness import describe, is_dead, new_lease
-
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Checkpointer(ABC):
@@ -148,6 +144,13 @@ class Checkpointer(ABC):
     def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
         """The newest snapshot of steps `first` to `last`."""
 
+    def _own_snapshots(self, thread_id: str, first: int, last: int) -> Iterable[tuple[int, bytes]]:
+        """The snapshots of steps `first` to `last`, oldest first."""
+        found: list[tuple[int, bytes]] = []
+        while newest := self._own_snapshot(thread_id, first, found[-1][0] - 1 if found else last):
+            found.append(newest)
+        return reversed(found)
+
     @abstractmethod
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         """Ledger entries of numbers `first` to `last`, oldest first."""
@@ -189,6 +192,14 @@ class Checkpointer(ABC):
             if first <= last and (found := self._own_snapshot(segment.thread_id, first, last)):
                 return found
         return None
+
+    def snapshots(self, thread_id: str, first_step: int, last_step: int) -> Iterator[tuple[int, bytes]]:
+        """The snapshots of steps `first_step` to `last_step`, oldest first."""
+        for segment in reversed(self._lineage(thread_id)):
+            first = max(first_step, segment.after_step + 1)
+            last = min(last_step, segment.last_step)
+            if first <= last:
+                yield from self._own_snapshots(segment.thread_id, first, last)
 
     def ledger(self, thread_id: str) -> list[LedgerEntry]:
         """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork."""
@@ -298,19 +309,6 @@ class Checkpointer(ABC):
         save(self, thread_id, step, state)
 
 
-def check_thread_id(thread_id: str) -> str:
-    """The id, if it can name a thread: 1 to 200 characters, no control characters or surrogates.
-
-    Raises:
-        UsageError: it can't.
-    """
-    if not 1 <= len(thread_id) <= 200:
-        raise UsageError(f"a thread id has 1 to 200 characters, this one {len(thread_id)}")
-    if _UNPRINTABLE.search(thread_id):
-        raise UsageError(f"thread id {thread_id!r} holds a control character", "use printable text")
-    return thread_id
-
-
 def waiting(cursor: Cursor) -> tuple[str, int | None]:
     """What a thread waits for, in a few words, and since when; ("", None) when it does not wait."""
     if cursor.pending:
@@ -351,48 +349,3 @@ def summary_of(
 def ascii_lower(text: str) -> str:
     """Lower case of A to Z alone, as SQLite's `lower` has it."""
     return text.lower() if text.isascii() else "".join(c.lower() if c.isascii() else c for c in text)
-
-
-def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int) -> Lease | None:
-    """The dead holder that `lease` takes over from, if any; raises `ThreadBusy` for a living one."""
-    if holder is None or holder.token == lease.token:
-        return None
-    if not is_dead(holder, now):
-        raise ThreadBusy(
-            f"thread {thread_id!r} is held by {describe(holder)}",
-            "wait until it is done, or watch it meanwhile",
-        )
-    return holder
-
-
-def refused(thread_id: str, commit: Commit, version: int, holder: Lease | None) -> HitlError | None:
-    """Why a commit may not be written, or None when it may.
-
-    Args:
-        version: the version the thread is at.
-        holder: who holds the thread now.
-    """
-    if version != commit.expected_version:
-        return StaleWriter(
-            f"thread {thread_id!r} is at version {version}, not {commit.expected_version}: nothing is stored",
-            "look at what changed and try again",
-        )
-    return None if holder and holder.token == commit.lease_token else not_held(thread_id, holder)
-
-
-def not_held(thread_id: str, holder: Lease | None) -> ThreadBusy:
-    """The error of a writer whose lease is gone."""
-    who = f"is now held by {describe(holder)}" if holder else "is held by nobody: its lease was given back"
-    return ThreadBusy(
-        f"thread {thread_id!r} {who}: nothing is stored", "take the thread again and look at it"
-    )
-
-
-def taken(thread_id: str) -> ThreadBusy:
-    """The error for a new thread whose name is in use."""
-    return ThreadBusy(f"there is a thread {thread_id!r} already", "choose another name")
-
-
-def unknown(thread_id: str) -> UnknownThread:
-    """The error for a thread that the store does not hold."""
-    return UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")

@@ -31,22 +31,12 @@ from hitl_tui.engine.records import (
 )
 from hitl_tui.errors import ValueRejected
 from hitl_tui.stores import files_json as shapes
-from hitl_tui.stores.base import (
-    Checkpointer,
-    ascii_lower,
-    check_thread_id,
-    not_held,
-    refuse_takeover,
-    refused,
-    summary_of,
-    taken,
-    unknown,
-    writer,
-)
+from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
 from hitl_tui.stores.files_io import locked, remove_file, replace_file, sync_directory, translate
 from hitl_tui.stores.files_layout import directory_name, new_directory, number_file, open_directory
 from hitl_tui.stores.files_thread import ThreadFiles
 from hitl_tui.stores.lineage import Origin, Past, Spent
+from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
 
 # A file younger than this when it was read may have changed since without looking it.
 _RACY_NS = 2_000_000_000

@@ -20,19 +20,9 @@ from hitl_tui.engine.records import (
     ThreadSummary,
     UpdateRecord,
 )
-from hitl_tui.stores.base import (
-    Checkpointer,
-    ascii_lower,
-    check_thread_id,
-    not_held,
-    refuse_takeover,
-    refused,
-    summary_of,
-    taken,
-    unknown,
-    writer,
-)
+from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
 from hitl_tui.stores.lineage import UNBOUNDED, Origin, Past, Spent
+from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
 
 
 class _Thread:

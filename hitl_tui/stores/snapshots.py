@@ -7,7 +7,7 @@ together take what its value takes, once.  All is done on JSON text: nothing is 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 
 import msgspec
@@ -68,16 +68,35 @@ def whole(parts: Iterable[bytes]) -> bytes:
     rest = iter(parts)
     newest = next(rest)
     part = _part(newest)
-    if part is None:
-        return _opaque(newest)
-    grown = _joined(part, rest)
-    text: list[bytes | memoryview] = [b"{"]
-    for name, raw in part.values.items():
-        text += (b"," if len(text) > 1 else b"", _encode(name), b":")
-        text += grown.get(name, (memoryview(raw),))
-    text.append(b"}")
-    # Put together in one go: a copy of a long list on the way costs as much as reading it.
-    return b"".join(text)
+    return _opaque(newest) if part is None else _text(part, _joined(part, rest))
+
+
+def each_whole(parts: Iterable[bytes], before: Iterable[bytes]) -> Iterator[bytes]:
+    """Consecutive snapshots from their parts, oldest first.
+
+    Args:
+        before: the parts before the first of them, newest first; no more are taken than needed.
+
+    Raises:
+        ValueError: a part is damaged or missing.
+    """
+    pieces: dict[str, list[memoryview]] | None = None
+    for stored in parts:
+        part = _part(stored)
+        if part is None:
+            pieces = {}
+            yield _opaque(stored)
+            continue
+        if pieces is None:
+            pieces = _pieces(part, iter(before))
+        else:
+            if not pieces.keys() >= set(part.tails):
+                raise ValueError("a snapshot before this one is missing")
+            pieces = {
+                name: [*pieces[name], _inside(part, name)] if name in part.tails else [_inside(part, name)]
+                for name in part.lists
+            }
+        yield _text(part, {name: _list_of(pieces[name]) for name in part.tails})
 
 
 def _opaque(stored: bytes) -> bytes:
@@ -89,9 +108,25 @@ def _opaque(stored: bytes) -> bytes:
         raise ValueError(f"a snapshot can't be unpacked: {error}") from error
 
 
+def _text(part: _Part, grown: Mapping[str, Iterable[bytes | memoryview]]) -> bytes:
+    """A snapshot as JSON, given the texts of the lists that go on."""
+    text: list[bytes | memoryview] = [b"{"]
+    for name, raw in part.values.items():
+        text += (b"," if len(text) > 1 else b"", _encode(name), b":")
+        text += grown.get(name, (memoryview(raw),))
+    text.append(b"}")
+    # Put together in one go: a copy of a long list on the way costs as much as reading it.
+    return b"".join(text)
+
+
 def _joined(part: _Part, rest: Iterator[bytes]) -> dict[str, list[bytes | memoryview]]:
     """The texts of the lists of a part that go on, in pieces."""
-    pieces = {name: [_inside(part, name)] for name in part.tails}
+    return {name: _list_of(found) for name, found in _pieces(part, rest).items() if name in part.tails}
+
+
+def _pieces(part: _Part, rest: Iterator[bytes]) -> dict[str, list[memoryview]]:
+    """The insides of the lists of a part, oldest piece first."""
+    pieces = {name: [_inside(part, name)] for name in part.lists}
     waiting = set(part.tails)
     while waiting:
         earlier = _part(next(rest, b""))
@@ -100,7 +135,7 @@ def _joined(part: _Part, rest: Iterator[bytes]) -> dict[str, list[bytes | memory
         for name in waiting:
             pieces[name].append(_inside(earlier, name))
         waiting &= set(earlier.tails)
-    return {name: _list_of(reversed(found)) for name, found in pieces.items()}
+    return {name: found[::-1] for name, found in pieces.items()}
 
 
 def _list_of(pieces: Iterable[memoryview]) -> list[bytes | memoryview]:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,9 @@ from hitl_tui.engine.records import (
 from hitl_tui.errors import HitlError
 from hitl_tui.stores import snapshots
 from hitl_tui.stores import sqlite_rows as rows
-from hitl_tui.stores.base import (
-    Checkpointer,
-    check_thread_id,
-    not_held,
-    refuse_takeover,
-    refused,
-    taken,
-    unknown,
-    writer,
-)
+from hitl_tui.stores.base import Checkpointer, writer
 from hitl_tui.stores.lineage import Origin, Past, Spent
+from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
 from hitl_tui.stores.sqlite_file import damaged, open_file, translate
 from hitl_tui.stores.sqlite_transaction import Transaction
 
@@ -80,6 +73,7 @@ _MATCHING = _SUMMARIES.format(where="WHERE instr(lower(t.id), lower(?))")
 _CHECKPOINTS = f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _RECORDS = f"SELECT {rows.RECORD} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
 _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+_SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
 _LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
 _SPENDING = (
     "SELECT source, node, count(*), sum(tokens_in), sum(tokens_out), coalesce(sum(cost), 0.0), "
@@ -309,15 +303,23 @@ class SQLiteCheckpointer(Checkpointer):
         if not found:
             return None
         with self._decoding():
-            return found[0][0] & rows.NUMBER, snapshots.whole(self._parts(base, found[0]))
+            return found[0][0] & rows.NUMBER, snapshots.whole(
+                chain((found[0][1],), self._parts(base, found[0][0] - 1))
+            )
 
-    def _parts(self, base: int, newest: tuple[int, bytes]) -> Iterator[bytes]:
-        """A snapshot's part and those before it, newest first."""
-        found = [newest]
-        while found:
-            row_id, part = found[0]
-            yield part
-            found = self._rows(_SNAPSHOT, (base, row_id - 1))
+    def _own_snapshots(self, thread_id: str, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        base = self._key(thread_id) << 32
+        found = self._rows(_SNAPSHOTS, (base + first, base + last))
+        parts = (part for _, part in found)
+        with self._decoding():
+            wholes = list(snapshots.each_whole(parts, self._parts(base, base + first - 1)))
+        return zip((row_id & rows.NUMBER for row_id, _ in found), wholes, strict=True)
+
+    def _parts(self, base: int, last: int) -> Iterator[bytes]:
+        """The parts of the snapshots up to the row `last`, newest first."""
+        while found := self._rows(_SNAPSHOT, (base, last)):
+            last = found[0][0] - 1
+            yield found[0][1]
 
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         base = self._key(thread_id) << 32

@@ -26,9 +26,10 @@ from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.records import Checkpoint, Commit, Cursor, LedgerEntry, ThreadInfo, UpdateRecord
 from hitl_tui.errors import LogCorrupt, StoreUnusable, UsageError
 from hitl_tui.stores import snapshots
-from hitl_tui.stores.base import Checkpointer, check_thread_id, taken, unknown
+from hitl_tui.stores.base import Checkpointer
 from hitl_tui.stores.files_json import plain, row_of
 from hitl_tui.stores.lineage import Past
+from hitl_tui.stores.refusals import check_thread_id, taken, unknown
 
 FORMAT = "hitl-tui thread"
 VERSION = 1
