@@ -107,6 +107,11 @@ def _work(one: ev.Event) -> tuple[str, dict[str, Any]]:
             return "forked", {"child": one.child, "step": one.step}
         case ev.HolderChanged():
             return "holder_changed", {"held_by": one.holder or None}
+        case ev.LimitNear():
+            fields = {"percent": one.percent, "used": one.used, "allowed": one.allowed}
+            return "limit_near", {"limit": one.limit, **fields}
+        case ev.TaintRead():
+            return "taint_read", {"node": one.node, "channels": [taint.channel for taint in one.tainted]}
     return "other", {}
 
 

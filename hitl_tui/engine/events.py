@@ -276,6 +276,18 @@ class GraphChanged(msgspec.Struct, frozen=True):
     differences: tuple[str, ...]
 
 
+class LimitNear(msgspec.Struct, frozen=True):
+    """A thread has used up `percent` (50, 75, 90 or 100) of a limit; told once on the way up.
+
+    `limit` is the field of `Limits`; `used` and `allowed` are in its unit.
+    """
+
+    limit: str
+    percent: int
+    used: float
+    allowed: float
+
+
 class RunEnded(msgspec.Struct, frozen=True):
     """The one terminal event of a run or a single step."""
 
@@ -302,5 +314,6 @@ Event = (
     | ThreadForked
     | HolderChanged
     | GraphChanged
+    | LimitNear
     | RunEnded
 )

@@ -42,6 +42,11 @@ class Outlook:
             uses=cursor.uses,
         )
 
+    @property
+    def exists(self) -> bool:
+        """True once the thread has been written."""
+        return self.cursor.version > 0
+
     def view(self, state: LiveState | None = None) -> WorkflowState:
         """The whole state as routes, gates and conditions read it."""
         extras = {"goal": self.cursor.goal, "constraints": self.cursor.constraints}

@@ -29,7 +29,7 @@ from hitl_tui.engine.records import (
     ThreadInfo,
     takeover_notice,
 )
-from hitl_tui.engine.spending import cost_of
+from hitl_tui.engine.spending import cost_of, limits_near
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import StoreUnusable, ThreadBusy, UnknownThread
@@ -138,11 +138,6 @@ class Session(Outlook):
         if with_state:
             session.load_state()
         return session
-
-    @property
-    def exists(self) -> bool:
-        """True once the thread has been written."""
-        return self.cursor.version > 0
 
     @property
     def thread_id(self) -> str:
@@ -296,6 +291,7 @@ class Session(Outlook):
             read=read,
             compensations=compensations,
         )
+        before = self.cursor
         snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state)
         last = records[-1] if records else None
         cursor = replace(
@@ -311,12 +307,19 @@ class Session(Outlook):
         if self.sink:
             updates = tuple(change.applied(source, actor, note) for change in changes)
             self.sink(StepCommitted(checkpoint, updates, self.progress))
+            self._warn(before)
 
     def commit_cursor(self, cursor: Cursor, ledger: Sequence[LedgerEntry] = ()) -> None:
         """Write a change of the cursor, and entries of the ledger, without a step."""
+        before = self.cursor
         self._write(cursor, ledger=ledger, now=self.clock())
         if self.sink:
             self.sink(ProgressChanged(self.progress))
+            self._warn(before)
+
+    def _warn(self, before: Cursor) -> None:
+        for alert in limits_near(before, self.cursor):
+            self.emit(alert)
 
     def rebound(self, pending: Sequence[Request], step: int) -> tuple[Request, ...]:
         """Pending requests bound to a new step: answers and votes made against the old one are stale."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from hitl_tui.engine.events import LimitNear
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Cursor
+
+ALERTS = (50, 75, 90, 100)
+"""Percentages of a limit that are told when they are reached."""
 
 
 def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
@@ -36,6 +41,26 @@ def limit_reached(cursor: Cursor) -> str:
     if limits.max_seconds is not None and cursor.active >= limits.max_seconds * 1e6:
         return f"{limits.max_seconds:g} s of active time"
     return ""
+
+
+def limits_near(before: Cursor, now: Cursor) -> Iterator[LimitNear]:
+    """The limits of which a commit has used up another of `ALERTS`; the highest, where it was several."""
+    limits = now.limits
+    for limit, allowed, was, used in (
+        ("max_iterations", limits.max_iterations, before.iteration, now.iteration),
+        (
+            "max_tokens",
+            limits.max_tokens,
+            before.tokens_in + before.tokens_out,
+            now.tokens_in + now.tokens_out,
+        ),
+        ("max_cost_usd", limits.max_cost_usd, before.cost, now.cost),
+        ("max_seconds", limits.max_seconds, before.active / 1e6, now.active / 1e6),
+    ):
+        if allowed and used > was:
+            reached = bisect_right(ALERTS, 100 * used / allowed)
+            if reached > bisect_right(ALERTS, 100 * was / allowed):
+                yield LimitNear(limit, ALERTS[reached - 1], used, allowed)
 
 
 def cost_of(uses: Sequence[ModelUse]) -> float | None:

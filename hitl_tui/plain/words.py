@@ -12,6 +12,7 @@ from hitl_tui.plain.content import content, spans
 from hitl_tui.view.format import cost, duration, preview, tokens
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.lens import lens
+from hitl_tui.view.limits import limit_line
 from hitl_tui.view.review import ReviewCard
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import plain_text
@@ -59,6 +60,8 @@ def event_lines(event: ev.Event) -> list[str]:
             return [f"{name(event.error.node)} failed:", *content([event.error.message], 10)]
         case ev.AttemptDropped():
             return [f"{name(event.node)} was given up: {name(event.why)}. Nothing of it was committed."]
+        case ev.LimitNear():
+            return [f"Note: {limit_line(event)}."]
         case ev.HolderChanged() if event.holder:
             return [f"Now run by {name(event.holder)}: you can look, not step."]
         case ev.HolderChanged():

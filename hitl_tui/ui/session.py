@@ -10,11 +10,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Capabilities, Driver, Hub, Relative, Stamped
-from hitl_tui.engine.events import NodeStarted, RunEnded, RunStarted, StepCommitted, ThreadForked
+from hitl_tui.engine.events import (
+    LimitNear,
+    NodeStarted,
+    RunEnded,
+    RunStarted,
+    StepCommitted,
+    ThreadForked,
+)
 from hitl_tui.engine.records import ROLLBACK, Checkpoint, Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.memo import Memo
 from hitl_tui.ui.recent import RecentSteps
+from hitl_tui.view.limits import limit_line
 from hitl_tui.view.run_view import RunView, add_older, fold, is_gap, open_view
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.step_view import StepView, head_step, past_step
@@ -50,6 +58,8 @@ class Session:
         self.step_view: StepView = head_step(view)
         self.pausing = False
         self.revealed: Revealed | None = None
+        self.alerts: list[str] = []
+        """What is to be told of limits, and was not yet."""
         self._past: dict[Place, StepView] = {}
         self.made = Memo()
         self._recent = RecentSteps()
@@ -153,6 +163,8 @@ class Session:
                 case StepCommitted(checkpoint=point, updates=updates):
                     self._recent.note((self.thread_id, point.step), updates)
                     self.family_stale = True
+                case LimitNear() as alert:
+                    self.alerts.append(limit_line(alert))
                 case ThreadForked():
                     self.family_stale = True
 

@@ -9,6 +9,7 @@ import pytest
 
 from hitl_tui import Channel, NodeResult, UsageError
 from hitl_tui.engine.decisions import extend_limits, start
+from hitl_tui.engine.events import Event, LimitNear, RunEnded, StepCommitted
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Limits
@@ -189,3 +190,60 @@ class TestSeconds:
             extend_limits(session, {"max_seconds": 100})
         await drain(Run(session))
         assert (result_of(session)["n"], result_of(session).status) == (4, "completed")
+
+
+class TestAlerts:
+    """Issue 4: told once at 50, 75, 90 and 100 per cent."""
+
+    def told(self, events: list[Event]) -> list[tuple[str, int]]:
+        return [(event.limit, event.percent) for event in events if isinstance(event, LimitNear)]
+
+    @pytest.mark.parametrize(
+        ("limits", "name"),
+        [
+            (Limits(max_iterations=20), "max_iterations"),
+            (Limits(max_tokens=240, max_iterations=None), "max_tokens"),
+            (Limits(max_cost_usd=5, max_iterations=None), "max_cost_usd"),
+        ],
+        ids=["iterations", "tokens", "cost"],
+    )
+    def test_each_percentage_is_told_once_on_the_way_up(self, limits: Limits, name: str) -> None:
+        events: list[Event] = []
+        until(99, limits).invoke(on_event=events.append)
+        assert self.told(events) == [(name, 50), (name, 75), (name, 90), (name, 100)]
+
+    async def test_time_is_told_too(self, timed: Any) -> None:
+        events: list[Event] = []
+        session = timed[1](3, 32)
+        session.sink = events.append
+        await drain(Run(session))
+        assert [alert for alert in self.told(events) if alert[0] == "max_seconds"] == [
+            ("max_seconds", 50),
+            ("max_seconds", 90),
+        ]
+
+    def test_it_follows_the_step_that_used_it_up_and_comes_before_the_end(self) -> None:
+        events: list[Event] = []
+        until(99, Limits(max_iterations=2)).invoke(on_event=events.append)
+        kinds = [type(event) for event in events if isinstance(event, (StepCommitted, LimitNear, RunEnded))]
+        assert kinds == [StepCommitted, StepCommitted, LimitNear, StepCommitted, LimitNear, RunEnded]
+
+    def test_of_several_passed_at_once_the_highest_is_told(self) -> None:
+        events: list[Event] = []
+        until(1, Limits(max_tokens=13)).invoke(on_event=events.append)
+        assert self.told(events) == [("max_tokens", 90)]
+
+    def test_a_resumed_thread_is_not_told_again_but_a_raised_limit_is(self, store: Checkpointer) -> None:
+        runner = until(99, Limits(max_iterations=2), store)
+        runner.invoke(thread_id="t")
+        events: list[Event] = []
+        runner.invoke(thread_id="t", on_event=events.append)
+        assert self.told(events) == []
+        runner.extend_limits("t", max_iterations=4, actor="ann")
+        runner.invoke(thread_id="t", on_event=events.append)
+        assert self.told(events) == [("max_iterations", 75), ("max_iterations", 100)]
+
+    def test_without_a_limit_nothing_is_told(self) -> None:
+        events: list[Event] = []
+        until(30, Limits(max_iterations=None)).invoke(on_event=events.append)
+        assert self.told(events) == []

@@ -133,6 +133,8 @@ def test_what_can_not_be_done_now_is_said(waiting: Talker) -> None:
 def test_a_limit_is_raised(talk: Talker, tmp_path: Path) -> None:
     (tmp_path / "limited.py").write_text(LIMITED)
     done = talk("c\nm\n\nm\nmax_turns=1\nm\nmax_iterations=3\nc\nq\n", "run", str(tmp_path / "limited.py"))
+    assert done.out.count("Note: 50 % of the iterations are used: 1 of 2.") == 1
+    assert "Note: 100 % of the iterations are used: 2 of 2." in done.out
     assert "Waiting at step 2: a limit is reached." in done.out
     assert "there is no limit 'max_turns'" in done.out
     assert "Step 3 by a" in done.out

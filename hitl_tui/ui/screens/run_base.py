@@ -146,6 +146,8 @@ class RunBase(RoleScreen):
         if changed:
             self.show_all()
             self.on_progress(session)
+            while session.alerts:
+                self.tell(session.alerts.pop(0), severity="warning")
         elif (session.running or session.deadline) and self._frame % _CLOCK_EVERY == 0:
             self._show_header(session)
         self._family_wait -= 1

@@ -1,0 +1,39 @@
+"""Limits on screen, in a real terminal."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.support.terminal import Terminal
+
+APP = str(Path(sys.executable).with_name("hitl-tui"))
+GRAPH = """
+from hitl_tui import END, START, Channel, StateGraph
+from hitl_tui.engine.records import Limits
+
+graph = (
+    StateGraph({"n": Channel(0, reducer="sum")})
+    .add_node("count", lambda state: {"n": 1})
+    .add_edge(START, "count")
+    .add_conditional_edge("count", lambda state: state["n"] < 99, {"true": "count", "false": END})
+    .compile(limits=Limits(max_iterations=4))
+)
+"""
+
+
+def test_what_is_used_up_is_told_and_at_the_limit_a_human_may_extend_it(tmp_path: Path) -> None:
+    (tmp_path / "limited.py").write_text(GRAPH)
+    with Terminal([APP, "run", str(tmp_path / "limited.py")]) as terminal:
+        terminal.wait_for("READY")
+        terminal.press("s")
+        terminal.wait_for("step 1")
+        terminal.press("s")
+        terminal.wait_for("50 % of the iterations are used: 2 of 4")
+        terminal.press("s")
+        terminal.wait_for("75 % of the iterations are used: 3 of 4")
+        terminal.press("c")
+        terminal.wait_for("100 % of the iterations are used: 4 of 4")
+        terminal.wait_for("limit reached")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
