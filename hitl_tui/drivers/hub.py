@@ -11,7 +11,8 @@ from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.drivers.recorded import only_reading, recorded_graph
 from hitl_tui.engine.agent_settings import fresh_agents
-from hitl_tui.engine.records import ThreadSummary
+from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.records import ThreadInfo, ThreadSummary
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
@@ -47,8 +48,17 @@ class LocalHub:
         info = await asyncio.to_thread(self._store.info, thread_id)
         if info is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        runner = await asyncio.to_thread(self._build, info)
-        return self._add(thread_id, lambda: Session.open(runner.graph, self._store, thread_id))
+        graph = await self._graph_of(info)
+        return self._add(thread_id, lambda: Session.open(graph, self._store, thread_id))
+
+    async def _graph_of(self, info: ThreadInfo) -> CompiledGraph:
+        """The graph of a thread; for the thread of a subgraph's run that of its owner, where that is open."""
+        owner = self._drivers.get(info.owner.thread_id) if info.owner else None
+        if owner is not None and info.owner is not None:
+            inside = await owner.graph_inside(info.owner.node)
+            if inside is not None:
+                return inside
+        return (await asyncio.to_thread(self._build, info)).graph
 
     async def open_recorded(self, thread_id: str, why: str) -> Driver:
         """The driver of a thread as its log has it, without its graph: for looking alone.

@@ -21,6 +21,7 @@ from hitl_tui.drivers.protocol import Capabilities, Preview, Relative, Snapshot,
 from hitl_tui.drivers.trying import Trying
 from hitl_tui.engine import decisions
 from hitl_tui.engine.calling import SyncCaller
+from hitl_tui.engine.children import graph_inside
 from hitl_tui.engine.events import (
     AppliedUpdate,
     Event,
@@ -30,6 +31,7 @@ from hitl_tui.engine.events import (
     RunEnded,
     RunStarted,
 )
+from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.preview import preview_answer, preview_edit
 from hitl_tui.engine.records import Checkpoint
@@ -236,6 +238,10 @@ class LocalDriver(Afterwards, Disclosing, Trying):
             return found
 
         return await self._engine.call(reload())
+
+    async def graph_inside(self, node: str) -> CompiledGraph | None:
+        """The graph of a subgraph's node, None where there is no such node any more."""
+        return await self._on_engine(lambda session: graph_inside(session.graph, node))
 
     async def close(self) -> str:
         """Stop at once; committed steps stay. Returns what was not committed, "" for nothing."""

@@ -15,7 +15,8 @@ from hitl_tui.engine.agent_settings import AgentInfo, Settings
 from hitl_tui.engine.compensation import RollbackEntry
 from hitl_tui.engine.description import ChannelInfo, EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.events import AppliedUpdate, Event, Preview, Progress
-from hitl_tui.engine.records import Checkpoint, LedgerEntry, ThreadSummary
+from hitl_tui.engine.outcomes import BranchOutcome
+from hitl_tui.engine.records import Checkpoint, LedgerEntry, Owner, ThreadSummary
 from hitl_tui.engine.taint_lineage import Arrival
 from hitl_tui.engine.verify import Mismatch
 
@@ -38,6 +39,7 @@ __all__ = [
     "Settings",
     "Snapshot",
     "Stamped",
+    "Unfinished",
 ]
 
 
@@ -59,13 +61,31 @@ class Capabilities(msgspec.Struct, frozen=True):
     why_not: str = ""
 
 
+class Unfinished(msgspec.Struct, frozen=True):
+    """A map, a parallel or a subgraph at which a thread was put down, with what is kept of it (SPEC 7).
+
+    Args:
+        step: the step that it will be committed as.
+        total: how many branches there are; 0 for a subgraph.
+        outcomes: the branches that have ended.
+        child: the thread of a subgraph's run.
+    """
+
+    node: str
+    step: int
+    total: int = 0
+    outcomes: tuple[BranchOutcome, ...] = ()
+    child: str = ""
+
+
 class Snapshot(msgspec.Struct, frozen=True):
     """Everything a screen needs to begin: what folding all events up to `number` would show.
 
     `checkpoints` is the newest page, oldest first; `last_event` the number to ask events after.
     `notice` says what opening the thread found, as a lease taken over from a dead process;
     `held_by` who runs it in another process, "" for nobody; `graph_changed` what differs in the graph
-    since its file was saved, None while it wasn't.
+    since its file was saved, None while it wasn't.  `owners` are, for the thread of a subgraph's run, the
+    threads it runs for, the outermost first; `unfinished` what is kept of a node with branches that waits.
     """
 
     thread_id: str
@@ -82,6 +102,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     notice: str = ""
     held_by: str = ""
     graph_changed: tuple[str, ...] | None = None
+    owners: tuple[Owner, ...] = ()
+    unfinished: Unfinished | None = None
 
 
 class Checked(msgspec.Struct, frozen=True):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hitl_tui.drivers.protocol import Capabilities, Snapshot
+from hitl_tui.drivers.protocol import Capabilities, Snapshot, Unfinished
+from hitl_tui.engine.children import link_of
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.rebuild import applied_updates, live_state, state_at
-from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.records import Checkpoint, Owner, ThreadInfo
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
@@ -49,6 +50,34 @@ def snapshot(
         notice=session.notice,
         held_by=held_by,
         graph_changed=graph_changed,
+        owners=_owners(session, store),
+        unfinished=_unfinished(session),
+    )
+
+
+def _owners(session: Session, store: Store) -> tuple[Owner, ...]:
+    """The threads that a subgraph's thread runs for, the outermost first."""
+    owners: list[Owner] = []
+    info: ThreadInfo | None = session.info
+    while info is not None and info.owner is not None:
+        owners.append(info.owner)
+        info = store.info(info.owner.thread_id)
+    return tuple(reversed(owners))
+
+
+def _unfinished(session: Session) -> Unfinished | None:
+    """What the cursor keeps of the branches of the node it stands at; their values stay there."""
+    cursor = session.cursor
+    kind, _, node = cursor.position.partition(":")
+    if not cursor.branches or kind != "node":
+        return None
+    child = link_of(cursor)
+    return Unfinished(
+        node,
+        cursor.head + 1,
+        0 if child else len(cursor.branches),
+        tuple(kept.outcome for kept in cursor.branches if kept.outcome),
+        child.thread_id if child else "",
     )
 
 

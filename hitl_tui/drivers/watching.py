@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
+from hitl_tui.engine.children import outdated, refresh
 from hitl_tui.engine.events import Event, HolderChanged, LedgerWritten, ProgressChanged, StepCommitted
 from hitl_tui.engine.rebuild import applied_updates
 from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import HitlError, ThreadBusy
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +70,9 @@ class Watcher:
         self.catch_up()
         if not holder and session.cursor.status == "running":
             session.recover()
+        if outdated(session):
+            with suppress(ThreadBusy), session.writing():
+                refresh(session)
 
     def catch_up(self) -> None:
         """Load what another writer has committed, and tell it."""

@@ -33,14 +33,20 @@ def inner_graph(
         GraphInvalid: the subgraph it ran in is no longer there.
     """
     for name in source.get(WITHIN, ())[len((outer or {}).get(WITHIN, ())) :]:
-        node = graph.nodes.get(name)
-        if node is None or not isinstance(node.work, SubgraphWork):
+        inside = graph_inside(graph, name)
+        if inside is None:
             raise GraphInvalid(
                 f"the graph {graph.name!r} has no subgraph {name!r}, in which the thread ran",
                 "give the graph as it was",
             )
-        graph = node.work.graph
+        graph = inside
     return graph
+
+
+def graph_inside(graph: CompiledGraph, node: str) -> CompiledGraph | None:
+    """The graph of a subgraph's node; None where the node is no subgraph, or not there."""
+    found = graph.nodes.get(node)
+    return found.work.graph if found is not None and isinstance(found.work, SubgraphWork) else None
 
 
 def link_of(cursor: Cursor) -> ChildLink | None:
@@ -120,6 +126,14 @@ def refresh(session: Session, ledger: Sequence[LedgerEntry] = ()) -> None:
         if child and child.cursor.status == "failed":
             cursor = replace(cursor, status="failed", reason=child.cursor.reason, error=child.cursor.error)
     session.commit_cursor(cursor, ledger)
+
+
+def outdated(session: Session) -> bool:
+    """Whether a thread asks something else than the child it waits for, which was answered by itself."""
+    if session.cursor.status != "waiting" or not any(one.thread for one in session.cursor.pending):
+        return False
+    child = waiting_child(session)
+    return child is not None and tuple(passed_on(session, child)) != session.cursor.pending
 
 
 def relay(

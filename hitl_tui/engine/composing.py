@@ -69,6 +69,18 @@ class FanOutWork:
             return None
         return self.join.n if isinstance(self.join, Quorum) else 1
 
+    @property
+    def declared(self) -> dict[str, Any]:
+        """The fields of `NodeInfo` that it makes."""
+        return {
+            "over": self.over,
+            "join": str(self.join),
+            "max_concurrent": self.max_concurrent,
+            "max_items": self.max_items or None,
+            "on_error": self.on_error,
+            "members": tuple(member.info for member in self.members),
+        }
+
 
 @dataclass(frozen=True)
 class SubgraphWork:

@@ -33,6 +33,9 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         kind: what it is made of.
         over: of a map: the channel or path whose items it goes through.
         join: of a map or a parallel: "all", "first" or "quorum(n)".
+        max_concurrent: of a map or a parallel: how many branches run at once, None for all.
+        max_items: of a map: more items are an error.
+        on_error: of a map or a parallel: "fail" where one failed branch fails the node.
         members: of a parallel: the nodes that run at once, in their order.
         graph: of a subgraph: the graph inside.
         inputs, outputs: of a subgraph: (parent's channel, child's) and (child's, parent's).
@@ -48,6 +51,9 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: NodeKind = "node"
     over: str = ""
     join: str = ""
+    max_concurrent: int | None = None
+    max_items: int | None = None
+    on_error: str = ""
     members: tuple[NodeInfo, ...] = ()
     graph: GraphInfo | None = None
     inputs: tuple[tuple[str, str], ...] = ()
@@ -83,6 +89,20 @@ class GraphInfo(msgspec.Struct, frozen=True):
     edges: tuple[EdgeInfo, ...]
     channels: tuple[ChannelInfo, ...]
     inputs: tuple[InputField, ...]
+
+    def node(self, name: str) -> NodeInfo | None:
+        """A node by its name, None for START, END and names that are none."""
+        return next((node for node in self.nodes if node.name == name), None)
+
+    def kind_of(self, name: str) -> NodeKind:
+        """What a node is made of."""
+        node = self.node(name)
+        return node.kind if node else "node"
+
+    def members_of(self, name: str) -> tuple[str, ...]:
+        """The names of the nodes in a parallel, in their order; () for others."""
+        node = self.node(name)
+        return tuple(member.name for member in node.members) if node else ()
 
     @property
     def digest(self) -> str:

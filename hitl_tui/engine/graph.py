@@ -75,8 +75,7 @@ class Node:
         if isinstance(work, SubgraphWork):
             inside = work.graph.info
             return change(plain, kind=kind_of(work), graph=inside, inputs=work.inputs, outputs=work.outputs)
-        members = tuple(member.info for member in work.members)
-        return change(plain, kind=kind_of(work), over=work.over, join=str(work.join), members=members)
+        return change(plain, kind=kind_of(work), **work.declared)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ from typing import Any
 
 from hitl_tui.engine import events as ev
 from hitl_tui.engine.events import Progress
+from hitl_tui.engine.outcomes import BranchOutcome
 from hitl_tui.engine.records import END, Checkpoint
 from hitl_tui.plain.content import content, spans
+from hitl_tui.plain.inside import branch_lines, inside_lines
+from hitl_tui.view.branch_lens import branch_lens
 from hitl_tui.view.format import cost, duration, preview, tokens
 from hitl_tui.view.glyphs import ASCII
-from hitl_tui.view.lens import lens
 from hitl_tui.view.limits import limit_line
 from hitl_tui.view.review import ReviewCard
 from hitl_tui.view.sanitise import sanitise_line
@@ -40,16 +42,13 @@ def event_lines(event: ev.Event) -> list[str]:
         case ev.StepCommitted():
             return step_lines(event.checkpoint, event.updates)
         case ev.ToolCalled():
-            return content([f"{event.agent}: {tool_line(event)}"], 4)
+            where = f"{event.path}, " if event.path else ""
+            return content([f"{where}{event.agent}: {tool_line(event)}"], 4)
         case ev.TaintRead():
             return [
                 f"Warning: {name(event.node)} may read what came from outside:",
                 *spans([taint_line(taint) for taint in event.tainted]),
             ]
-        case ev.BranchEnded() if event.outcome.error:
-            return [f"{name(event.outcome.path)} failed:", *content([event.outcome.error.message], 4)]
-        case ev.BranchWaits():
-            return [f"{name(event.path)} asks: {name(event.title)}"]
         case ev.NodeRetrying():
             tries = f"attempt {event.attempt} of {event.max_attempts}"
             return [
@@ -68,7 +67,7 @@ def event_lines(event: ev.Event) -> list[str]:
             return ["Nobody runs it any more: you can go on."]
         case ev.ThreadForked():
             return [f"Fork {name(event.child)} was made from step {event.step}."]
-    return []
+    return inside_lines(event)
 
 
 def step_lines(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -> list[str]:
@@ -86,9 +85,16 @@ def step_lines(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -> l
         lines += ["It says:", *content([checkpoint.text], 10)]
     if checkpoint.note:
         lines += ["Note:", *content([checkpoint.note], 10)]
+    lines += branch_lines(checkpoint)
     if not updates:
         return [*lines, "It changed nothing."]
-    return [*lines, *spans(lens(updates, ASCII), _LENS)]
+    return [*lines, *spans(branch_lens(updates, _with_updates(checkpoint, updates), ASCII), _LENS)]
+
+
+def _with_updates(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -> list[BranchOutcome]:
+    """The branches that changed something: those that did not have been told of before."""
+    paths = {update.path for update in updates}
+    return [one for one in checkpoint.branches if one.path in paths]
 
 
 def standing_line(progress: Progress, held_by: str = "") -> str:
@@ -114,7 +120,10 @@ def standing_line(progress: Progress, held_by: str = "") -> str:
         request = progress.pending[0]
         if request.breakpoint:
             return f"Stopped {at}, {request.when} {name(request.node)}{rest}."
-        return f"Waiting {at} for a human: {sanitise_line(request.title, _WIDE)}{rest}."
+        where = (
+            f" of {name(request.path)}" if request.path and not request.title.startswith(request.path) else ""
+        )
+        return f"Waiting {at} for a human{where}: {sanitise_line(request.title, _WIDE)}{rest}."
     if progress.reason == "limit":
         return f"Waiting {at}: a limit is reached."
     return f"{'Paused' if progress.reason == 'paused' else 'Ready'} {at}: {next_words(progress.next_node)}."

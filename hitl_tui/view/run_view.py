@@ -11,39 +11,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from hitl_tui.drivers.protocol import Capabilities, GraphInfo, Snapshot, Stamped
+from hitl_tui.drivers.protocol import Capabilities, GraphInfo, Snapshot, Stamped, Unfinished
 from hitl_tui.engine import events as ev
 from hitl_tui.engine.events import AppliedUpdate, Progress
 from hitl_tui.engine.outcomes import ErrorInfo
-from hitl_tui.engine.records import Checkpoint, LedgerEntry, takeover_notice
+from hitl_tui.engine.records import Checkpoint, LedgerEntry, Owner, takeover_notice
+from hitl_tui.view.inside import EMPTY, Inside, InsideView, inside_at_start
+from hitl_tui.view.stream_view import STREAM_TAIL, StreamView, with_call, with_line, with_text
 from hitl_tui.view.tool_line import tool_line
 
 CHECKPOINT_WINDOW = 20_000
 LEDGER_WINDOW = 2_000
-STREAM_TAIL = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class StreamView:
-    """What the newest attempt of a node writes or wrote while running.
-
-    `text` is the raw tail of what was streamed (sanitise before showing), `length` counts all of
-    it, so that a screen can append what is new; `serial` is the number of the event that began it.
-    """
-
-    serial: int = 0
-    node: str = ""
-    agent: str = ""
-    model: str = ""
-    text: str = ""
-    length: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost: float | None = None
-    calls: int = 0
-    started: int | None = None
-    duration: int | None = None
-    live: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +52,8 @@ class RunView:
         forks: (child, step) of forks made since the view was opened.
         held_by: who runs the thread in another process, "" for nobody.
         graph_changed: what differs in the graph since its file was saved, None while it wasn't.
+        owners: of the thread of a subgraph's run: the threads it runs for, the outermost first.
+        inside: what goes on, or went on last, inside a map, a parallel or a subgraph.
     """
 
     thread_id: str
@@ -97,6 +77,8 @@ class RunView:
     forks: tuple[tuple[str, int], ...] = ()
     held_by: str = ""
     graph_changed: tuple[str, ...] | None = None
+    owners: tuple[Owner, ...] = ()
+    inside: InsideView = EMPTY
     last_event: int = 0
 
     @property
@@ -145,8 +127,16 @@ def open_view(snapshot: Snapshot) -> RunView:
         notice=snapshot.notice,
         held_by=snapshot.held_by,
         graph_changed=snapshot.graph_changed,
+        owners=snapshot.owners,
+        inside=inside_at_start(
+            snapshot.unfinished, progress.pending, _members(snapshot.graph, snapshot.unfinished)
+        ),
         last_event=snapshot.last_event,
     )
+
+
+def _members(graph: GraphInfo, unfinished: Unfinished | None) -> tuple[str, ...]:
+    return graph.members_of(unfinished.node) if unfinished else ()
 
 
 def add_older(view: RunView, checkpoints: Iterable[Checkpoint]) -> RunView:
@@ -198,6 +188,19 @@ class _Builder:
         self.graph_changed = view.graph_changed
         self.stream = view.stream
         self.pieces: list[str] = []
+        self._inside: Inside | None = None
+
+    @property
+    def touched_inside(self) -> bool:
+        """Whether this batch has told of what is inside a node."""
+        return self._inside is not None
+
+    @property
+    def inside(self) -> Inside:
+        """What is inside the node, taken out where a batch changes it."""
+        if self._inside is None:
+            self._inside = Inside(self.view.inside)
+        return self._inside
 
     def build(self) -> RunView:
         self.flush_stream()
@@ -221,6 +224,7 @@ class _Builder:
             held_by=self.held_by,
             graph_changed=self.graph_changed,
             stream=self.stream,
+            inside=view.inside if self._inside is None else self._inside.build(),
         )
 
     def _newest_checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -242,6 +246,8 @@ class _Builder:
         self.retry = None
         if self.stream.live:
             self.stream = replace(self.stream, live=False)
+        if self.view.inside.live or self.touched_inside:
+            self.inside.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,46 +272,42 @@ def _node_started(builder: _Builder, event: ev.NodeStarted) -> None:
     builder.retry = None
     builder.pieces.clear()
     builder.stream = StreamView(serial=builder.last_event, node=event.node, started=event.at, live=True)
+    graph = builder.view.graph
+    if graph.kind_of(event.node) != "node":
+        pending = builder.progress.pending
+        builder.inside.begin(event.node, event.step, pending, graph.members_of(event.node))
 
 
 def _text_streamed(builder: _Builder, event: ev.TextStreamed) -> None:
-    stream = builder.stream
-    text = event.text
-    if stream.agent != event.agent:
-        # Two agents of one node would otherwise run into one another.
-        text = f"\n{text}" if stream.length and stream.agent else text
-        stream = replace(stream, agent=event.agent)
-    builder.stream = replace(stream, node=event.node, length=stream.length + len(text))
+    if event.path:
+        builder.inside.write(event.path, event.agent, event.text)
+        return
+    builder.stream, text = with_text(builder.stream, event)
     builder.pieces.append(text)
     builder.retry = None
 
 
 def _model_called(builder: _Builder, event: ev.ModelCalled) -> None:
-    stream = builder.stream
-    known = event.cost is not None and (stream.cost is not None or not stream.calls)
-    builder.stream = replace(
-        stream,
-        agent=event.agent or stream.agent,
-        model=event.model,
-        tokens_in=stream.tokens_in + event.tokens_in,
-        tokens_out=stream.tokens_out + event.tokens_out,
-        cost=(stream.cost or 0.0) + (event.cost or 0.0) if known else None,
-        calls=stream.calls + 1,
-    )
-    builder.retry = None
+    builder.stream = with_call(builder.stream, event)
+    if event.path:
+        builder.inside.called_model(event)
+    else:
+        builder.retry = None
 
 
 def _tool_called(builder: _Builder, event: ev.ToolCalled) -> None:
-    """A line of its own between what the agent says before and after it."""
-    stream = builder.stream
-    line = f"{tool_line(event)}\n"
-    line = f"\n{line}" if stream.length and stream.agent else line
-    builder.stream = replace(stream, node=event.node, agent=event.agent, length=stream.length + len(line))
+    if event.path:
+        builder.inside.called_tool(event)
+        return
+    builder.stream, line = with_line(builder.stream, event, tool_line(event))
     builder.pieces.append(line)
     builder.retry = None
 
 
 def _node_retrying(builder: _Builder, event: ev.NodeRetrying) -> None:
+    if event.path:
+        builder.inside.retrying(event)
+        return
     builder.retry = RetryNotice(event.node, event.attempt, event.max_attempts, event.wait, event.error)
 
 
@@ -319,12 +321,16 @@ def _step_committed(builder: _Builder, event: ev.StepCommitted) -> None:
     builder.error = event.progress.error
     if builder.stream.live:
         builder.stream = replace(builder.stream, duration=event.checkpoint.duration)
+    if event.checkpoint.branches:
+        builder.inside.committed(event.checkpoint.step, event.checkpoint.branches)
     builder.stop()
 
 
 def _progress_changed(builder: _Builder, event: ev.ProgressChanged) -> None:
     builder.progress = event.progress
     builder.error = event.progress.error
+    if builder.view.inside.branches or builder.touched_inside:
+        builder.inside.asked(event.progress.pending)
     if event.progress.status != "running":
         builder.stop()
     elif builder.held_by and builder.running.node is None:
@@ -367,6 +373,10 @@ def _run_ended(builder: _Builder, event: ev.RunEnded) -> None:
 
 
 _APPLY: Final[dict[type, Callable[[_Builder, Any], None]]] = {
+    ev.BranchStarted: lambda builder, event: builder.inside.started(event),
+    ev.BranchEnded: lambda builder, event: builder.inside.ended(event),
+    ev.BranchWaits: lambda builder, event: builder.inside.waits(event),
+    ev.ChildMoved: lambda builder, event: builder.inside.moved(event),
     ev.RunStarted: _run_started,
     ev.NodeStarted: _node_started,
     ev.TextStreamed: _text_streamed,

@@ -9,6 +9,7 @@ from typing import Final
 
 from hitl_tui.engine.events import Progress
 from hitl_tui.engine.records import END, ROLLBACK, Request, RequestKind, Status
+from hitl_tui.view.branch_words import counted
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView
@@ -148,7 +149,20 @@ def _running(view: RunView, flying: int, pausing: bool) -> str:
     node = _one(view.running_node)
     attempt = f", attempt {view.running_attempt}" if view.running_attempt > 1 else ""
     stops = f" — pausing after {node}" if pausing else ""
-    return f"{node}{attempt} · {duration(flying)}{stops}"
+    inside = _inside(view)
+    return f"{node}{attempt}{inside} · {duration(flying)}{stops}"
+
+
+def _inside(view: RunView) -> str:
+    """What goes on inside the node in flight: its branches, or where its threads are."""
+    inside = view.inside
+    if not inside.live or inside.node != view.running_node:
+        return ""
+    within = [one.running for one in inside.children if one.running]
+    if within:
+        return "".join(f" › {_one(name)}" for name in within)
+    words = counted(inside)
+    return f" · {words}" if words else ""
 
 
 def _holder(view: RunView) -> str:
@@ -170,6 +184,8 @@ def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, 
     if request.breakpoint:
         return f"stopped {request.when} {node} — {_go_on(keys)}"
     what = sanitise_line(request.title, 60) or f"{_ASKS[request.kind]} of {node}"
+    if request.path and not request.title.startswith(request.path):
+        what = f"{sanitise_line(request.path, 40)}: {what}"
     parts = [f"{what} — your turn, press {keys['decide']}"]
     if request.reviewers:
         names = ", ".join(_one(name) for name in request.reviewers)

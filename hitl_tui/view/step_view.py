@@ -9,8 +9,8 @@ from typing import Any, Literal
 from hitl_tui.drivers.protocol import ChannelInfo
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.records import Checkpoint, Visibility
+from hitl_tui.view.branch_lens import branch_lens
 from hitl_tui.view.format import Kind, kind, preview_line
-from hitl_tui.view.lens import lens
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text
@@ -98,7 +98,7 @@ def _step_view(
         updates=tuple(updates),
         rows=rows,
         why=sanitise_line(checkpoint.text, _WHY) if checkpoint and checkpoint.text else "",
-        lens=lens(updates),
+        lens=branch_lens(updates, checkpoint.branches if checkpoint else ()),
     )
 
 

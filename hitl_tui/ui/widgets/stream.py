@@ -8,8 +8,8 @@ from textual.geometry import Size
 from hitl_tui.ui.growing import GrowingText
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.format import cost, duration, tokens
-from hitl_tui.view.run_view import StreamView
 from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.stream_view import StreamView
 
 
 class StreamPane(LineView):

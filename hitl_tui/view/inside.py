@@ -1,0 +1,283 @@
+"""What goes on inside a node: the branches of a map or a parallel, the thread of a subgraph (SPEC 7).
+
+A part of the fold in run_view: events in, what is shown out.  Texts are raw, as they are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
+
+from hitl_tui.drivers.protocol import Unfinished
+from hitl_tui.engine import events as ev
+from hitl_tui.engine.events import Progress
+from hitl_tui.engine.outcomes import BranchOutcome
+from hitl_tui.engine.records import Request
+from hitl_tui.view.tool_line import tool_line
+
+TEXT_TAIL: Final = 8 * 1024
+"""Characters of what a branch wrote that are kept; there may be a thousand of them."""
+
+BranchPhase = Literal["running", "waiting", "next", "ok", "failed", "cancelled", "unneeded"]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchView:
+    """A branch, or a node inside a subgraph.
+
+    Args:
+        path: as in its records: `scan[0]`, `group/member`; inside a subgraph `team/node`.
+        index: its place, -1 where only its path is known.
+        phase: "next" has its answer and runs when the thread is resumed; the rest as in `BranchOutcome`.
+        asks: what it asks a human, "" for nothing.
+        error: why its last attempt failed, "" where none did.
+        text: the tail of what it streamed; `length` counts all of it.
+        since: when it began, microseconds, None where that isn't known.
+    """
+
+    path: str
+    name: str = ""
+    index: int = -1
+    phase: BranchPhase = "running"
+    attempt: int = 1
+    since: int | None = None
+    outcome: BranchOutcome | None = None
+    asks: str = ""
+    error: str = ""
+    text: str = ""
+    length: int = 0
+    agent: str = ""
+    model: str = ""
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChildView:
+    """The thread of a subgraph's run; `running` is its node in flight, "" between nodes."""
+
+    path: str
+    thread_id: str
+    running: str = ""
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InsideView:
+    """What goes on inside the newest node that has an inside.
+
+    Args:
+        node: that node, "" where none has run yet.
+        step: the step it is, or will be, committed as.
+        total: how many branches there are, 0 where that isn't known yet.
+        branches: by path, those that have begun or ended, in the order in which they did.
+        children: the threads of subgraphs by their place, as `team` and `team/inner`.
+        live: the node is in flight.
+    """
+
+    node: str = ""
+    step: int = -1
+    total: int = 0
+    branches: Mapping[str, BranchView] = field(default_factory=dict)
+    children: tuple[ChildView, ...] = ()
+    live: bool = False
+
+    @property
+    def child(self) -> ChildView | None:
+        """The thread that runs in the node itself."""
+        return self.children[0] if self.children else None
+
+    def in_order(self) -> list[BranchView]:
+        """The branches by their place."""
+        return sorted(self.branches.values(), key=lambda one: one.index)
+
+    def phases(self) -> dict[BranchPhase, int]:
+        """How many branches are in each phase; those inside a subgraph's thread are not counted."""
+        counts: dict[BranchPhase, int] = {}
+        for one in self.branches.values():
+            if one.index >= 0:
+                counts[one.phase] = counts.get(one.phase, 0) + 1
+        return counts
+
+
+EMPTY: Final = InsideView()
+
+
+def place_of(path: str, members: Sequence[str] = ()) -> int:
+    """The place of a branch by its path, -1 where it isn't told by it."""
+    number = path.rpartition("[")[2].removesuffix("]")
+    if path.endswith("]") and number.isdecimal():
+        return int(number)
+    member = path.rpartition("/")[2]
+    return members.index(member) if member in members else -1
+
+
+def inside_at_start(
+    unfinished: Unfinished | None, pending: Sequence[Request], members: Sequence[str]
+) -> InsideView:
+    """What is inside the node at which a thread was put down, from its snapshot."""
+    if unfinished is None:
+        return EMPTY
+    inside = Inside(EMPTY)
+    inside.begin(unfinished.node, unfinished.step, pending, members)
+    inside.total = unfinished.total
+    for outcome in unfinished.outcomes:
+        inside.branches[outcome.path] = _ended(inside.branches.get(outcome.path), outcome)
+    if unfinished.child:
+        inside.children[unfinished.node] = ChildView(unfinished.node, unfinished.child)
+    inside.end()
+    return inside.build()
+
+
+@dataclass
+class Inside:
+    """An inside while a batch of events is folded: one copy of the branches, however many events."""
+
+    view: InsideView
+    node: str = ""
+    step: int = -1
+    total: int = 0
+    live: bool = False
+    branches: dict[str, BranchView] = field(default_factory=dict)
+    children: dict[str, ChildView] = field(default_factory=dict)
+    _pieces: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        view = self.view
+        self.node, self.step, self.total, self.live = view.node, view.step, view.total, view.live
+        self.branches = dict(view.branches)
+        self.children = {one.path: one for one in view.children}
+
+    def build(self) -> InsideView:
+        """The view after the batch."""
+        for path, pieces in self._pieces.items():
+            branch = self.branches[path]
+            self.branches[path] = replace(branch, text="".join((branch.text, *pieces))[-TEXT_TAIL:])
+        self._pieces.clear()
+        return InsideView(
+            self.node, self.step, self.total, self.branches, tuple(self.children.values()), self.live
+        )
+
+    # What the engine tells
+
+    def begin(self, node: str, step: int, pending: Sequence[Request], members: Sequence[str] = ()) -> None:
+        """A node with an inside begins, or goes on after a human answered one of its branches."""
+        again = self.branches if node == self.node and step == self.step else {}
+        asked = [one for one in pending if one.node == node and one.path and not one.thread]
+        self.node, self.step, self.live = node, step, True
+        self.total = self.total if again else 0
+        self._pieces.clear()
+        self.branches = {}
+        for request in asked:
+            known = again.get(request.path) or BranchView(
+                request.path, request.path, place_of(request.path, members)
+            )
+            self.branches[request.path] = replace(known, phase="waiting", asks=request.title)
+        self.children = self.children if again else {}
+
+    def started(self, event: ev.BranchStarted) -> None:
+        """A branch begins."""
+        self.total = event.total
+        self._pieces.pop(event.path, None)
+        self.branches[event.path] = BranchView(
+            event.path, event.name, event.index, attempt=event.attempt, since=event.at
+        )
+
+    def ended(self, event: ev.BranchEnded) -> None:
+        """A branch has ended."""
+        outcome = event.outcome
+        self.total = max(self.total, outcome.index + 1)
+        self.branches[outcome.path] = _ended(self.branches.get(outcome.path), outcome)
+
+    def waits(self, event: ev.BranchWaits) -> None:
+        """A branch asks a human."""
+        branch = self._branch(event.path)
+        self.branches[event.path] = replace(branch, phase="waiting", asks=event.title)
+
+    def moved(self, event: ev.ChildMoved) -> None:
+        """The thread of a subgraph moves; a node that begins there begins to write anew."""
+        known = self.children.get(event.path)
+        if event.running and (known is None or known.running != event.running):
+            path = f"{event.path}/{event.running}"
+            if path in self.branches:
+                self._pieces.pop(path, None)
+                self.branches[path] = replace(self.branches[path], text="", phase="running", error="")
+        if known is not None and known.running and known.running != event.running:
+            self._rest(f"{event.path}/{known.running}")
+        self.children[event.path] = ChildView(event.path, event.thread_id, event.running, event.progress)
+
+    def write(self, path: str, agent: str, text: str) -> None:
+        """A branch writes."""
+        branch = self._branch(path)
+        if branch.agent != agent and branch.length and branch.agent:
+            text = f"\n{text}"
+        self.branches[path] = replace(branch, agent=agent, error="", length=branch.length + len(text))
+        self._pieces.setdefault(path, []).append(text)
+
+    def called_model(self, event: ev.ModelCalled) -> None:
+        """A model call of a branch ended."""
+        branch = self._branch(event.path)
+        used = branch.tokens + event.tokens_in + event.tokens_out
+        self.branches[event.path] = replace(
+            branch, agent=event.agent or branch.agent, model=event.model, tokens=used
+        )
+
+    def called_tool(self, event: ev.ToolCalled) -> None:
+        """A tool was called in a branch: a line of its own."""
+        self.write(event.path, event.agent, f"{tool_line(event)}\n")
+
+    def retrying(self, event: ev.NodeRetrying) -> None:
+        """A branch failed and is tried again: what it wrote was of the attempt that failed."""
+        branch = self._branch(event.path)
+        self._pieces.pop(event.path, None)
+        self.branches[event.path] = replace(
+            branch, attempt=event.attempt + 1, error=event.error, text="", length=0
+        )
+
+    def asked(self, pending: Sequence[Request]) -> None:
+        """Other requests wait now: a branch that asked and was answered goes on next."""
+        paths = {one.path for one in pending}
+        for path, branch in self.branches.items():
+            if branch.phase == "waiting" and path not in paths:
+                self.branches[path] = replace(branch, phase="next", asks="")
+
+    def committed(self, step: int, outcomes: Sequence[BranchOutcome]) -> None:
+        """The step is in the log, with what finally became of the branches."""
+        if step != self.step:
+            return
+        for outcome in outcomes:
+            if not outcome.thread:
+                self.branches[outcome.path] = _ended(self.branches.get(outcome.path), outcome)
+
+    def end(self) -> None:
+        """The node is no longer in flight: what ran was given up, what a human was asked waits on."""
+        self.live = False
+        for path, branch in self.branches.items():
+            if branch.phase == "running":
+                self.branches[path] = replace(branch, phase="ok" if branch.index < 0 else "cancelled")
+        for path, child in self.children.items():
+            if child.running:
+                self.children[path] = replace(child, running="")
+
+    def _branch(self, path: str) -> BranchView:
+        """A branch by its path; one that nobody announced is a node inside a subgraph."""
+        return self.branches.get(path) or BranchView(path, path.rpartition("/")[2])
+
+    def _rest(self, path: str) -> None:
+        """A node inside a subgraph has ended."""
+        if path in self.branches:
+            self.branches[path] = replace(self.branches[path], phase="ok")
+
+
+def _ended(known: BranchView | None, outcome: BranchOutcome) -> BranchView:
+    branch = known or BranchView(outcome.path)
+    return replace(
+        branch,
+        name=outcome.name,
+        index=outcome.index,
+        phase=outcome.status,
+        attempt=max(outcome.attempts, 1),
+        outcome=outcome,
+        asks="",
+        error=outcome.error.message if outcome.error else "",
+    )
