@@ -19,6 +19,10 @@ Every document has `"hitl_tui": 1` and a `"kind"`; a change that could break a r
 | `themes`, `keys`, `config`, `doctor` | the commands of these names | a list each |
 | `error` | any, with exit code above 0 | `title`, `message`, `hint`, `exit_code` |
 
+A `checkpoint` has `branches`: what became of each branch of a map or a parallel (`path`, `index`, `status`,
+`error`, `attempts`, `overridden`), or of a subgraph's run, whose `thread` it names; `updates` and events name
+theirs by `path`. The `thread` of a subgraph's run has an `owner`; `unfinished` says what is kept of a node
+with branches that waits; a request's `thread` is the one that asks.
 `notes` of `thread`, `log`, `diff`, `blame` and `cost` say what a reader should know, as that the graph is missing.
 Values of private channels are `"[private]"`, and so are the state hashes of a graph that has some;
 hashes are `"sha256:…"`, times ISO 8601 in UTC, durations seconds, costs US dollars or null.
@@ -31,10 +35,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hitl_tui.engine.description import GraphInfo
+from hitl_tui.drivers.protocol import Unfinished
+from hitl_tui.engine.description import GraphInfo, NodeInfo
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate, Progress
 from hitl_tui.engine.outcomes import BranchOutcome
-from hitl_tui.engine.records import Checkpoint, LedgerEntry, Request, ThreadSummary
+from hitl_tui.engine.records import Checkpoint, LedgerEntry, Owner, Request, ThreadSummary
 from hitl_tui.engine.taint import Taint
 from hitl_tui.errors import ExitCode, HitlError
 
@@ -112,9 +117,15 @@ def summary(one: ThreadSummary) -> dict[str, Any]:
         "held_by": one.held_by,
         "parent": info.parent,
         "fork_step": info.fork_step if info.parent else None,
+        "owner": owner(info.owner),
         "created_at": time(info.created_at),
         "updated_at": time(one.updated_at),
     }
+
+
+def owner(one: Owner | None) -> dict[str, Any] | None:
+    """The thread and the node that the thread of a subgraph's run runs for, None for other threads."""
+    return {"thread": one.thread_id, "node": one.node} if one else None
 
 
 def standing(progress: Progress) -> dict[str, Any]:
@@ -284,18 +295,7 @@ def graph(info: GraphInfo) -> dict[str, Any]:
         "graph",
         name=info.name,
         digest=f"sha256:{info.digest}",
-        nodes=[
-            {
-                "name": node.name,
-                "reads": list(node.reads),
-                "writes": list(node.writes),
-                "external": node.external or None,
-                "on_taint": node.on_taint,
-                "attempts": node.attempts,
-                "timeout": node.timeout,
-            }
-            for node in info.nodes
-        ],
+        nodes=[node(one) for one in info.nodes],
         edges=[{"source": edge.source, "target": edge.target, "label": edge.label} for edge in info.edges],
         channels=[
             {
@@ -313,6 +313,48 @@ def graph(info: GraphInfo) -> dict[str, Any]:
             for one in info.inputs
         ],
     )
+
+
+def node(one: NodeInfo) -> dict[str, Any]:
+    """A node as declared; what a map, a parallel or a subgraph is made of under `inside`."""
+    known = {
+        "name": one.name,
+        "kind": one.kind,
+        "reads": list(one.reads),
+        "writes": list(one.writes),
+        "external": one.external or None,
+        "on_taint": one.on_taint,
+        "attempts": one.attempts,
+        "timeout": one.timeout,
+    }
+    return known if one.kind == "node" else {**known, "inside": _inside(one)}
+
+
+def _inside(one: NodeInfo) -> dict[str, Any]:
+    if one.graph is not None:
+        return {"graph": one.graph.name, "inputs": dict(one.inputs), "outputs": dict(one.outputs)}
+    return {
+        "over": one.over or None,
+        "join": one.join,
+        "max_concurrent": one.max_concurrent,
+        "max_items": one.max_items,
+        "on_error": one.on_error,
+        "members": [node(member) for member in one.members],
+    }
+
+
+def unfinished(one: Unfinished | None) -> dict[str, Any] | None:
+    """What is kept of a node with branches, or a subgraph, at which a thread was put down."""
+    if one is None:
+        return None
+    kept = [branch(each) for each in one.outcomes]
+    return {
+        "node": one.node,
+        "step": one.step,
+        "total": one.total,
+        "branches": kept,
+        "thread": one.child or None,
+    }
 
 
 def listed(kind: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:

@@ -92,6 +92,8 @@ async def _document(at: OpenPlace, values: dict[str, Any]) -> dict[str, Any]:
         graph=snapshot.graph.name,
         parent=snapshot.parent,
         fork_step=snapshot.fork_step if snapshot.parent else None,
+        owner=shapes.owner(snapshot.owners[-1] if snapshot.owners else None),
+        unfinished=shapes.unfinished(snapshot.unfinished),
         held_by=snapshot.held_by or None,
         standing=shapes.standing(snapshot.progress),
         step=at.step,
@@ -103,13 +105,19 @@ async def _document(at: OpenPlace, values: dict[str, Any]) -> dict[str, Any]:
 
 async def _say_step(at: OpenPlace, values: dict[str, Any]) -> None:
     from hitl_tui.cli.headless import standing_lines
+    from hitl_tui.plain.inside import unfinished_lines
     from hitl_tui.plain.words import channel_lines, name, step_lines
 
     snapshot = at.snapshot
     say(*standing_lines(at.driver.thread_id, snapshot.progress, snapshot.held_by))
     origin = f", forked from {name(snapshot.parent)}@{snapshot.fork_step}" if snapshot.parent else ""
+    if snapshot.owners:
+        owner = snapshot.owners[-1]
+        origin += f", runs inside {name(owner.thread_id)} as its node {name(owner.node)}"
     head = "" if at.step == snapshot.progress.head else f" (the newest is {snapshot.progress.head})"
     say(f"graph {name(snapshot.graph.name)}{origin}", "", f"channels at step {at.step}{head}:")
     point = await _checkpoint(at)
     say(*channel_lines(values, [taint.channel for taint in point.tainted]), "")
     say(*step_lines(point, await at.driver.updates_at(at.step)))
+    if at.step == snapshot.progress.head:
+        say(*unfinished_lines(snapshot.unfinished))

@@ -52,6 +52,8 @@ def _row(summary: ThreadSummary, now: int) -> tuple[str, ...]:
 
     info = summary.info
     origin = f" (from {info.parent}@{info.fork_step})" if info.parent else ""
+    if info.owner:
+        origin = f" (inside {info.owner.thread_id})"
     reason = f" ({summary.reason})" if summary.reason else ""
     cells = (
         f"{info.thread_id}{origin}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine import events as ev
 from hitl_tui.engine.outcomes import BranchOutcome
 from hitl_tui.engine.records import Checkpoint
@@ -53,6 +54,18 @@ def branch_lines(point: Checkpoint) -> list[str]:
     lines.append(f"Branches: {counted(inside)}.")
     told = _failures(branches)
     return [*lines, *spans(told, _TOLD)]
+
+
+def unfinished_lines(unfinished: Unfinished | None) -> list[str]:
+    """What is kept of a node with branches, or of a subgraph, at which a thread was put down."""
+    if unfinished is None:
+        return []
+    node = _name(unfinished.node)
+    if unfinished.child:
+        return [f"Inside {node}: thread {_name(unfinished.child)}."]
+    ended = unfinished.outcomes
+    lines = [f"Inside {node}: {len(ended)} of {unfinished.total} branches have ended."]
+    return [*lines, *spans(_failures(ended), _TOLD)]
 
 
 def _failures(branches: Sequence[BranchOutcome]) -> list[Line]:

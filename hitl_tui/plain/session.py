@@ -14,6 +14,7 @@ from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.content import content
 from hitl_tui.plain.deciding import decide, question, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
+from hitl_tui.plain.inside import unfinished_lines
 from hitl_tui.plain.outcome import standing_code
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import channel_lines, event_lines, name, standing_line, step_lines
@@ -129,6 +130,9 @@ class _Session:
 
     def _say_standing(self, snapshot: Snapshot) -> None:
         self.say(standing_line(snapshot.progress, snapshot.held_by))
+        self.say(*unfinished_lines(snapshot.unfinished))
+        if snapshot.owners:
+            self.say(f"It runs inside {name(snapshot.owners[-1].thread_id)}: o goes back there.")
         request = waiting_request(snapshot)
         if request is not None:
             card = review_card(request, open_view(snapshot), snapshot.values)
@@ -217,8 +221,12 @@ class _Session:
     def _threads(self, typed: str) -> None:
         for one in self.talk.run(self.talk.hub.threads(typed, _THREADS)):
             waits = f", waits for {name(one.waiting_for)}" if one.waiting_for else ""
-            self.say(f"{name(one.info.thread_id)}: {one.status}, step {one.head}{waits}")
+            inside = f", inside {name(one.info.owner.thread_id)}" if one.info.owner else ""
+            self.say(f"{name(one.info.thread_id)}: {one.status}, step {one.head}{waits}{inside}")
 
     def _open(self, typed: str) -> None:
-        self.talk.open(self.talk.run(self.talk.hub.open(typed or self.talk.console.ask("Thread:"))))
+        owners = self.talk.snapshot().owners
+        back = f" (empty for {name(owners[-1].thread_id)})" if owners else ""
+        thread = typed or self.talk.console.ask(f"Thread{back}:") or (owners[-1].thread_id if owners else "")
+        self.talk.open(self.talk.run(self.talk.hub.open(thread)))
         self._look()
