@@ -108,6 +108,9 @@ class _NodeLoop:
         self._loop.call_soon_threadsafe(self._retire)
 
     async def _finish(self, awaitable: Awaitable[Any]) -> Any:
+        task = asyncio.current_task()
+        if task:
+            task.add_done_callback(_looked_at)
         try:
             return await awaitable
         except SystemExit as raised:
@@ -128,6 +131,12 @@ class _NodeLoop:
             self._loop.run_forever()
         finally:
             self._loop.close()
+
+
+def _looked_at(task: asyncio.Task[Any]) -> None:
+    """What a node raises goes to who waits for it; of one that was given up nobody wants to hear."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _as_failure(raised: BaseException) -> RuntimeError:
