@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from hitl_tui.agents.backend import Message
 from hitl_tui.engine.activity import Activity
@@ -19,6 +19,13 @@ _KEYS = {
 }
 
 
+class _Block(NamedTuple):
+    """The turns of one exchange, and what from outside may be in them."""
+
+    turns: list[Message]
+    sources: tuple[str, ...]
+
+
 class Turns:
     """What an agent remembers.  Thread-safe.
 
@@ -26,13 +33,16 @@ class Turns:
     thread does not touch them.  Those of an attempt that ends without a result are taken back.  With a
     channel the turns below a node are the channel's value, and new ones are committed with the node's
     updates; the agent's own turns are then for chats outside a graph.
+
+    Turns of its own that were made where tainted text was at hand taint each node that uses them again;
+    a channel's taint does that for turns in a channel (SPEC 8).
     """
 
     def __init__(self, agent: str, channel: str | None = None) -> None:
         self._agent = agent
         self._channel = channel
         self._lock = threading.Lock()
-        self._blocks: list[list[Message]] = []
+        self._blocks: list[_Block] = []
         self._conversation = 0
 
     def read(self, activity: Activity | None) -> list[Message]:
@@ -48,7 +58,10 @@ class Turns:
             check_turns(stored, f"agent {self._agent!r}: channel {self._channel!r}")
             return [*stored, *activity.added.get(self._channel, ())]
         with self._lock:
-            return [dict(turn) for block in self._blocks for turn in block]
+            blocks = tuple(self._blocks)
+        if activity:
+            self._taint(activity, blocks)
+        return [dict(turn) for block in blocks for turn in block.turns]
 
     @property
     def conversation(self) -> int:
@@ -60,7 +73,7 @@ class Turns:
         if self._channel and activity and activity.state is not None:
             activity.add(self._channel, turns)
             return
-        block = list(turns)
+        block = _Block(list(turns), activity.sources if activity else ())
         with self._lock:
             if conversation != self._conversation:
                 return
@@ -69,7 +82,7 @@ class Turns:
             activity.on_undo(lambda: self._forget(block))
 
     def replace(self, turns: Sequence[Message], activity: Activity | None) -> None:
-        """Put other turns in the place of all."""
+        """Put other turns in the place of all; what taints those before taints them too, `[]` nothing."""
         if self._channel and activity and activity.state is not None:
             raise UsageError(
                 f"agent {self._agent!r}: its turns are in the channel {self._channel!r}",
@@ -77,10 +90,18 @@ class Turns:
             )
         check_turns(turns, f"agent {self._agent!r}")
         with self._lock:
-            self._blocks = [[dict(turn) for turn in turns]]
+            sources = [source for block in self._blocks for source in block.sources]
+            named = dict.fromkeys((*sources, *(activity.sources if activity else ())))
+            block = _Block([dict(turn) for turn in turns], tuple(named))
+            self._blocks = [block] if turns else []
             self._conversation += 1
 
-    def _forget(self, block: list[Message]) -> None:
+    def _taint(self, activity: Activity, blocks: Sequence[_Block]) -> None:
+        sources = [source for block in blocks for source in block.sources]
+        for source in (*sources, *((f"turns of {self._agent}",) if sources else ())):
+            activity.taint(source)
+
+    def _forget(self, block: _Block) -> None:
         with self._lock:
             self._blocks = [kept for kept in self._blocks if kept is not block]
 

@@ -105,6 +105,12 @@ class Activity:
         if source not in self.tainted_by:
             self.tainted_by.append(source)
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What came from outside into the attempt so far: brought in, or read in tainted channels."""
+        read = self.state.tainted_sources() if self.state is not None else ()
+        return tuple(dict.fromkeys((*self.tainted_by, *read)))
+
     def text(self, text: str, agent: str = "") -> None:
         """Stream a piece of text to whoever watches."""
         if self._sink and text and not self._cancelled:

@@ -151,6 +151,8 @@ async def run_attempt(
         )
     config = NodeConfig(agents, cursor, activity, clock)
     activity.state = view
+    if node.external:
+        activity.taint(node.external)
     if place is not None:
         config.item, config.index = place
     args = (view, config) if node.takes_config else (view,)

@@ -51,11 +51,11 @@ def mark(
     """A node's changes, tainted by what it brought in from outside and by the tainted channels it read.
 
     Args:
-        sources: what its attempt named as coming from outside.
+        sources: what came from outside during its attempt, that of an external node included.
         read: what it read, dotted names included.
         taint: the tainted channels of the state it ran on.
     """
-    named = tuple(dict.fromkeys((*((node.external,) if node.external else ()), *sources)))
+    named = tuple(dict.fromkeys(sources))
     channels = tuple(sorted({name.partition(".")[0] for name in read} & taint.keys()))
     if not named and not channels:
         return list(changes)

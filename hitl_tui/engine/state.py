@@ -74,6 +74,10 @@ class WorkflowState(Mapping[str, Any]):
         """True where a channel holds something from outside (SPEC 8)."""
         return False
 
+    def tainted_sources(self) -> tuple[str, ...]:
+        """What from outside is in the channels that were read so far."""
+        return ()
+
     def private(self) -> dict[str, Any]:
         """All private channels with their values, for those who must keep them out of files."""
         return {
@@ -128,6 +132,11 @@ class NotedState(WorkflowState):
     def is_tainted(self, channel: str) -> bool:
         """True where a channel holds something from outside (SPEC 8)."""
         return channel in self._taint
+
+    def tainted_sources(self) -> tuple[str, ...]:
+        """What from outside is in the channels that were read so far."""
+        names = (name.partition(".")[0] for name in tuple(self._noted))
+        return tuple(source for name in names if name in self._taint for source in self._taint[name].sources)
 
     def __getitem__(self, name: str) -> Any:
         value = super().__getitem__(name)
