@@ -115,9 +115,10 @@ def approve(
 ) -> int:
     """Approve what a thread waits for.
 
-    For requests that have the answer "approve", as an advisor's verdict; `answer` gives any other.
+    Answers "approve" where that is allowed, as for an advisor's verdict, else what the request
+    recommends, and says which; `answer` gives any other.
     """
-    order = _Order(thread, request, _choosing("approve", note), at_step, note, yes, go_on)
+    order = _Order(thread, request, _approving(note), at_step, note, yes, go_on)
     return _decide(order, {"store": store, "reviewer": reviewer}, as_json)
 
 
@@ -157,6 +158,20 @@ def _choosing(choice: str, words: str | None) -> Callable[[Request], Any]:
         from hitl_tui.view.answers import choice_answer
 
         return choice_answer(find_choice(request, choice), words)
+
+    return make
+
+
+def _approving(words: str | None) -> Callable[[Request], Any]:
+    def make(request: Request) -> Any:
+        from hitl_tui.cli.output import say
+        from hitl_tui.plain.words import name
+
+        usual = request.recommended
+        if usual is None or any(choice.id == "approve" for choice in request.choices):
+            return _choosing("approve", words)(request)
+        say(f"{name(request.title)}: answered {name(usual)!r}, which it recommends.", err=True)
+        return _choosing(usual, words)(request)
 
     return make
 

@@ -15,6 +15,12 @@ from hitl_tui.suggest import did_you_mean
 Team = Mapping[str, Any] | Sequence[Any]
 
 
+class ChannelsMissing(GraphInvalid):
+    """Channels of a user's own that lack some which the workflow writes: `missing`."""
+
+    missing: tuple[str, ...] = ()
+
+
 def named(agents: Team, what: str, taken: Iterable[str] = ()) -> dict[str, Any]:
     """Agents by name, in their order: a mapping as it is, a list by each agent's own name.
 
@@ -52,18 +58,20 @@ def channels_for(
     """The channels to use: the user's where there are some, else the workflow's own.
 
     Raises:
-        GraphInvalid: the user's lack one of `own` that is not optional.
+        ChannelsMissing: the user's lack one of `own` that is not optional.
     """
     if state_schema is None:
         return dict(own)
     missing = [name for name in own if name not in state_schema and name not in optional]
     if missing:
         close = did_you_mean(missing[0], state_schema)
-        raise GraphInvalid(
+        error = ChannelsMissing(
             f"the state_schema lacks {', '.join(missing)}",
             f"the {workflow} workflow writes {'it' if len(missing) == 1 else 'them'}"
             + (f"; {close}" if close else ""),
         )
+        error.missing = tuple(missing)
+        raise error
     return dict(state_schema)
 
 

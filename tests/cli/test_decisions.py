@@ -66,6 +66,31 @@ def test_approve_can_run_on(review: App) -> None:
     assert "nothing waits" in review.expect(2, "approve", "r").err
 
 
+OTHERS = """
+from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph
+choices = [GateChoice("later", "later"), GateChoice("ship", "ship it", values={"n": 7})]
+gate = Gate("check", title="Ship it?", choices=choices, recommended=RECOMMENDED)
+graph = StateGraph({"n": Channel(0)}).add_node("check", lambda state: {}).add_edge(START, "check")
+graph = graph.add_edge("check", END).compile(checkpointer=MemoryCheckpointer(), interrupt_after=[gate])
+"""
+
+
+def test_approve_takes_what_is_recommended_where_no_answer_is_called_approve_and_says_so(
+    app: App, tmp_path: Path
+) -> None:
+    (tmp_path / "other.py").write_text(OTHERS.replace("RECOMMENDED", "'ship'"))
+    app.expect(3, "run", str(tmp_path / "other.py"), "--headless", "--thread", "o")
+    done = app.expect(0, "approve", "o", "--json")
+    assert "Ship it?: answered 'ship', which it recommends." in done.err
+    assert done.document["state"]["n"] == 7
+
+
+def test_approve_chooses_nothing_by_itself_where_nothing_is_recommended(app: App, tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text(OTHERS.replace("RECOMMENDED", "None"))
+    app.expect(3, "run", str(tmp_path / "other.py"), "--headless", "--thread", "o")
+    assert "'approve' is not an allowed answer (allowed: later, ship)" in app.expect(2, "approve", "o").err
+
+
 def test_an_answer_that_is_not_allowed_is_wrong_usage(review: App) -> None:
     done = review.expect(2, "answer", "r", pending(review, "r"), "aprove", "--step", "2")
     assert "did you mean 'approve'?" in done.err

@@ -347,10 +347,21 @@ CASES = [
     (
         'output = "draft"',
         'workflow = "advisor"',
-        4,
-        "[channels]: it has no place beside workflow = 'advisor'",
+        9,
+        "[agents.writer]: the advisor workflow has no 'writer'",
     ),
-    ('output = "draft"', 'workflow = "advisor"', 9, "[agents.writer]: the advisor workflow has no 'writer'"),
+    (
+        "[graph]",
+        "[nodes.n]\nagent = 'writer'\n[graph]\nworkflow = 'advisor'",
+        1,
+        "[nodes]: it has no place beside workflow = 'advisor'",
+    ),
+    (
+        "[graph]",
+        "[compensations]\nc = 'm.py:f'\n[graph]\nworkflow = 'advisor'",
+        1,
+        "[compensations]: it has no place beside workflow = 'advisor'",
+    ),
     ('output = "draft"', 'workflow = "advisor"', 9, "[agents]: the advisor workflow needs an agent 'worker'"),
     (
         "[graph]",

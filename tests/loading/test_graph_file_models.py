@@ -35,6 +35,37 @@ def test_a_ready_made_workflow(load_file: LoadFile) -> None:
     assert set(runner.graph.agents) == {"worker", "advisor"}
 
 
+OWN_CHANNELS = """
+    [channels.messages]
+    default = []
+    reducer = "last_n(6)"
+    [channels.latest_draft]
+    [channels.advisor_feedback]
+    [channels.advisor_verdict]
+    default = "revise"
+    [channels.revision_n]
+    default = 0
+    schema = {type = "integer", maximum = 9}
+    [channels.extra]
+    visibility = "private"
+"""
+
+
+def test_channels_beside_a_workflow_take_the_place_of_its_own(load_file: LoadFile) -> None:
+    runner = load_file(WORKFLOW + OWN_CHANNELS)
+    assert runner.graph.channels["messages"].reducer.text == "last_n(6)"
+    assert runner.graph.channels["extra"].visibility == "private"
+    assert runner.invoke({"messages": "Explain."}, thread_id="t").status == "completed"
+    assert len(runner.get_state("t")["messages"]) <= 6
+
+
+def test_channels_that_lack_one_the_workflow_writes_are_told_with_their_place(load_file: LoadFile) -> None:
+    with pytest.raises(GraphInvalid) as caught:
+        load_file(WORKFLOW + OWN_CHANNELS.replace("latest_draft", "last_draft"))
+    assert "[channels]: it lacks latest_draft" in caught.value.message
+    assert "did you mean 'last_draft'?" in caught.value.message
+
+
 MODELS = """
     [agents.plain]
     [agents.named]

@@ -326,7 +326,10 @@ class GraphFile(Table, frozen=True):
     """A graph of hitl-tui."""
 
     graph: GraphTable = GraphTable()
-    channels: dict[str, ChannelTable] = {}
+    channels: Annotated[
+        dict[str, ChannelTable],
+        Meta(description="Channels by name; beside a ready-made workflow they take the place of its own."),
+    ] = {}
     agents: dict[str, AgentTable] = {}
     nodes: dict[str, NodeTable] = {}
     maps: dict[str, MapTable] = {}

@@ -1,4 +1,4 @@
-"""Ready-made workflows by name, with agents and options from a graph file."""
+"""Ready-made workflows by name, with agents, options and channels from a graph file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import Any, NamedTuple, get_type_hints
 from hitl_tui.agents.agent import Agent
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.store import Store
+from hitl_tui.loading.graphfile.channels import build_channels
 from hitl_tui.loading.graphfile.decode import check_value
 from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.problems import Problems
 from hitl_tui.loading.graphfile.shape import GraphFile
 from hitl_tui.suggest import did_you_mean
+from hitl_tui.workflows.parts import ChannelsMissing
 
 
 class Recipe(NamedTuple):
@@ -67,7 +69,19 @@ WORKFLOWS = {
     ),
 }
 
-_NO_PLACE = ("channels", "nodes", "edges", "routes", "interrupts", "limits", "termination", "inputs")
+_NO_PLACE = (
+    "nodes",
+    "maps",
+    "parallels",
+    "subgraphs",
+    "edges",
+    "routes",
+    "interrupts",
+    "limits",
+    "termination",
+    "inputs",
+    "compensations",
+)
 
 
 def build_workflow(
@@ -101,6 +115,7 @@ def build_workflow(
             problems.add(("options", option), "must be text", "as in my_plans.py:parse")
         else:
             check_value(value, hints[option], problems, ("options", option))
+    channels, _ = build_channels(file.channels, directory, problems)
     if len(problems):
         return None
     arguments: dict[str, Any] = {"checkpointer": store} | {
@@ -108,9 +123,14 @@ def build_workflow(
     }
     if recipe.others:
         arguments[recipe.others] = [agent for role, agent in agents.items() if role not in recipe.roles]
+    if channels:
+        arguments["state_schema"] = channels
     with problems.at(("options",)):
-        runner: GraphRunner = function(**arguments, **options)
-        return runner
+        try:
+            runner: GraphRunner = function(**arguments, **options)
+            return runner
+        except ChannelsMissing as error:
+            problems.add(("channels",), f"it lacks {', '.join(error.missing)}", error.hint)
     return None
 
 
