@@ -41,7 +41,7 @@ COMMANDS = {
     "import": Entry("hitl_tui.cli.carry", "Take in a thread that `export` wrote.", "import_command"),
     "verify": Entry("hitl_tui.cli.carry", "Check that a thread's log agrees with itself."),
     "replay": Entry("hitl_tui.cli.replay", "Run a thread's graph again on its recorded results."),
-    "graph": Entry("hitl_tui.cli.graph", "Write a graph as text, Mermaid, Graphviz or JSON."),
+    "graph": Entry("hitl_tui.cli.graph", "Write a graph as text, Mermaid, Graphviz, SVG or JSON."),
     "themes": Entry("hitl_tui.cli.about", "List the themes."),
     "keys": Entry("hitl_tui.cli.about", "List every action of the screen with its id and its keys."),
     "config": Entry("hitl_tui.cli.about", "Show every setting and where it comes from."),
