@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.agent_settings import read_settings
 from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say, table
 
@@ -45,6 +44,7 @@ def agents(
     from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
+    from hitl_tui.plain.answers import read_settings
 
     wanted = read_settings(settings)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.agent_settings import agent_option, read_settings
+from hitl_tui.cli.agent_settings import agent_option
 from hitl_tui.cli.options import complete_thread, note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import StaleWriter, UsageError
@@ -97,6 +97,7 @@ def fork(
     from hitl_tui.cli.inputs import Inputs
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
+    from hitl_tui.plain.answers import read_settings
 
     given = Inputs(values, option="")
     settings = read_settings(agents)

@@ -1,8 +1,10 @@
-"""From the words of a command to the request, the choice or the limit that they name."""
+"""From the words of a command to the request, the choice, the limit or the setting that they name."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from hitl_tui.engine.records import Choice, Request
 from hitl_tui.errors import UsageError
@@ -82,3 +84,32 @@ def read_limit(text: str) -> tuple[str, float | None]:
         kind = "a whole number" if whole else "a number"
         raise UsageError(f"{text!r} is no limit", f"write {name}= and {kind} above 0, or none")
     return name, number
+
+
+def read_settings(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Settings by agent, from words such as "worker.temperature=0"; "null" takes one back to the graph's.
+
+    Raises:
+        UsageError: not of this form.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for word in given:
+        name, equals, value = word.partition("=")
+        agent, dot, setting = name.rpartition(".")
+        if not (equals and dot and agent and setting):
+            raise UsageError(
+                f"{word!r} is no setting of an agent", "write AGENT.SETTING=VALUE, as worker.temperature=0"
+            )
+        found.setdefault(agent, {})[setting] = _value(setting, value)
+    return found
+
+
+def _value(setting: str, text: str) -> Any:
+    if text == "null":
+        return None
+    if setting != "temperature":
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise UsageError(f"temperature={text}: give a number", "as worker.temperature=0.2") from None

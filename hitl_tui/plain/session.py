@@ -9,7 +9,9 @@ from typing import Final
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
 from hitl_tui.engine.events import RunEnded
 from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.plain.agents import agents
 from hitl_tui.plain.answers import read_limit
+from hitl_tui.plain.checking import check
 from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.content import content
 from hitl_tui.plain.deciding import decide, question, waiting_request
@@ -17,6 +19,7 @@ from hitl_tui.plain.editing import edit, fork, show_value
 from hitl_tui.plain.inside import unfinished_lines
 from hitl_tui.plain.outcome import standing_code
 from hitl_tui.plain.talk import Talk
+from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.plain.words import channel_lines, event_lines, name, standing_line, step_lines
 from hitl_tui.view.review import review_card
 from hitl_tui.view.run_view import open_view
@@ -29,6 +32,9 @@ HELP: Final = (
     "d: decide on what waits; d 2: on the second of several.  e CHANNEL: edit a channel.  f: fork.",
     "m: raise the limit that stopped it.  x: end the thread.  u: undo what its nodes did outside.",
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
+    "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
+    "r CHANNEL: show a private value; the ledger keeps that you looked.",
+    "V: verify the log; V strict; V replay.  a: the agents; a AGENT.model=NAME; a forget AGENT.",
     "t WORD: list threads.  o THREAD: open another thread.",
     "h: this help.  q: leave; what is committed stays.",
 )
@@ -66,6 +72,11 @@ class _Session:
             "m": lambda _: self._extend(),
             "x": lambda _: self._cancel(),
             "u": lambda _: self._roll_back(),
+            "y": lambda typed: why_tainted(self.talk, typed),
+            "Y": lambda typed: declassify(self.talk, typed),
+            "r": lambda typed: reveal(self.talk, typed),
+            "V": lambda typed: check(self.talk, typed),
+            "a": lambda typed: agents(self.talk, typed),
             "w": lambda _: self._look(),
             "v": lambda typed: show_value(self.talk, typed),
             "l": lambda _: self._log(),

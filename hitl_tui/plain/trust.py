@@ -1,0 +1,67 @@
+"""Taint and private values in lines: why, declassify with a reason, reveal with a yes (SPEC 8)."""
+
+from __future__ import annotations
+
+from hitl_tui.drivers.protocol import Snapshot
+from hitl_tui.engine.taint import Taint
+from hitl_tui.errors import UsageError
+from hitl_tui.plain.console import confirm
+from hitl_tui.plain.content import content, spans
+from hitl_tui.plain.editing import find_channel
+from hitl_tui.plain.talk import Talk
+from hitl_tui.plain.words import name
+from hitl_tui.view.taint import lineage_lines, taint_line
+from hitl_tui.view.value_lines import value_lines
+
+
+def why_tainted(talk: Talk, typed: str) -> None:
+    """Which channels hold what came from outside, each with the way it came; or one of them."""
+    snapshot = talk.snapshot()
+    channel = find_channel(list(snapshot.values), typed) if typed else ""
+    tainted = [one for one in _tainted(snapshot) if channel in ("", one.channel)]
+    if not tainted:
+        talk.console.say(f"{name(channel)} is not tainted." if channel else "No channel is tainted.")
+    for one in tainted:
+        ways = talk.run(talk.driver.lineage(one.channel, snapshot.progress.head))
+        talk.console.say(*spans([taint_line(one)]), *spans(lineage_lines(ways)))
+
+
+def declassify(talk: Talk, typed: str) -> None:
+    """Say that a tainted channel may be trusted as it is now, and why."""
+    snapshot = talk.snapshot()
+    tainted = [one.channel for one in _tainted(snapshot)]
+    if not tainted:
+        raise UsageError("no channel is tainted")
+    listed = list(snapshot.values)
+    channel = find_channel(listed, typed or talk.console.ask("Channel, by number or name:"))
+    if channel not in tainted:
+        raise UsageError(f"channel {channel!r} is not tainted", f"tainted channels: {', '.join(tainted)}")
+    talk.console.say(f"{name(channel)} now:", *content(value_lines(snapshot.values[channel], "text"), 100))
+    reason = talk.console.ask("Why may it be trusted? Empty leaves it tainted:")
+    if not reason:
+        talk.console.say("Nothing was changed.")
+        return
+    head = snapshot.progress.head
+    seen = snapshot.checkpoints[-1].state_hash
+    step = talk.run(
+        talk.driver.declassify(channel, expected_step=head, actor=talk.actor, reason=reason, seen=seen)
+    )
+    talk.console.say(f"Declassified as step {step}; what was written from it before stays tainted.")
+
+
+def reveal(talk: Talk, typed: str) -> None:
+    """Show a private value once; the ledger keeps who has looked."""
+    snapshot = talk.snapshot()
+    channel = find_channel(list(snapshot.values), typed or talk.console.ask("Channel, by number or name:"))
+    private = [one.name for one in snapshot.graph.channels if one.visibility == "private"]
+    if channel not in private:
+        raise UsageError(f"channel {channel!r} is not private", f"v {channel} shows it")
+    if not confirm(talk.console, "The ledger will keep that you looked. Show it?"):
+        talk.console.say("Nothing was shown.")
+        return
+    value = talk.run(talk.driver.reveal(channel, snapshot.progress.head, actor=talk.actor))
+    talk.console.say(f"{name(channel)}:", *content(value_lines(value, "text")))
+
+
+def _tainted(snapshot: Snapshot) -> tuple[Taint, ...]:
+    return snapshot.checkpoints[-1].tainted if snapshot.checkpoints else ()

@@ -1,0 +1,85 @@
+"""Taint, private values, checks and agents in a session in lines."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hitl_tui.config import load_settings
+from tests.support.commands import App, close_log
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
+Said = Callable[..., str]
+
+
+@pytest.fixture
+def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
+    yield App(capsys)
+    close_log()
+
+
+@pytest.fixture
+def said(app: App, monkeypatch: pytest.MonkeyPatch) -> Said:
+    """What a session says to lines that are typed, on a thread `t` of a sample that ran by itself."""
+
+    def talk(sample: str, *lines: str, given: tuple[str, ...] = ()) -> str:
+        app("run", str(SAMPLES / sample), "--headless", "--thread", "t", *given)
+        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, "q", ""])))
+        return app("resume", "t", "--plain").out
+
+    return talk
+
+
+def test_why_a_channel_is_tainted(said: Said) -> None:
+    out = said("webpage.py", "y", "y page", "y nothing")
+    assert "write wrote mail through summary" in out
+    assert "page  from" in out
+    assert "there is no channel 'nothing'" in out
+
+
+def test_it_is_declassified_with_a_reason_and_without_one_not(said: Said, app: App) -> None:
+    out = said("webpage.py", "Y page", "", "Y page", "read it twice", "y page", "Y page")
+    assert "Nothing was changed." in out
+    assert "Declassified as step" in out
+    assert "page is not tainted." in out
+    assert "channel 'page' is not tainted" in out
+    assert "read it twice" in app.expect(0, "log", "t").out
+
+
+def test_a_private_value_is_shown_after_a_yes_and_the_ledger_keeps_it(said: Said, app: App) -> None:
+    out = said("private.py", "r patient", "no", "r patient", "yes", "r risk")
+    assert "Nothing was shown." in out
+    assert out.count("Ada L.") == 1
+    assert "channel 'risk' is not private" in out
+    kinds = [one["decision"] for one in app.expect(0, "log", "t", "--json").document["decisions"]]
+    assert kinds.count("reveal") == 1
+
+
+def test_the_log_is_verified_reduced_again_and_replayed(said: Said) -> None:
+    out = said("webpage.py", "V", "V strict", "V replay", "V other")
+    assert out.count("Nothing is wrong: ") == 3
+    assert "the results of 3 nodes served" in out
+    assert "there is no check 'other'" in out
+
+
+def test_what_is_wrong_is_told_with_what_it_means(said: Said) -> None:
+    said("webpage.py")
+    with sqlite3.connect(load_settings().store.removeprefix("sqlite:///")) as file:
+        file.execute("UPDATE record SET attempt = 9")
+    file.close()
+    out = said("webpage.py", "V")
+    assert "This record was changed after it was written" in out
+
+
+def test_agents_are_shown_changed_and_made_to_forget(said: Said) -> None:
+    typed = ("a", "a worker.model=demo/advisor", "a", "a forget advisor", "a nobody.model=x")
+    out = said("advisor.py", *typed, given=("--input", "task=Explain what a closure is."))
+    assert "worker: demo/advisor" in out
+    assert "worker: model changed from the next step on." in out
+    assert "changed: model" in out
+    assert "advisor forgot" in out
+    assert "nobody" in out
