@@ -100,7 +100,9 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
 def verify(thread: str, strict: bool, store: str | None, as_json: bool) -> int:
     """Check that a thread's log agrees with itself.
 
-    Nothing is changed. Exit code 1 where something is wrong, each finding named where it is.
+    Every step holds hashes of the state it made and of the steps before it, every decision one of the
+    decisions before it: a change made behind the app's back is found. Nothing is changed. Exit code 1
+    where something is wrong, each finding named where it is.
     """
     from hitl_tui.cli.resume import find_thread
     from hitl_tui.cli.storage import open_existing
@@ -190,5 +192,5 @@ def _findings(report: VerifyReport) -> list[str]:
     lines = [finding_line(one) for one in report.mismatches]
     checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked"
     if report.unchecked:
-        checked += f", {report.unchecked:,} state hashes only with --strict"
+        checked += f"; --strict would check {report.unchecked:,} more"
     return [*lines, f"{'ok' if report.ok else f'{len(lines)} findings'}: {checked}"]

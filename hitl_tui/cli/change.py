@@ -40,8 +40,9 @@ def update_state(
 ) -> int:
     """Set channels of a thread as one new step.
 
-    All of them or none, checked against the graph's schemas, past their reducers. A text channel takes
-    words without quotation marks too; @FILE reads several from a JSON object.
+    All of them or none, checked against the graph's schemas. A value replaces what is there: reducers
+    are not asked. A text channel takes words without quotation marks too; @FILE reads several from a
+    JSON object.
     """
     from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.inputs import Inputs

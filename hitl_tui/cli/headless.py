@@ -9,8 +9,8 @@ from hitl_tui.cli.output import emit, say
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from hitl_tui.drivers.protocol import Driver
-    from hitl_tui.engine.events import Event, Progress
+    from hitl_tui.drivers.protocol import Driver, Snapshot
+    from hitl_tui.engine.events import Event
     from hitl_tui.errors import ExitCode
 
 
@@ -66,25 +66,18 @@ async def report(driver: Driver, *, as_json: bool, done: bool = False, **more: o
     if as_json:
         emit(shapes.result(driver.thread_id, progress, snapshot.values, code, **more))
     else:
-        say(*standing_lines(driver.thread_id, progress, snapshot.held_by))
+        say(*standing_lines(snapshot))
     return code
 
 
-def standing_lines(thread_id: str, progress: Progress, held_by: str = "") -> list[str]:
-    """Where a thread stands, and for each request how to answer it."""
-    import shlex
-
+def standing_lines(snapshot: Snapshot) -> list[str]:
+    """Where a thread stands, and for each request what is asked and how to answer it."""
+    from hitl_tui.cli.asking import request_lines
     from hitl_tui.plain.words import name, standing_line
 
-    lines = [f"{name(thread_id)}: {standing_line(progress, held_by)}"]
-    for request in progress.pending:
-        if request.breakpoint:
-            lines.append(f"  go on with: hitl-tui resume {shlex.quote(thread_id)} --headless")
-            continue
-        answers = ", ".join(name(choice.id) for choice in request.choices) or "a value"
-        lines.append(f"  request {request.id} at step {request.step}, answers: {answers}")
-        order = f"{shlex.quote(thread_id)} {request.id} ANSWER --step {request.step}"
-        lines.append(f"  answer with: hitl-tui answer {order}")
+    lines = [f"{name(snapshot.thread_id)}: {standing_line(snapshot.progress, snapshot.held_by)}"]
+    for request in snapshot.progress.pending:
+        lines += request_lines(snapshot, request)
     return lines
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from hitl_tui.cli.examples import examples
 from hitl_tui.suggest import did_you_mean
 
 
@@ -25,12 +26,13 @@ class LazyGroup(click.Group):
     """Lists its commands from a table, so that `--help` costs no imports.
 
     Args:
-        entries: the commands by name, in the order in which `--help` shows them.
+        groups: the commands by name under the headings of `--help`, in the order in which it shows them.
     """
 
-    def __init__(self, *args: Any, entries: dict[str, Entry], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, groups: dict[str, dict[str, Entry]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.entries = entries
+        self.groups = groups
+        self.entries = {name: entry for group in groups.values() for name, entry in group.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.entries)
@@ -42,6 +44,7 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(
             import_module(entry.module), entry.attribute or cmd_name.replace("-", "_")
         )
+        command.epilog = examples(cmd_name)
         return command
 
     def resolve_command(
@@ -54,5 +57,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in self.entries.items()])
+        width = max(map(len, self.entries))
+        for heading, group in self.groups.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in group.items()])

@@ -32,9 +32,9 @@ def _is_tame(name: str) -> bool:
 store_option = click.option(
     "--store", metavar="URL", help="Where threads are kept: sqlite:///FILE, files:DIR, a path, or memory:."
 )
-theme_option = click.option("--theme", metavar="NAME", help="The colours: dark, light or one of your own.")
+theme_option = click.option("--theme", metavar="NAME", help="The colours; `hitl-tui themes` lists them.")
 reviewer_option = click.option(
-    "--reviewer", "--as", "reviewer", metavar="NAME", help="Your name beside what you decide."
+    "--reviewer", "--as", "reviewer", metavar="NAME", help="Your name, kept with what you decide."
 )
 thread_option = click.option("--thread", metavar="ID", help="Name of the thread; made up when left out.")
 note_option = click.option("--note", metavar="TEXT", help="Why, for the record.")

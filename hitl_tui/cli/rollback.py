@@ -96,7 +96,7 @@ async def _outcome(driver: Driver, code: ExitCode, *, as_json: bool, dry_run: bo
         )
     elif not dry_run:
         failed = [f"  {entry_line(one)}" for one in entries if one.state == "failed"]
-        say(*standing_lines(driver.thread_id, snapshot.progress), f"  {summary(entries)}", *failed)
+        say(*standing_lines(snapshot), f"  {summary(entries)}", *failed)
     return code
 
 

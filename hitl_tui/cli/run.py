@@ -60,8 +60,8 @@ def run(
     """Run a workflow of your own, on screen or without.
 
     GRAPH is module:attribute, file.py or file.py:name: a StateGraph, a GraphRunner, or a function
-    that returns one; or a graph file, file.toml; or the name of a sample: advisor, batch, counter or
-    review. Starts a new thread unless --thread names one that is there. With --headless, or --json,
+    that returns one; or a graph file, file.toml; or the name of a sample, such as review, planner or
+    order. Starts a new thread unless --thread names one that is there. With --headless, or --json,
     it runs without a screen until something waits (exit code 3), fails (1) or ends (0).
     """
     from hitl_tui.cli.inputs import Inputs

@@ -109,7 +109,7 @@ async def _say_step(at: OpenPlace, values: dict[str, Any]) -> None:
     from hitl_tui.plain.words import channel_lines, name, step_lines
 
     snapshot = at.snapshot
-    say(*standing_lines(at.driver.thread_id, snapshot.progress, snapshot.held_by))
+    say(*standing_lines(snapshot))
     origin = f", forked from {name(snapshot.parent)}@{snapshot.fork_step}" if snapshot.parent else ""
     if snapshot.owners:
         owner = snapshot.owners[-1]

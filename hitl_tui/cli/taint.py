@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> int:
     """Show which channels hold what came from outside, and why.
 
-    With CHANNEL alone that one: which step, node or tool brought it in, and through which nodes it came.
+    A channel is tainted while its value came from outside, as a web page or what a tool returned, or
+    was made from such a value. With CHANNEL that one alone: which step, node or tool brought it in,
+    and through which nodes it came.
     """
     from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.storage import open_existing

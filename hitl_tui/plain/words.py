@@ -102,8 +102,8 @@ def standing_line(progress: Progress, held_by: str = "") -> str:
     at = f"at step {progress.head}" if progress.head >= 0 else "not started"
     match progress.status:
         case "completed":
-            how = "by its termination condition" if progress.reason == "termination" else "at its end"
-            return f"Done {at}: it ended {how}."
+            met = ": a termination condition is met" if progress.reason == "termination" else ""
+            return f"Done {at}{met}."
         case "cancelled":
             return f"Cancelled {at}: {name(progress.reason)}."
         case "failed":
@@ -116,17 +116,22 @@ def standing_line(progress: Progress, held_by: str = "") -> str:
             return f"Running {at}{who}."
     if progress.pending:
         more = len(progress.pending) - 1
-        rest = f", and {more} more after it" if more else ""
+        rest = f" ({more} more after it)" if more else ""
         request = progress.pending[0]
         if request.breakpoint:
             return f"Stopped {at}, {request.when} {name(request.node)}{rest}."
         where = (
             f" of {name(request.path)}" if request.path and not request.title.startswith(request.path) else ""
         )
-        return f"Waiting {at} for a human{where}: {sanitise_line(request.title, _WIDE)}{rest}."
+        return _ended(f"Waiting {at} for a human{where}: {sanitise_line(request.title, _WIDE)}{rest}")
     if progress.reason == "limit":
         return f"Waiting {at}: a limit is reached."
     return f"{'Paused' if progress.reason == 'paused' else 'Ready'} {at}: {next_words(progress.next_node)}."
+
+
+def _ended(sentence: str) -> str:
+    """A sentence with a full stop, where a question is not its end."""
+    return sentence if sentence.endswith((".", "?", "!", "…")) else f"{sentence}."
 
 
 def next_words(node: str | None) -> str:
@@ -148,7 +153,7 @@ def channel_lines(values: Mapping[str, Any], tainted: Collection[str] = ()) -> l
 def card_lines(card: ReviewCard) -> list[str]:
     """The review question: what is asked, about what, the asker's words; the answers come after it."""
     verdict = f" {card.badge}" if card.badge else ""
-    lines = [f"Question: {card.title}{verdict}."]
+    lines = [_ended(f"Question: {card.title}{verdict}")]
     if card.facts:
         lines.append(f"About the run: {plain_text(card.facts)}.")
     if card.words:

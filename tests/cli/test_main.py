@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from hitl_tui import __version__
+from hitl_tui.cli import examples
 from hitl_tui.cli.failures import guarded
 from hitl_tui.cli.logs import log_path
 from hitl_tui.cli.main import COMMANDS, cli
@@ -70,6 +72,24 @@ def test_every_command_is_where_the_table_says_and_says_the_same(name: str) -> N
     assert command.name == name
     assert command.get_short_help_str(limit=200) == COMMANDS[name].summary
     assert CliRunner().invoke(command, ["--help"]).exit_code == 0
+
+
+EXAMPLES = [shlex.split(one) for lines in examples.EXAMPLES.values() for one in lines]
+
+
+@pytest.mark.parametrize("words", EXAMPLES, ids=" ".join)
+def test_an_example_has_only_options_that_there_are(words: list[str]) -> None:
+    at = words.index("hitl-tui")
+    command = cli.get_command(click.Context(cli), words[at + 1])
+    assert command is not None
+    known = {option for one in command.get_params(click.Context(command)) for option in one.opts}
+    assert {word for word in words[at + 2 :] if word.startswith("--")} <= known
+
+
+def test_every_command_has_an_example_of_its_own() -> None:
+    assert set(examples.EXAMPLES) == set(COMMANDS)
+    for name, lines in examples.EXAMPLES.items():
+        assert all(f"hitl-tui {name}" in line for line in lines)
 
 
 def test_a_misspelt_command_gets_a_hint() -> None:

@@ -102,7 +102,7 @@ def test_an_unknown_thread_gets_a_hint() -> None:
 def test_without_a_command_the_threads_are_listed() -> None:
     with opened() as terminal:
         assert terminal.wait_exit() == 0
-        assert "Commands:" in terminal.text()
+        assert "Write the completion script" in terminal.text()
     for name in ("one", "two"):
         with opened("demo", "--thread", name, "--pace", "0") as terminal:
             terminal.wait_for("worker is next")

@@ -60,7 +60,7 @@ def test_a_whole_run_from_its_input_to_its_end(talk: Talker) -> None:
     assert "Step 1 by write" in done.out
     assert "Allowed answers:\n1. approve: approve\n2. revise: send back\n" in done.out
     assert "Decided: your answer is recorded, the thread is at step 3." in done.out
-    assert done.out.endswith("Done at step 3: it ended at its end.\nCommand: \n")
+    assert done.out.endswith("Done at step 3.\nCommand: \n")
 
 
 def test_the_text_that_is_decided_about_is_shown_whole(waiting: Talker) -> None:

@@ -1,0 +1,80 @@
+"""What waits for a human, in words: what is asked, and the command that answers it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hitl_tui.drivers.protocol import Snapshot
+    from hitl_tui.engine.foreign import Action
+    from hitl_tui.engine.records import Request
+    from hitl_tui.view.form import Field, Form
+
+_MOST_LINES = 12
+_MOST_FIELDS = 20
+
+
+def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
+    """A request, and how to answer it from a shell."""
+    from hitl_tui.plain.words import name
+    from hitl_tui.view.asking import actions, answer_form
+
+    thread = shlex.quote(snapshot.thread_id)
+    if request.breakpoint:
+        return [f"  go on with: hitl-tui resume {thread} --headless"]
+    order = f"hitl-tui answer {thread} {request.id}"
+    step = f"--step {request.step}"
+    form, edits, asked = answer_form(request), request.kind == "edit", actions(request)
+    answers = "an edited value" if edits else "a form" if form and _is_object(form) else "a value"
+    answers = ", ".join(name(choice.id) for choice in request.choices) or answers
+    lines = [f"  request {request.id} at step {request.step}, answers: {answers}"]
+    lines += _actions(asked) if asked else _words(snapshot, request)
+    if request.thread:
+        lines.append(f"  it is asked by a graph inside: hitl-tui show {shlex.quote(request.thread)}")
+    if form and _is_object(form):
+        lines += [f"  field {_field_line(field)}" for field in form.fields[:_MOST_FIELDS]]
+        wanted = [field for field in form.fields if field.required] or form.fields[:1]
+        given = " ".join(f"--set {shlex.quote(field.label)}=..." for field in wanted)
+        return [*lines, f"  answer with: {order} {given} {step}"]
+    if request.choices or not edits:
+        lines.append(f"  answer with: {order} ANSWER {step}")
+    if edits:
+        lines.append(f"  answer with: {order} --value JSON {step}")
+    if len(asked) > 1:
+        each = ", ".join('"approve"' for _ in asked)
+        lines.append(f"  one by one:  {order} --value '[{each}]' {step}")
+    return lines
+
+
+def _words(snapshot: Snapshot, request: Request) -> list[str]:
+    """What the asker hands over."""
+    from hitl_tui.plain.content import spans
+    from hitl_tui.view.review import review_card
+    from hitl_tui.view.run_view import open_view
+
+    return spans(review_card(request, open_view(snapshot), snapshot.values).words, _MOST_LINES)
+
+
+def _actions(asked: Sequence[Action]) -> list[str]:
+    """Every action with all its arguments: one answer may be for all of them."""
+    from hitl_tui.plain.content import content
+    from hitl_tui.view.value_lines import value_lines
+
+    lines: list[str] = []
+    for number, action in enumerate(asked, 1):
+        about = value_lines(action.description, "text") if action.description else ()
+        whole = [f"{number} of {len(asked)}  {action.name}", *about, *value_lines(action.args, "json")]
+        lines += content(whole, _MOST_LINES)
+    return lines
+
+
+def _is_object(form: Form) -> bool:
+    return bool(form.fields) and form.fields[0].path != ()
+
+
+def _field_line(field: Field) -> str:
+    words = " or ".join(option.word for option in field.options) or field.hint or field.kind
+    return f"{field.label}: {words}{'' if field.required else ', may be left out'}"

@@ -1,0 +1,35 @@
+"""What waits is told without a screen so that it can be decided: what is asked, and how to answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.commands import App
+
+
+def test_the_fields_of_a_form_and_those_that_must_be_given(app: App) -> None:
+    told = app.expect(3, "run", "order", "--headless", "--thread", "o").out
+    assert "answers: a form" in told
+    assert "field amount: whole number, 1 to 100\n" in told
+    assert "field wrapping: box or none or paper, may be left out" in told
+    assert "--set item=... --set amount=... --set address.street=... --set address.city=... --step 0" in told
+
+
+def test_every_action_with_its_arguments(app: App) -> None:
+    told = app.expect(3, "run", "toolcalls", "--headless", "--thread", "c").out
+    assert '  | 1 of 2  send_mail\n  | {\n  |   "to": "team@example.org",' in told
+    assert '"path": "drafts/minutes.md"' in told
+    assert """--value '["approve", "approve"]' --step 1""" in told
+
+
+def test_a_graph_inside_is_named_with_what_it_asks_about(app: App) -> None:
+    told = app.expect(3, "run", "desk", "--headless", "--thread", "d").out
+    assert '  |   "text": "All about closures."' in told
+    assert "hitl-tui show 'd/editor#1'" in told
+
+
+@pytest.mark.parametrize("request_of", ["order", "toolcalls", "desk"])
+def test_show_tells_it_like_the_run_that_stopped(app: App, request_of: str) -> None:
+    told = app.expect(3, "run", request_of, "--headless", "--thread", "t").out
+    asked = told[told.index("  request ") :]
+    assert asked in app.expect(0, "show", "t").out
