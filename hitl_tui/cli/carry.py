@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from hitl_tui.cli.options import store_option, thread_argument
+from hitl_tui.cli.options import reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode, HitlError, UsageError
 
@@ -29,14 +29,22 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 @store_option
+@reviewer_option
 @json_option
 def export_command(
-    *, thread: str, file: Path | None, private: bool, force: bool, store: str | None, as_json: bool
+    *,
+    thread: str,
+    file: Path | None,
+    private: bool,
+    force: bool,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
 ) -> None:
     """Write a thread to a file, or to stdout for a pipe.
 
     Lines of JSON with all its steps and decisions. A thread with private channels is written without
-    their values, for reading, unless --private is given.
+    their values, for reading, unless --private is given; the thread's ledger then keeps who took them.
     """
     from hitl_tui.cli.resume import find_thread
     from hitl_tui.cli.storage import open_existing
@@ -48,13 +56,19 @@ def export_command(
         raise UsageError("--json tells about an export to a file", "name a FILE")
     if to_stdout and sys.stdout.isatty():
         raise UsageError("an export goes to a file or a pipe, not to a terminal", "name a FILE")
-    opened = open_existing(load_settings({"store": store}))
+    if file is not None and not to_stdout and file.exists() and not force:
+        raise UsageError(f"there is a file {file} already", "give another name, or --force")
+    settings = load_settings({"store": store, "reviewer": reviewer})
+    opened = open_existing(settings)
     try:
-        lines = export_thread(opened, find_thread(opened, thread), private=private)
+        found = find_thread(opened, thread)
+        if private:
+            _note_export(opened, found, settings.reviewer, "stdout" if to_stdout else str(file))
+        lines = export_thread(opened, found, private=private)
         if file is None or to_stdout:
             _write_all(sys.stdout.buffer, lines)
             return
-        count = _write_file(file, lines, force)
+        count = _write_file(file, lines)
     finally:
         opened.close()
     if as_json:
@@ -131,10 +145,21 @@ def _write_all(stream: BinaryIO, lines: Iterable[bytes]) -> int:
     return count
 
 
-def _write_file(file: Path, lines: Iterable[bytes], force: bool) -> int:
+def _note_export(store: Checkpointer, thread: str, actor: str, to: str) -> None:
+    """Write down who takes private values out; a thread without any needs no note."""
+    from hitl_tui.drivers.recorded import recorded_graph
+    from hitl_tui.engine.disclosure import exported
+    from hitl_tui.engine.session import Session
+    from hitl_tui.stores.transfer import private_channels
+
+    channels, info = private_channels(store, thread), store.info(thread)
+    if channels and info:
+        session = Session.open(recorded_graph(store, info), store, thread, with_state=False)
+        exported(session, channels, actor=actor, to=to)
+
+
+def _write_file(file: Path, lines: Iterable[bytes]) -> int:
     """Write beside the file first, so that nobody finds a half of it; for the owner's eyes alone."""
-    if file.exists() and not force:
-        raise UsageError(f"there is a file {file} already", "give another name, or --force")
     new = file.with_name(f".{file.name}.{os.getpid()}.new")
     try:
         try:

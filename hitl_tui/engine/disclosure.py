@@ -1,10 +1,11 @@
 """What a human answers for by name: clearing a channel's taint, revealing a private value (SPEC 8).
 
-Each writes one commit; the session must be held for writing.
+Each writes one commit; but for `exported` the session must be held for writing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -97,6 +98,22 @@ def reveal(session: Session, channel: str, step: int, *, actor: str, note: str |
     _note(session, ledger, "reveal", step=step, actor=actor, note=note, data={"channel": channel})
     session.commit_cursor(session.cursor, ledger)
     return value
+
+
+def exported(session: Session, channels: Iterable[str], *, actor: str, to: str) -> None:
+    """Note in the ledger who takes the values of private channels out of the store, and where to.
+
+    Raises:
+        UsageError: nobody is named.
+        ThreadBusy: another process runs the thread.
+    """
+    if not actor.strip():
+        raise UsageError("nobody is named who exports private values", "give an actor")
+    with session.writing():
+        ledger: list[LedgerEntry] = []
+        data = {"channels": sorted(channels)}
+        _note(session, ledger, "export", step=session.cursor.head, actor=actor, note=to, data=data)
+        session.commit_cursor(session.cursor, ledger)
 
 
 def _cleared(session: Session, channel: str, step: int) -> Change:

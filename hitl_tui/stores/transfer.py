@@ -81,7 +81,7 @@ def export_thread(store: Checkpointer, thread_id: str, *, private: bool = False)
     info, cursor = store.info(thread_id), store.cursor(thread_id)
     if info is None or cursor is None:
         raise unknown(thread_id)
-    secret = set() if private else _private_channels(store, thread_id, cursor.head)
+    secret = set() if private else private_channels(store, thread_id)
     return _numbered(_lines(store, info, cursor, secret))
 
 
@@ -113,7 +113,10 @@ def import_thread(store: Checkpointer, lines: Iterable[bytes], thread_id: str | 
     return name
 
 
-def _private_channels(store: Checkpointer, thread_id: str, head: int) -> set[str]:
+def private_channels(store: Checkpointer, thread_id: str) -> set[str]:
+    """The private channels that a thread has written."""
+    cursor = store.cursor(thread_id)
+    head = cursor.head if cursor else -1
     return {found.channel for found in store.records(thread_id, 0, head) if found.visibility == "private"}
 
 

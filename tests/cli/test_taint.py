@@ -103,6 +103,23 @@ def test_reveal_shows_a_private_value_and_is_written_down(patient: App) -> None:
     assert "did you mean 'patient'?" in patient.expect(2, "show", "p", "--reveal", "pateint").err
 
 
+def test_an_export_leaves_private_values_out_and_one_with_them_is_written_down(
+    patient: App, tmp_path: Path
+) -> None:
+    public, whole = tmp_path / "public.jsonl", tmp_path / "whole.jsonl"
+    patient.expect(0, "export", "p", str(public), "--as", "ann")
+    patient.expect(0, "export", "p", str(whole), "--private", "--as", "bob")
+    assert "already" in patient.expect(2, "export", "p", str(whole), "--private", "--as", "eve").err
+    assert "Ada L." not in public.read_text()
+    assert "Ada L." in whole.read_text()
+    taken = [
+        (one["decision"], one["actor"], one["note"], one["data"])
+        for one in patient.expect(0, "log", "p", "--json").document["decisions"]
+    ]
+    assert taken == [("export", "bob", str(whole), {"channels": ["patient"]})]
+    assert patient.expect(0, "verify", "p", "--strict", "--json").document["ok"] is True
+
+
 def test_graph_tells_the_contract_of_each_node(app: App) -> None:
     out = app.expect(0, "graph", str(SAMPLES / "webpage.py")).out
     assert "approve: a human must agree first" in out
