@@ -31,6 +31,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "memories": {},
     "research": {},
     "desk": {},
+    "scores": {},
 }
 
 
@@ -102,6 +103,20 @@ def test_research_takes_three_answers_of_four() -> None:
     assert len(result["findings"]) == 3
     assert [one.status for one in runner.history("t")[1].branches].count("ok") == 3
     assert result.output().startswith("Vectors are flat")
+
+
+def test_scores_count_whole_turns_alone_and_keep_why_one_did_not() -> None:
+    runner = opened("scores.py")
+    result = runner.invoke(thread_id="t")
+    assert result.output() == "Ada"
+    assert [turn["player"] for turn in result["board"]] == ["Ada", "Bob", "Ada"]
+    assert result["players"] == ["Ada", "Bob"]
+    assert (result["total"], result["best"], result["least"]) == (28, 12, 7)
+    assert result["referee"] == ["turns that did not count: 1"]
+    cheater = runner.history("t")[1].branches[2]
+    assert cheater.status == "failed"
+    assert "channel 'best': 20.5 is not" in cheater.error.message  # type: ignore[union-attr]
+    assert runner.verify("t", strict=True).ok
 
 
 def test_desk_waits_with_the_question_of_the_graph_inside() -> None:
