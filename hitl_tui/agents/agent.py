@@ -12,7 +12,7 @@ from typing import Any
 from hitl_tui.agents import background
 from hitl_tui.agents.approval import Approver
 from hitl_tui.agents.backend import Message, ModelBackend
-from hitl_tui.agents.cassettes import Cassette
+from hitl_tui.agents.cassettes import Cassette, in_use
 from hitl_tui.agents.exchange import Exchange, Read, Setup
 from hitl_tui.agents.meter import Cost, Tally, Tokens
 from hitl_tui.agents.models import check_settings, find_backend, options_for
@@ -164,6 +164,15 @@ class Agent:
         self.model, self._backend = model, backend
         self.instructions = settings.get("instructions", self._made[1])
         self._options = options_for(model, self._made[0], self._given, settings)
+
+    def lacks(self) -> str:
+        """What is known, without a call, to be missing for one, in words; "" for nothing.
+
+        An unknown provider, a key that is nowhere.  Blocks while litellm is imported, about 3 s.
+        """
+        tape = self._cassette or in_use()
+        find = getattr(self._backend, "lacks", None)
+        return str(find(self._options)) if find and (tape is None or tape.recording) else ""
 
     @property
     def settings(self) -> Mapping[str, Any]:

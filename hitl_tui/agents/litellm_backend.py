@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
-from hitl_tui.agents.litellm_errors import explain
+from hitl_tui.agents.litellm_errors import explain, lacking
 from hitl_tui.agents.litellm_import import preload
 
 
@@ -38,6 +38,10 @@ class LiteLLMBackend:
         except Exception as error:
             # Without its cause: the provider's error may carry the key or the request.
             raise explain(litellm, error, self._name, options) from None
+
+    def lacks(self, options: Mapping[str, Any]) -> str:
+        """What is known to be missing for a call, in words; "" for nothing.  Blocks for litellm's import."""
+        return lacking(preload().result(), self._name, options)
 
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
         """A rough count of tokens at litellm's price."""

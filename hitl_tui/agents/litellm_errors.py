@@ -43,6 +43,17 @@ def explain(litellm: Any, error: Exception, name: str, options: Mapping[str, Any
     )
 
 
+def lacking(litellm: Any, name: str, options: Mapping[str, Any]) -> str:
+    """What keeps any call to `name` from being made, as far as that is known without one; "" for nothing."""
+    try:
+        litellm.get_llm_provider(name, api_base=options.get("api_base"))
+    except Exception:  # litellm raises a BadRequestError, with paragraphs of advice
+        return f'{name}: unknown provider; write the model as "provider/model"'
+    # An address has a default.  Of several names for a key, one is enough for those that have more.
+    keys = [one for one in _missing_keys(litellm, name, options) if not one.endswith("_BASE")]
+    return f"{_who(litellm, name)}: no API key; set {' or '.join(keys)} in the environment" if keys else ""
+
+
 def _who(litellm: Any, name: str) -> str:
     try:
         model, provider, _, _ = litellm.get_llm_provider(name)

@@ -69,6 +69,7 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
     from hitl_tui.cli.shapes import time, to_json
     from hitl_tui.plain.content import content
     from hitl_tui.plain.words import name
+    from hitl_tui.view.agent_settings import entry_words
 
     lines = []
     for entry in ledger:
@@ -77,6 +78,8 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
         lines.append(f"{entry.n}. {time(entry.at)} {name(entry.kind)} at step {entry.step}{who}{about}")
         if entry.note:
             lines += content([entry.note], 10)
-        if entry.data:
+        if words := entry_words(entry):
+            lines += content([words], 10)
+        elif entry.data:
             lines += content([to_json({"data": entry.data})[9:-1]], 3)
     return lines

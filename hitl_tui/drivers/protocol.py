@@ -262,6 +262,14 @@ class Driver(Protocol):
             ThreadBusy: the thread is running.
         """
 
+    async def doubts(self, agent: str, settings: Mapping[str, Any]) -> str:
+        """What is known, before anything runs, to keep an agent with other settings from being called: an
+        unknown provider, a missing key; "" for nothing.  May take seconds the first time.
+
+        Raises:
+            UsageError: no such agent or setting.
+        """
+
     async def clear_turns(self, agent: str, *, actor: str | None = None, note: str | None = None) -> int:
         """Let an agent forget its chat turns; returns how many it had.  Logged.
 

@@ -306,6 +306,10 @@ class ReplayDriver:
         """Noted."""
         self._noted("configure_agent", None, agent=agent, settings=settings, actor=actor, note=note)
 
+    async def doubts(self, agent: str, settings: Mapping[str, Any]) -> str:
+        """Noted; there are none."""
+        return str(self._noted("doubts", "", agent=agent, settings=settings))
+
     async def clear_turns(self, agent: str, *, actor: str | None = None, note: str | None = None) -> int:
         """Noted; there were none."""
         return int(self._noted("clear_turns", 0, agent=agent, actor=actor, note=note))

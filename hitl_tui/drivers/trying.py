@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -58,6 +59,13 @@ class Trying:
         await self._write(
             lambda session: agent_changes.configure_agents(session, {agent: settings}, actor=actor, note=note)
         )
+
+    async def doubts(self, agent: str, settings: Mapping[str, Any]) -> str:
+        """What an agent with other settings would lack to be called."""
+        changed = await self._on_engine(lambda session: agent_changes.changed_agent(session, agent, settings))
+        lacks = getattr(changed, "lacks", None)
+        # Asking the provider's library may import it, which takes seconds.
+        return await asyncio.to_thread(lacks) if lacks else ""
 
     async def clear_turns(self, agent: str, *, actor: str | None = None, note: str | None = None) -> int:
         """Let an agent forget its turns; returns how many it had.  Logged."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.engine import journal
@@ -83,6 +84,14 @@ def agent_entries(
     return entries
 
 
+def changed_agent(session: Session, name: str, settings: Mapping[str, Any]) -> Any:
+    """A fresh copy of an agent as it would be with other settings; raises as `configure_agents`."""
+    now = merged(session.agents, session.cursor.agents, {name: settings})
+    agent = session.agents[name].fresh()
+    agent.configure(now.get(name, {}))
+    return agent
+
+
 def clear_turns(session: Session, name: str, *, actor: str | None = None, note: str | None = None) -> int:
     """Let an agent forget its turns; returns how many it had.  Logged; raises as `configure_agents`."""
     _refuse_unstarted(session)
@@ -110,8 +119,8 @@ def clear_turns(session: Session, name: str, *, actor: str | None = None, note: 
 def agents_of(session: Session, store: Store | None) -> tuple[AgentInfo, ...]:
     """All agents of a thread as they are for the next step."""
     uses: dict[str, list[ModelUse]] = {}
-    made = store.checkpoints(session.thread_id, None, _ALL) if store and session.exists else []
-    for use in (*(use for one in made for use in one.uses), *session.cursor.uses):
+    made = list(store.checkpoints(session.thread_id, None, _ALL)) if store and session.exists else []
+    for use in (*(use for one in reversed(made) for use in one.uses), *session.cursor.uses):
         uses.setdefault(use.agent, []).append(use)
     return tuple(
         agent_info(name, agent, uses.get(getattr(agent, "name", name), ()), _turns(session, agent))

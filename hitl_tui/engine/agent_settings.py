@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.values import normalise, thaw
 from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.engine.graph import CompiledGraph
-    from hitl_tui.engine.outcomes import ModelUse
     from hitl_tui.engine.records import LedgerEntry
 
 Settings = Mapping[str, Mapping[str, Any]]
@@ -29,7 +29,8 @@ class AgentInfo(msgspec.Struct, frozen=True):
     `changed` are the settings that a human has changed since the graph was made.  Calls, tokens and cost
     (US dollars, None where a price is unknown) are those of the thread's committed steps.  `turns` is
     its chat: of this process alone, which a restore, an edit or a fork does not touch (seed 000), or the
-    value of the channel `history` where that keeps them.
+    value of the channel `history` where that keeps them.  `last` is its newest model call, `tools` the names
+    of what it may call.
     """
 
     name: str
@@ -45,6 +46,8 @@ class AgentInfo(msgspec.Struct, frozen=True):
     turns: tuple[Mapping[str, Any], ...]
     history: str | None
     can_change: bool
+    last: ModelUse | None = None
+    tools: tuple[str, ...] = ()
 
 
 def fresh_agents(graph: CompiledGraph) -> dict[str, Any]:
@@ -103,7 +106,7 @@ def agent_info(name: str, agent: Any, uses: Iterable[ModelUse], channel_turns: A
     """An agent as data.
 
     Args:
-        uses: the model calls it has made in the thread.
+        uses: the model calls it has made in the thread, oldest first.
         channel_turns: the value of the channel that keeps its turns, None where none does.
     """
     made = list(uses)
@@ -125,4 +128,6 @@ def agent_info(name: str, agent: Any, uses: Iterable[ModelUse], channel_turns: A
         turns=tuple(thaw(turn) for turn in turns or () if isinstance(turn, Mapping)),
         history=channel,
         can_change=hasattr(agent, "configure"),
+        last=made[-1] if made else None,
+        tools=tuple(getattr(agent, "tools", ())),
     )

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Capabilities, Driver, Hub, Relative, Stamped
 from hitl_tui.engine.events import (
+    LedgerWritten,
     LimitNear,
     NodeStarted,
     RunEnded,
@@ -171,7 +172,8 @@ class Session:
     @staticmethod
     def _concerns_step(events: Sequence[Stamped]) -> bool:
         return any(
-            isinstance(stamped.event, StepCommitted | NodeStarted | RunEnded) for stamped in events
+            isinstance(stamped.event, StepCommitted | NodeStarted | RunEnded | LedgerWritten)
+            for stamped in events
         ) or (len(events) > 500)
 
     async def refresh_family(self) -> bool:
@@ -192,6 +194,22 @@ class Session:
             if relative.thread_id == thread_id:
                 return next((point for point in relative.checkpoints if point.step == step), None)
         return None
+
+    def points_of(self, thread_id: str) -> Sequence[Checkpoint]:
+        """The loaded checkpoints of a thread of the family, oldest first."""
+        if thread_id == self.thread_id:
+            return self.view.checkpoints
+        found = (one.checkpoints for one in self.family if one.thread_id == thread_id)
+        return next(found, ())
+
+    @property
+    def other_draft(self) -> Place | None:
+        """The parent's step that the newest one was made instead of: where a fork's first step is shown."""
+        view, head = self.view, self.view.head
+        if head is None or view.parent is None or self.is_past or head.step != view.fork_step + 1:
+            return None
+        place = (view.parent, head.step)
+        return place if self.find(place) else None
 
     def move_to(self, place: Place | None) -> None:
         """Choose what to show; `load_shown` fetches it."""
@@ -221,7 +239,7 @@ class Session:
             checkpoint = pages[0] if pages else None
         if checkpoint is None or ticket != self._ticket:
             return False
-        self.step_view = past_step(self.view, checkpoint, values, updates)
+        self.step_view = past_step(self.view, checkpoint, values, updates, own=thread_id == self.thread_id)
         if len(self._past) >= _PAST_STEPS_KEPT:
             self._past.pop(next(iter(self._past)))
         self._past[place] = self.step_view

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from hitl_tui.drivers.protocol import ChannelInfo
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.records import Checkpoint, Visibility
+from hitl_tui.view.agent_settings import change_notes
 from hitl_tui.view.branch_lens import branch_lens
 from hitl_tui.view.format import Kind, kind, preview_line
 from hitl_tui.view.run_view import RunView
@@ -47,6 +48,7 @@ class StepView:
     """A step and everything the panes show of it; `checkpoint` is None before the first step.
 
     `why` is what the node says about it, as why the run goes on as it does; "" for nothing.
+    `afterwards` is what humans changed of the agents before the next step.
     """
 
     step: int
@@ -57,6 +59,7 @@ class StepView:
     rows: tuple[ChannelRow, ...]
     why: str
     lens: tuple[Line, ...]
+    afterwards: tuple[str, ...] = ()
 
 
 def head_step(view: RunView) -> StepView:
@@ -66,10 +69,16 @@ def head_step(view: RunView) -> StepView:
 
 
 def past_step(
-    view: RunView, checkpoint: Checkpoint, values: Mapping[str, Any], updates: Sequence[AppliedUpdate]
+    view: RunView,
+    checkpoint: Checkpoint,
+    values: Mapping[str, Any],
+    updates: Sequence[AppliedUpdate],
+    *,
+    own: bool = True,
 ) -> StepView:
-    """Any committed step, from what the driver says of it."""
-    return _step_view(view, checkpoint, checkpoint.step, values, updates)
+    """Any committed step, from what the driver says of it; `own` says it is one of the view's thread."""
+    made = _step_view(view, checkpoint, checkpoint.step, values, updates)
+    return made if own else replace(made, afterwards=())
 
 
 def _step_view(
@@ -99,6 +108,7 @@ def _step_view(
         rows=rows,
         why=sanitise_line(checkpoint.text, _WHY) if checkpoint and checkpoint.text else "",
         lens=branch_lens(updates, checkpoint.branches if checkpoint else ()),
+        afterwards=change_notes(view.ledger, step),
     )
 
 

@@ -22,6 +22,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "booking": {"city": "Ulm"},
     "order": {},
     "toolcalls": {},
+    "assistant": {"request": "Planning"},
     "webpage": {},
     "private": {},
     "sequential": {"task": "Write a short post about tidy data"},
@@ -280,3 +281,35 @@ class TestBatch:
         assert (folder / "a.summary").read_text() == "3 words, beginning with “one two three”."
         second = subprocess.run(command, capture_output=True, text=True, check=True, timeout=150)
         assert second.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("decision", "told", "sent"),
+    [
+        ("approve", "Done: the invitation was sent to team@example.org, 60 minutes", 1),
+        (
+            {"choice": "edit", "args": {"to": "ann@example.org", "subject": "Plan", "minutes": 15}},
+            "Done: the invitation was sent to ann@example.org, 15 minutes",
+            1,
+        ),
+        ({"choice": "reject", "text": "too long"}, "A person refused this call: too long", 0),
+    ],
+    ids=["approved", "edited", "rejected"],
+)
+def test_assistant_sends_only_what_was_approved(decision: Any, told: str, sent: int) -> None:
+    runner = opened("assistant.py")
+    first = runner.invoke(INPUTS["assistant"], thread_id="t")
+    (request,) = first.pending
+    assert request.payload["args"]["minutes"] == 60
+    before = len(letters())
+    runner.answer("t", request.id, decision, step=request.step, actor="ann")
+    result = runner.invoke(thread_id="t")
+    assert told in result.output()
+    assert len(letters()) - before == sent
+    asked = sum(line.calls for line in runner.cost_report("t"))
+    assert asked == 3  # what the model said before the question was not asked again
+
+
+def letters() -> list[str]:
+    """What the newest assistant sample has sent."""
+    return next(module.SENT for module in reversed(list(sys.modules.values())) if hasattr(module, "SENT"))

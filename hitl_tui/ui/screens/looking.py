@@ -14,6 +14,7 @@ from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.timeline import Direction, Place, neighbours
 
 if TYPE_CHECKING:
+    from hitl_tui.ui.app import HitlApp
     from hitl_tui.ui.screens.find import Finding
 
 
@@ -22,6 +23,11 @@ class Looking(RunBase):
 
     finding: Finding | None = None
     """What was looked for last, where it stands, and which place is shown."""
+
+    @property
+    def hitl(self) -> HitlApp:
+        """The app, as ours."""
+        return cast("HitlApp", self.app)
 
     def command(self, work: Coroutine[Any, Any, Any], group: str = "command") -> None:
         """Send a command to the driver; what goes wrong is shown, never raised."""
@@ -96,14 +102,17 @@ class Looking(RunBase):
         self.tell(f"{place.where}, {at + 1} of {len(found)}", f"“{query}”")
 
     def do_look_compare(self) -> None:
-        """The shown step beside the newest one; at the newest, beside the one before it."""
+        """The shown step beside the newest one; at the newest, beside the one before it.
+
+        The first step of a fork stands beside the one that its parent made in its place.
+        """
         from hitl_tui.ui.screens.compare import CompareScreen
 
         session = self.session
         if session is None or session.view.head is None:
             return
         newest = (session.thread_id, session.view.head.step)
-        left = session.shown or (session.thread_id, max(newest[1] - 1, 0))
+        left = session.shown or session.other_draft or (session.thread_id, max(newest[1] - 1, 0))
         self.app.push_screen(CompareScreen(session, left, newest, self.keymap.bindings["look.compare"]))
 
     def do_look_tab(self) -> None:

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.records import Request
 from hitl_tui.ui.actions import ACTIONS, BY_ID, Situation
+from hitl_tui.ui.screens.agent_keys import AgentKeys
 from hitl_tui.ui.screens.vouching import Vouching
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from hitl_tui.ui.widgets.review import ReviewPane
 
 
-class RunScreen(Vouching):
+class RunScreen(Vouching, AgentKeys):
     """One thread: see it, step it, travel, edit, decide, fork."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

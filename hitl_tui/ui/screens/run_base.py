@@ -162,6 +162,7 @@ class RunBase(RoleScreen):
     async def _refresh_family(self, session: Session) -> None:
         if await session.refresh_family() and session is self.session:
             self.query_one(TimelinePane).show_view(session.view, session.family, session.shown)
+            self._show_lens(session)
 
     def show_all(self) -> None:
         """Bring every pane up to the session; each paints only what differs."""
@@ -208,12 +209,24 @@ class RunBase(RoleScreen):
         width = pane.content_size.width - (not pane.show_vertical_scrollbar)
         failed = failure_lines(session, self.ways, width) if not session.is_past else ()
         why = [(Span(row, "accent"),) for row in wrap_line(step.why, max(width, 12))] if step.why else []
-        lines: tuple[Line, ...] = (*failed, *why, *step.lens) or ((Span("nothing yet", "dim"),),)
+        then = [(Span(row, "human"),) for said in self._afterwards for row in wrap_line(said, max(width, 12))]
+        lines: tuple[Line, ...] = (*failed, *why, *step.lens, *then) or ((Span("nothing yet", "dim"),),)
         if lines != tuple(pane.lines):
             pane.show(lines, home=True)
         failing = session.view.error if failed else None
         title = f"What step {step.step} changed" if step.checkpoint else "What changed"
         pane.set_titles(f"{failing.node} failed" if failing else title)
+
+    @property
+    def _afterwards(self) -> tuple[str, ...]:
+        """What happened after the shown step, and what it can be compared with."""
+        session = self.session
+        assert session is not None
+        other = session.other_draft
+        if other is None:
+            return session.step_view.afterwards
+        beside = f"{self.ways['look.compare']} shows it beside step {other[1]} of {sanitise(other[0])}"
+        return (*session.step_view.afterwards, beside)
 
     def show_tab(self, name: str) -> None:
         """On a narrow screen: show that pane."""

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
 from hitl_tui.ui.screens.looking import Looking
 from hitl_tui.ui.widgets.channels import ChannelsPane
-
-if TYPE_CHECKING:
-    from hitl_tui.ui.app import HitlApp
 
 
 class Vouching(Looking):
     """What somebody looks into, and answers for by name."""
-
-    @property
-    def hitl(self) -> HitlApp:
-        """The app, as ours."""
-        return cast("HitlApp", self.app)
 
     def do_change_declassify(self) -> None:
         """Ask why the selected channel may be trusted."""

@@ -1,0 +1,210 @@
+"""Other settings for an agent: from the next step on, or in a fork that makes a step again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.worker import Worker, WorkerState
+
+from hitl_tui.drivers.protocol import AgentInfo
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.screens.dialogs import fork_name
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.choices import Choices, Option
+from hitl_tui.ui.widgets.form import AnswerForm
+from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.agent_settings import Trial, change_words, changed_settings, settings_form, trial_of
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Span, untrusted
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.agent_keys import AgentKeys
+
+_BREAKPOINTS: list[tuple[int, str]] = [(0, "-low"), (16, "-short"), (32, "-tall")]
+_WORDS_ROWS = 3
+
+
+class Change(NamedTuple):
+    """What was decided: settings of an agent, for this thread or, where `fork` names one, for a fork."""
+
+    agent: str
+    settings: Mapping[str, Any]
+    trial: Trial
+    fork: str
+    note: str | None
+
+
+class TryDialog(ModalScreen[Change | None]):
+    """Asks for settings, checks what can be checked without running, and comes back with the change."""
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["trying.tcss"]
+    VERTICAL_BREAKPOINTS = _BREAKPOINTS
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Back", show=False)]
+    AUTO_FOCUS = ""
+
+    def __init__(self, session: Session, agents: Sequence[AgentInfo], at: int, *, can_change: bool) -> None:
+        """`can_change` says whether this thread itself may be changed, as one that runs may not."""
+        super().__init__()
+        self._session = session
+        self._agents = agents
+        self._at = at
+        self._can_change = can_change
+        self._fork = fork_name(session, session.shown[0] if session.shown else session.thread_id)
+        self._doubted: object = None
+
+    def compose(self) -> ComposeResult:
+        """A sentence, the fields, the answers."""
+        with Vertical(id="dialog") as box:
+            box.border_title = Content(" Try otherwise ")
+            yield LineView("try-words")
+            yield AnswerForm()
+            yield Choices()
+
+    def on_mount(self) -> None:
+        """Begin with the model."""
+        self.query_one("#try-words", LineView).can_focus = False
+        self._show_agent()
+
+    @property
+    def _info(self) -> AgentInfo:
+        return self._agents[self._at]
+
+    @property
+    def _trial(self) -> Trial:
+        session = self._session
+        thread_id = session.shown[0] if session.shown else session.thread_id
+        return trial_of(session.points_of(thread_id), session.step_view.step, thread_id, self._info.name)
+
+    def _show_agent(self) -> None:
+        info, trial = self._info, self._trial
+        name, model = sanitise_line(info.name, 40), sanitise_line(info.model, 40)
+        more = f" Agent {self._at + 1} of {len(self._agents)}." if len(self._agents) > 1 else ""
+        self._say(f"{name} now speaks to {model}.{more} Tab goes on, esc goes to the answers.")
+        form = self.query_one(AnswerForm)
+        form.show_form(settings_form(info, self._fork))
+        options = [Option("fork", "f", trial.words, "and compare both afterwards")]
+        if self._can_change:
+            options.append(Option("next", "n", "change this thread", "from its next step on"))
+            options += [Option("back", "b", "back to the graph's settings")] if info.changed else []
+        options += [Option("other", "a", "another agent")] if len(self._agents) > 1 else []
+        options.append(Option("leave", "escape", "go back"))
+        self.query_one(Choices).set_options(options)
+        self.call_after_refresh(form.focus_first)
+
+    def _say(self, words: str, role: str = "plain") -> None:
+        view = self.query_one("#try-words", LineView)
+        rows = wrap_line(words, max(min(self.size.width - 8, 76), 20))[:_WORDS_ROWS]
+        view.show([(untrusted(row, "error") if role == "error" else Span(row),) for row in rows])
+
+    @on(AnswerForm.Left)
+    def _typed(self) -> None:
+        self.query_one(Choices).focus()
+
+    @on(Choices.Chosen)
+    def _chosen(self, event: Choices.Chosen) -> None:
+        option = event.option.id
+        if option == "leave":
+            self.dismiss(None)
+        elif option == "other":
+            self._at = (self._at + 1) % len(self._agents)
+            self._show_agent()
+        elif option == "back":
+            self.dismiss(Change(self._info.name, dict.fromkeys(self._info.changed), self._trial, "", None))
+        else:
+            self._decide(in_fork=option == "fork")
+
+    def _decide(self, *, in_fork: bool) -> None:
+        reading = self.query_one(AnswerForm).read()
+        if reading.problems:
+            return
+        settings = changed_settings(self._info, reading.value)
+        if not settings:
+            self._say("Nothing is changed yet: another model, temperature or instructions?", "error")
+            self.query_one(AnswerForm).focus_first()
+            return
+        name = (reading.value.get("fork") or "").strip()
+        if in_fork and not name:
+            self._say("The fork needs a name.", "error")
+            return
+        note = (reading.value.get("why") or "").strip() or None
+        change = Change(self._info.name, settings, self._trial, name if in_fork else "", note)
+        self._say("Looking whether it can be called…")
+        self.run_worker(self._check(change), group="check", exclusive=True, exit_on_error=False)
+
+    async def _check(self, change: Change) -> None:
+        """Take the change; where something is known to be missing, only when it is chosen once more."""
+        doubts = await self._session.driver.doubts(change.agent, change.settings)
+        if doubts and self._doubted != (change.agent, change.settings):
+            self._doubted = (change.agent, change.settings)
+            self._say(f"{doubts}. Choose once more to do it all the same.", "error")
+        else:
+            self.dismiss(change)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What is refused says why."""
+        error = event.worker.error
+        if event.state is WorkerState.ERROR and error is not None:
+            words = f"{error.message} — {error.hint}" if isinstance(error, HitlError) else str(error)
+            self._say(words, "error")
+
+    def action_close(self) -> None:
+        """Leave; nothing is changed."""
+        self.dismiss(None)
+
+
+async def ask_settings(screen: AgentKeys, session: Session, agent: str = "") -> None:
+    """Ask for other settings of an agent, and do what was decided.
+
+    Args:
+        agent: its name; "" for the one that made the shown step.
+    """
+    agents = [one for one in await session.driver.agents() if one.can_change]
+    if not agents:
+        screen.tell("the graph has no agents that can be changed", "Try", "warning")
+        return
+    checkpoint = session.step_view.checkpoint
+    wanted = agent or next((use.agent for use in reversed(checkpoint.uses if checkpoint else ())), "")
+    at = next((place for place, one in enumerate(agents) if one.name == wanted), 0)
+    now = session.situation
+    can_change = now.can.can_edit and not now.running and not now.past
+
+    def answered(change: Change | None) -> None:
+        if change is not None and change.fork:
+            screen.command(_try_in_fork(screen, session, change))
+        elif change is not None:
+            screen.command(_change(screen, session, change))
+
+    screen.app.push_screen(TryDialog(session, agents, at, can_change=can_change), answered)
+
+
+async def _change(screen: AgentKeys, session: Session, change: Change) -> None:
+    await session.driver.configure_agent(
+        change.agent, change.settings, actor=screen.hitl.actor, note=change.note
+    )
+    screen.tell(f"{change_words(change.settings)}, from the next step on", change.agent)
+
+
+async def _try_in_fork(screen: AgentKeys, session: Session, change: Change) -> None:
+    trial = change.trial
+    own = trial.thread_id == session.thread_id
+    driver = session.driver if own else await session.hub.open(trial.thread_id)
+    await driver.fork(
+        trial.base,
+        change.fork,
+        agents={change.agent: change.settings},
+        actor=screen.hitl.actor,
+        note=change.note,
+    )
+    await screen.open_thread(change.fork)
+    if screen.session is not None:
+        await screen.session.driver.step()

@@ -1,0 +1,160 @@
+"""Agents of a thread: what each of them is, where its chat turns live, and the turns themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hitl_tui.drivers.protocol import AgentInfo
+from hitl_tui.engine.values import thaw
+from hitl_tui.view.format import PRIVATE_TEXT, cost, count, scalar, tokens
+from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+
+_NAME: Final = 40
+_MODEL: Final = 60
+_SHORT: Final = 1_200
+_WHOLE: Final = 64 * 1024
+_TURNS: Final = 200
+_INSTRUCTIONS: Final = 4_000
+_ROLES: Final[dict[str, Role]] = {"user": "human", "assistant": "node", "tool": "accent"}
+
+
+def agent_row(info: AgentInfo) -> Line:
+    """An agent on one line: name, model, what it has used, what was changed."""
+    parts = [untrusted(info.name, "name", _NAME), Span("  "), untrusted(info.model, "value", _MODEL)]
+    if info.changed:
+        parts.append(trusted(f"  changed: {', '.join(info.changed)}", "human"))
+    return (*parts, trusted(f"  {used(info)}", "dim"))
+
+
+def used(info: AgentInfo) -> str:
+    """What its calls in the thread have used in all."""
+    if not info.calls:
+        return "no calls yet"
+    return f"{count(info.calls, 'call')} · {_amount(info.tokens_in, info.tokens_out, info.cost)}"
+
+
+def used_last(info: AgentInfo) -> str:
+    """What its newest call has used; "" for none."""
+    last = info.last
+    return _amount(last.tokens_in, last.tokens_out, last.cost) if last else ""
+
+
+def _amount(tokens_in: int, tokens_out: int, price: float | None) -> str:
+    words = "cost unknown" if price is None else cost(price)
+    return f"{tokens(tokens_in)} in, {tokens(tokens_out)} out · {words}"
+
+
+def memory_words(info: AgentInfo) -> str:
+    """Where the chat turns are kept, and so what a restore does to them (seed 000)."""
+    if info.history:
+        channel = sanitise_line(info.history, _NAME)
+        return (
+            f"These turns are the channel {channel}, part of the state: "
+            "a restore, an edit or a fork takes them along."
+        )
+    return (
+        "These turns are the agent's own memory, in this process alone. They are no state: going back, an "
+        "edit or a fork does not touch them, and another process does not have them."
+    )
+
+
+def agent_lines(info: AgentInfo) -> tuple[Line, ...]:
+    """What an agent is: model, temperature, tools, use, role and instructions."""
+    facts: list[tuple[str, str]] = [("model", info.model)]
+    facts += [] if info.temperature is None else [("temperature", f"{info.temperature:g}")]
+    facts += [("tools", ", ".join(info.tools))] if info.tools else []
+    facts.append(("in all", used(info)))
+    facts += [("last call", used_last(info))] if info.last else []
+    facts += [("role", info.role)] if info.role else []
+    lines: list[Line] = []
+    for name, value in facts:
+        mark = (trusted("changed ", "human"),) if name in info.changed else ()
+        lines.append((trusted(f"{name:<12} ", "dim"), *mark, untrusted(value, "value", 2 * _MODEL)))
+    if info.instructions:
+        mark = (trusted(" changed", "human"),) if "instructions" in info.changed else ()
+        lines += [(trusted("instructions", "dim"), *mark), *_text(info.instructions, "value", _INSTRUCTIONS)]
+    return tuple(lines)
+
+
+def turn_lines(turns: Sequence[Mapping[str, Any]], *, whole: bool = False) -> tuple[Line, ...]:
+    """Chat turns, oldest first: who, what was said, tools called and what they gave.
+
+    Args:
+        whole: show long texts as far as a screen can, instead of their beginning.
+    """
+    if not turns:
+        return ((trusted("no turns", "dim"),),)
+    limit = _WHOLE if whole else _SHORT
+    lines: list[Line] = []
+    earlier = len(turns) - _TURNS
+    if earlier > 0:
+        lines += [(trusted(f"{count(earlier, 'turn')} before these", "dim"),), ()]
+    first = max(earlier, 0)
+    names = _calls(turns)
+    for number, turn in enumerate(turns[first:], first + 1):
+        lines += [*_turn(number, turn, names, limit), ()]
+    return tuple(lines[:-1])
+
+
+def _turn(number: int, turn: Mapping[str, Any], names: Mapping[str, str], limit: int) -> Iterator[Line]:
+    role = str(turn.get("role", ""))
+    head = [trusted(f"{number} ", "dim"), untrusted(role or "?", _ROLES.get(role, "warning"), _NAME)]
+    if role == "tool":
+        tool = names.get(str(turn.get("tool_call_id")), "")
+        head += [untrusted(f" {tool}", "name", _NAME)] if tool else []
+        head.append(trusted(" gave", "dim"))
+    yield tuple(head)
+    if role == "private":
+        yield (trusted(f"  {PRIVATE_TEXT}", "private"),)
+        return
+    said = turn.get("content")
+    if said:
+        yield from _text(said if isinstance(said, str) else _json(said), "plain", limit)
+    calls = turn.get("tool_calls")
+    for call in calls if isinstance(calls, Sequence) and not isinstance(calls, str) else ():
+        name, arguments = _call(call)
+        yield (trusted("  calls ", "dim"), untrusted(name, "name", _NAME))
+        yield from _text(arguments, "value", limit)
+
+
+def _text(text: str, role: Role, limit: int) -> Iterator[Line]:
+    shown = sanitise(text[:limit]).rstrip("\n")
+    for row in shown.split("\n"):
+        yield (Span("  "), Span(row, role))
+    if len(text) > limit:
+        yield (trusted(f"  … {len(text) - limit:,} more characters", "dim"),)
+
+
+def _calls(turns: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Names of called tools by the id of the call."""
+    named: dict[str, str] = {}
+    for turn in turns:
+        calls = turn.get("tool_calls")
+        for call in calls if isinstance(calls, Sequence) and not isinstance(calls, str) else ():
+            if isinstance(call, Mapping):
+                named[str(call.get("id"))] = _call(call)[0]
+    return named
+
+
+def _call(call: Any) -> tuple[str, str]:
+    """The tool's name and its arguments, indented where they are JSON."""
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        return "?", _json(call)
+    arguments = function.get("arguments", "")
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except ValueError:
+            return str(function.get("name", "?")), str(arguments)
+    return str(function.get("name", "?")), _json(arguments)
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(thaw(value), ensure_ascii=False, indent=2)
+    except (TypeError, ValueError):
+        return scalar(value)

@@ -1,0 +1,256 @@
+"""Agents on screen: what they remember, forgetting it, and trying a step with other settings."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui import Agent, ScriptedModel
+from hitl_tui.agents import ToolCall
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.channels import Channel
+from hitl_tui.engine.graph import END, START, StateGraph
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
+from hitl_tui.ui.app import HitlApp, Look, Start
+from tests.support.hostile import LINE
+from tests.ui.harness import PATIENCE
+
+
+def drafts(messages: Any) -> str:
+    """A draft that shows what the model was told and how much it remembers."""
+    told = next((one["content"] for one in messages if one["role"] == "system"), "nothing")
+    return f"A draft after {sum(one['role'] == 'user' for one in messages)} prompts, told: {told}"
+
+
+def graph(store: Checkpointer, model: Any = drafts, **options: Any) -> GraphRunner:
+    """Two steps of a writer, and an editor that is never asked."""
+
+    async def write(_state: Any, config: Any) -> Any:
+        return {"draft": await config.agents["writer"].achat("Write.")}
+
+    script = ScriptedModel(model, pace=0)
+    channels = {
+        "draft": Channel(""),
+        **{name: Channel([], reducer="overwrite") for name in ("log",) if "history" in options},
+    }
+    return (
+        StateGraph(channels, name="drafts")
+        .add_node("first", write)
+        .add_node("second", write)
+        .add_edge(START, "first")
+        .add_edge("first", "second")
+        .add_edge("second", END)
+        .compile(
+            checkpointer=store,
+            agents={
+                "writer": Agent("writer", script, "Be clear.", **options),
+                "editor": Agent("editor", ScriptedModel(["unused"], pace=0)),
+            },
+        )
+    )
+
+
+class Screen:
+    """An app on a real thread."""
+
+    def __init__(self, app: HitlApp, pilot: Any) -> None:
+        self.app, self.pilot = app, pilot
+
+    def text(self) -> str:
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+
+    async def shows(self, *words: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while missing := [word for word in words if word not in self.text()]:
+            assert time.monotonic() < end, f"{missing} did not come; the screen:\n{self.text()}"
+            await self.pilot.pause()
+            await asyncio.sleep(0.005)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def write(self, text: str) -> None:
+        """Replace what stands in the focused field."""
+        await self.press("end", "ctrl+u", *text)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Checkpointer:
+    return SQLiteCheckpointer(tmp_path / "runs.db")
+
+
+@asynccontextmanager
+async def opened(runner: GraphRunner, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Screen]:
+    assert runner.store is not None
+    hub = LocalHub(runner.store, lambda info: runner)
+
+    async def open_driver() -> Any:
+        return hub, await hub.new("t", runner)
+
+    app = HitlApp(Start(open_driver, "anna", {}, False), Look(""))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        screen = Screen(app, pilot)
+        await screen.shows("Timeline", "input")
+        yield screen
+    await hub.close()
+
+
+async def test_the_turns_of_an_agent_stand_beside_the_state(store: Checkpointer) -> None:
+    async with opened(graph(store)) as it:
+        await it.press("c")
+        await it.shows("reached the end")
+        await it.press("A")
+        await it.shows("writer", "editor", "2 calls", "1 user", "Write.", "4 assistant", "after 2 prompts")
+        await it.shows("State at step 2", "draft", "going back, an edit", "does not touch them", "4 turns")
+        await it.press("down")
+        await it.shows("no turns", "no calls yet")
+        await it.press("A")
+        await it.shows("Timeline")
+
+
+async def test_forgetting_is_asked_about_and_logged(store: Checkpointer) -> None:
+    async with opened(graph(store)) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.press("A")
+        await it.shows("2 turns")
+        await it.press("x")
+        await it.shows("forgets its 2 turns", "forget them")
+        await it.press(*"why not", "tab", "f")
+        await it.shows("no turns", "0 turns")
+        await it.press("escape", "s")
+        await it.shows("A draft after 1 prompts")
+        (entry,) = [one for one in store.ledger("t") if one.kind == "agent"]
+        assert (entry.actor, entry.note, entry.data) == ("anna", "why not", {"agent": "writer", "forgot": 2})
+
+
+async def test_turns_in_a_channel_are_state_and_are_not_forgotten_here(store: Checkpointer) -> None:
+    async with opened(graph(store, history="channel:log")) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.press("A")
+        await it.shows("are the channel log, part of the state", "2 turns, in a channel", "after 1 prompts")
+        await it.press("x")
+        await it.shows("edit that channel")
+        assert not [one for one in store.ledger("t") if one.kind == "agent"]
+
+
+async def test_a_step_is_made_again_otherwise_in_a_fork_and_both_drafts_are_compared(
+    store: Checkpointer,
+) -> None:
+    async with opened(graph(store)) as it:
+        await it.press("c")
+        await it.shows("reached the end")
+        await it.press("[")
+        await it.shows("not the newest step")
+        await it.press("T")
+        await it.shows("writer now speaks to scripted/scripted", "make step 1 again in a fork", "Be clear.")
+        assert "change this thread" not in it.text()
+        await it.press("tab", "tab", "ctrl+k", *"Be brief.", "escape", "f")
+        await it.shows("t-b", "told: Be brief.")
+        await it.shows("= shows it beside step 1 of t")
+        await it.press("=")
+        await it.shows("t @ 1", "t-b @ 1", "told: Be clear.", "told: Be brief.")
+        await it.press("escape", "[")
+        await it.shows("then, by anna: writer:", "Be brief.")
+        assert store.ledger("t") == [one for one in store.ledger("t") if one.kind != "agent"]
+        (entry,) = [one for one in store.ledger("t-b") if one.kind == "agent"]
+        assert entry.data["is"] == {"instructions": "Be brief."}
+
+
+async def test_an_agent_goes_on_otherwise_from_the_next_step(store: Checkpointer) -> None:
+    async with opened(graph(store)) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.press("T")
+        await it.shows("temperature", "change this thread")
+        await it.press("tab", *"0.5", "escape", "n")
+        await it.shows("temperature 0.5, from the next step on")
+        await it.shows("then, by anna: writer: temperature")
+        await it.press("A")
+        await it.shows("changed: temperature", "temperature  changed 0.5")
+        await it.press("T")
+        await it.shows("back to the graph's settings")
+        await it.press("escape", "b")
+        await it.shows("temperature as in the graph")
+
+
+async def test_what_can_not_be_is_said_before_anything_runs(
+    store: Checkpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    async with opened(graph(store)) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.press("T")
+        await it.shows("make step 1 again")
+        await it.press("escape", "f")
+        await it.shows("Nothing is changed yet")
+        await it.write("demo/nothing")
+        await it.press("escape", "f")
+        await it.shows("there is no demo model 'demo/nothing'")
+        await it.press("shift+tab", "shift+tab", "shift+tab", "shift+tab", "shift+tab")
+        await it.press("escape")
+        assert store.info("t-b") is None
+
+
+async def test_a_missing_key_is_told_and_may_be_ignored(
+    store: Checkpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    async with opened(graph(store)) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.press("T")
+        await it.shows("make step 1 again")
+        await it.write("openai/gpt-4o")
+        await it.press("escape", "n")
+        await it.shows("openai/gpt-4o: no API key; set OPENAI_API_KEY", "once more to do it")
+        await it.press("n")
+        await it.shows("model “openai/gpt-4o”, from the next step on")
+
+
+async def test_hostile_turns_stay_words(store: Checkpointer) -> None:
+    async with opened(graph(store, lambda messages: f"{LINE} end")) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.press("A")
+        await it.shows("2 assistant")
+        assert "\x1b" not in it.text()
+        assert "\u202e" not in it.text()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+async def test_small_screens_have_room_for_it(store: Checkpointer, size: tuple[int, int]) -> None:
+    async with opened(graph(store), size=(120, 40)) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.pilot.resize_terminal(*size)
+        await it.press("A")
+        await it.shows("writer", "model")
+        await it.press("T")
+        await it.shows("Try otherwise", "make step 1 again")
+
+
+async def test_a_call_of_a_tool_is_told_with_its_arguments_and_result(store: Checkpointer) -> None:
+    def look(day: str) -> str:
+        """A free hour."""
+        return f"noon on {day}"
+
+    def model(messages: Any) -> Any:
+        asked = [one for one in messages if one["role"] == "tool"]
+        return "At noon." if asked else ToolCall("look", {"day": "monday"})
+
+    async with opened(graph(store, model, tools=[look])) as it:
+        await it.press("s")
+        await it.shows('tool look {"day": "monday"} ->', "“noon")
+        await it.press("A")
+        await it.shows("calls look", '"day": "monday"', "3 tool look gave", "noon on monday", "4 assistant")
