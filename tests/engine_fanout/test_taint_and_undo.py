@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hitl_tui import END, START, Channel, NodeResult, StateGraph
+import pytest
+
+from hitl_tui import END, START, Channel, GraphRunner, NodeFailed, NodeResult, StateGraph
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import CHANNELS, mapped
 
@@ -87,3 +89,74 @@ def test_what_branches_did_is_undone_last_in_first_out(store: Checkpointer) -> N
     assert [one.path for one in runner.history("t")[0].compensations] == ["book[0]", "book[1]", "book[2]"]
     runner.rollback("t")
     assert undone == [2, 1, 0]
+
+
+def test_a_member_of_a_parallel_that_reads_what_is_tainted_taints_what_it_writes(store: Checkpointer) -> None:
+    runner = (
+        StateGraph(CHANNELS)
+        .add_node("fetch", lambda _s: {"items": ["a"]}, external="web")
+        .add_node("reads", lambda s: {"log": s["items"][0]})
+        .add_node("does_not", lambda _s: {"total": 1})
+        .add_parallel("both", ["reads", "does_not"])
+        .add_edge(START, "fetch")
+        .add_edge("fetch", "both")
+        .add_edge("both", END)
+        .compile(checkpointer=store)
+    )
+    runner.invoke(thread_id="t")
+    assert tainted(runner) == {"items", "log"}
+    assert runner.verify("t", strict=True).ok
+
+
+def careful(store: Checkpointer, **send: Any) -> GraphRunner:
+    """A page from the web goes into a graph whose node `send` has a policy of taint."""
+    inner = (
+        StateGraph({"page": Channel(""), "sent": Channel("")}, name="inner")
+        .add_node("look", lambda _s: {}, reads=[], writes=[])
+        .add_node("send", lambda s: {"sent": s["page"]}, reads=["page"], **send)
+        .add_edge(START, "look")
+        .add_edge("look", "send")
+        .add_edge("send", END)
+        .compile(checkpointer=store, interrupt_after=["look"])
+    )
+    return (
+        StateGraph({"text": Channel(""), "out": Channel("")})
+        .add_node("fetch", lambda _s: {"text": "page"}, external="web")
+        .add_subgraph("team", inner, inputs={"text": "page"}, outputs={"sent": "out"})
+        .add_edge(START, "fetch")
+        .add_edge("fetch", "team")
+        .add_edge("team", END)
+        .compile(checkpointer=store)
+    )
+
+
+def test_what_is_declassified_inside_a_subgraph_comes_out_clean(store: Checkpointer) -> None:
+    runner = careful(store)
+    runner.invoke(thread_id="t")
+    runner.declassify("t/team#1", "page", actor="ann", reason="read it")
+    result = runner.invoke(thread_id="t")
+    assert (result.status, result["out"]) == ("completed", "page")
+    assert tainted(runner) == {"text"}
+    for thread in ("t", "t/team#1"):
+        assert runner.verify(thread, strict=True).mismatches == ()
+
+
+def test_a_policy_of_taint_inside_a_subgraph_asks_on_the_parent(store: Checkpointer) -> None:
+    runner = careful(store, on_taint="approve")
+    runner.invoke(thread_id="t")
+    asked = runner.invoke(thread_id="t")
+    (request,) = asked.pending
+    assert (asked.status, request.path) == ("waiting", "team/send")
+    runner.answer("t", request.id, "approve", step=request.step, actor="ann")
+    assert runner.invoke(thread_id="t")["out"] == "page"
+    assert tainted(runner) == {"text", "out"}
+
+
+def test_a_refusal_inside_a_subgraph_fails_its_node(store: Checkpointer) -> None:
+    runner = careful(store, on_taint="approve")
+    runner.invoke(thread_id="t")
+    (request,) = runner.invoke(thread_id="t").pending
+    runner.answer("t", request.id, "reject", step=request.step, actor="ann")
+    with pytest.raises(NodeFailed, match="cancelled"):
+        runner.invoke(thread_id="t")
+    assert runner.get_state("t")["out"] == ""
