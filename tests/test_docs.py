@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 import pytest
 
+from hitl_tui import MemoryCheckpointer
 from hitl_tui.cli.main import COMMANDS, cli
 from hitl_tui.config import Settings, load_settings, user_themes
+from hitl_tui.loading.sources import open_graph
 from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.keymap import load_keymap
 from hitl_tui.ui.theming import Themes, theme_names
@@ -66,7 +68,7 @@ def test_every_setting_is_documented() -> None:
 def test_the_settings_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each example names its file in its first line."""
     files = {block.split()[1]: block for block in blocks("toml")}
-    assert set(files) == {"config.toml", "themes/mine.toml"}
+    assert set(files) == {"config.toml", "themes/mine.toml", "flow.toml"}
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -79,6 +81,27 @@ def test_the_settings_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest
     themes = Themes(user_themes())
     assert settings.theme in themes.names()
     assert themes.load("mine").theme.accent == "#ff9e64"
+
+
+def test_the_graph_file_of_the_guide_runs_to_its_question(tmp_path: Path) -> None:
+    text = next(block for block in blocks("toml") if block.startswith("# flow.toml"))
+    (tmp_path / "flow.toml").write_text(text, encoding="utf-8")
+    runner = open_graph(str(tmp_path / "flow.toml"), MemoryCheckpointer())
+    result = runner.invoke(thread_id="t")
+    assert [request.title for request in result.pending] == ["Is it good enough?"]
+
+
+def test_the_first_graph_of_the_guide_is_short_and_does_the_job() -> None:
+    code = next(block for block in blocks("python") if "Gate(" in block)
+    assert ".add_map(" in code
+    assert "schema=" in code
+    assert len(code.splitlines()) < 40
+
+
+def test_every_sample_is_named() -> None:
+    table = README[README.index("| sample | shows |") : README.index("## For presenters")]
+    names = {path.stem for path in (ROOT / "sample_graphs").iterdir() if path.suffix in (".py", ".toml")}
+    assert {name for name in names if f"`{name}`" not in table} == set()
 
 
 def test_the_themes_of_the_guide_are_ours() -> None:

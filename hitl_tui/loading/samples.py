@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
+
+_SUFFIXES: Final = (".py", ".toml")
 
 
 def sample_path(name: str) -> Path | None:
-    """The file of a sample, None where there is none of that name."""
-    path = _folder() / f"{name}.py"
-    return path if name.isidentifier() and path.is_file() else None
+    """The file of a sample, None where there is none of that name; Python before TOML where there are both."""
+    if not name.isidentifier():
+        return None
+    paths = (_folder() / f"{name}{suffix}" for suffix in _SUFFIXES)
+    return next((path for path in paths if path.is_file()), None)
 
 
 def sample_names() -> list[str]:
     """The names of all samples."""
-    return sorted(path.stem for path in _folder().glob("*.py"))
+    return sorted({path.stem for path in _folder().iterdir() if path.suffix in _SUFFIXES})
 
 
 def _folder() -> Path:

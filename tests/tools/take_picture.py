@@ -57,9 +57,14 @@ async def take(name: str, *keys: str) -> None:
             while text not in app.export_screenshot():
                 await pilot.pause(0.05)
 
+        async def gone(text: str) -> None:
+            while text in app.export_screenshot():
+                await pilot.pause(0.2)
+
         await shown("PAUSED")
         await pilot.press("c")
         await shown("bound")
+        await gone("used:")
         await pilot.pause(1.0)
         await pilot.press(*keys)
         await pilot.pause(1.0)
@@ -71,6 +76,7 @@ async def main() -> None:
     """Take all pictures."""
     await take("decide")
     await take("run", "escape")
+    await take("compare", "escape", *"[[[[=", "down")
 
 
 if __name__ == "__main__":
