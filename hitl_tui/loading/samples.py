@@ -9,7 +9,7 @@ _SUFFIXES: Final = (".py", ".toml")
 
 
 def sample_path(name: str) -> Path | None:
-    """The file of a sample, None where there is none of that name; Python before TOML where there are both."""
+    """The file of a sample, its Python one where there are two; None where there is none of that name."""
     if not name.isidentifier():
         return None
     paths = (_folder() / f"{name}{suffix}" for suffix in _SUFFIXES)
