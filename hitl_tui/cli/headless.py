@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hitl_tui.cli.output import emit, say
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from hitl_tui.drivers.protocol import Driver, Snapshot
     from hitl_tui.engine.events import Event
     from hitl_tui.errors import ExitCode
 
 
-async def run_on(driver: Driver, *, once: bool = False, as_json: bool) -> ExitCode:
+async def run_on(
+    driver: Driver, *, once: bool = False, stop_before: Mapping[str, str] | None = None, as_json: bool
+) -> ExitCode:
     """Run a thread until it waits, fails or ends, and tell what happens.
 
     Args:
         once: one node alone; a thread that could take another step is then done with it.
+        stop_before: breakpoints: nodes, each with its condition.
 
     Raises:
         ThreadBusy: another process runs it.
     """
-    await tell_run(driver, driver.step if once else driver.run, as_json=as_json)
+    run = partial(driver.run, stop_before=stop_before or {})
+    await tell_run(driver, driver.step if once else run, as_json=as_json)
     progress = (await driver.snapshot()).progress
     stepped = once and progress.status == "waiting" and progress.reason == "paused"
     return await report(driver, as_json=as_json, done=stepped)
@@ -72,10 +77,16 @@ async def report(driver: Driver, *, as_json: bool, done: bool = False, **more: o
 
 def standing_lines(snapshot: Snapshot) -> list[str]:
     """Where a thread stands, and for each request what is asked and how to answer it."""
+    import shlex
+
     from hitl_tui.cli.asking import request_lines
+    from hitl_tui.drivers.breakpoints import stopped_by
     from hitl_tui.plain.words import name, standing_line
 
-    lines = [f"{name(snapshot.thread_id)}: {standing_line(snapshot.progress, snapshot.held_by)}"]
+    stop = stopped_by(snapshot.progress, snapshot.ledger)
+    lines = [f"{name(snapshot.thread_id)}: {standing_line(snapshot.progress, snapshot.held_by, stop)}"]
+    if stop:
+        lines.append(f"  go on with: hitl-tui resume {shlex.quote(snapshot.thread_id)} --headless")
     for request in snapshot.progress.pending:
         lines += request_lines(snapshot, request)
     return lines

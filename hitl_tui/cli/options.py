@@ -44,4 +44,11 @@ plain_option = click.option(
 headless_option = click.option(
     "--headless", is_flag=True, help="Run without a screen until something waits, fails or ends."
 )
+break_option = click.option(
+    "--break",
+    "breaks",
+    metavar="NODE[:CONDITION]",
+    multiple=True,
+    help='Stop before a node, always or where a condition over channels holds, as in "write:n > 2".',
+)
 thread_argument = click.argument("thread", shell_complete=complete_thread)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.options import (
+    break_option,
     complete_thread,
     headless_option,
     plain_option,
@@ -33,6 +34,7 @@ _PAGE = 100
 @reviewer_option
 @plain_option
 @headless_option
+@break_option
 @json_option
 @tape_options
 def resume(
@@ -43,6 +45,7 @@ def resume(
     reviewer: str | None,
     plain: bool,
     headless: bool,
+    breaks: tuple[str, ...],
     as_json: bool,
     record: str | None,
     cassette: str | None,
@@ -65,8 +68,8 @@ def resume(
     quiet = headless or as_json
     with tape(record, cassette, shown=not quiet):
         if quiet:
-            return run_headless(settings, open_existing, choose, as_json=as_json)
-        return show(settings, open_existing, choose, plain=plain)
+            return run_headless(settings, open_existing, choose, as_json=as_json, breaks=breaks)
+        return show(settings, open_existing, choose, plain=plain, breaks=breaks)
 
 
 def browse() -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.options import (
+    break_option,
     headless_option,
     plain_option,
     reviewer_option,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 @reviewer_option
 @plain_option
 @headless_option
+@break_option
 @json_option
 @tape_options
 def run(
@@ -53,6 +55,7 @@ def run(
     reviewer: str | None,
     plain: bool,
     headless: bool,
+    breaks: tuple[str, ...],
     as_json: bool,
     record: str | None,
     cassette: str | None,
@@ -89,5 +92,5 @@ def run(
     quiet = headless or as_json
     with tape(record, cassette, shown=not quiet):
         if quiet:
-            return run_headless(settings, open_for_writing, choose, as_json=as_json)
-        return show(settings, open_for_writing, choose, plain=plain)
+            return run_headless(settings, open_for_writing, choose, as_json=as_json, breaks=breaks)
+        return show(settings, open_for_writing, choose, plain=plain, breaks=breaks)

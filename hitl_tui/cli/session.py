@@ -6,7 +6,7 @@ import asyncio
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,7 @@ def show(
     *,
     plain: bool = False,
     list_threads: bool = False,
+    breaks: Sequence[str] = (),
 ) -> int:
     """Show a thread until the user leaves, and say what there is to know afterwards; returns the exit code.
 
@@ -59,6 +60,7 @@ def show(
             screen's event loop.
         plain: in lines, as it is without a terminal that can show a screen.
         list_threads: begin with the list of threads.
+        breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
 
     Raises:
         UsageError: no such theme.
@@ -67,14 +69,16 @@ def show(
     if plain or not has_screen():
         from hitl_tui.plain.session import run_plain
 
-        return run_plain(lambda: _open(settings, open_store, choose), actor=settings.reviewer)
+        return run_plain(
+            lambda: _open(settings, open_store, choose, breaks), actor=settings.reviewer, breaks=breaks
+        )
     from hitl_tui.ui.app import run_app
 
     _check_theme(settings)
 
     async def open_driver() -> tuple[Hub, Driver]:
         try:
-            return await _open(settings, open_store, choose)
+            return await _open(settings, open_store, choose, breaks)
         except HitlError:
             raise
         except Exception as error:
@@ -82,7 +86,9 @@ def show(
 
             raise HitlError(f"{type(error).__name__}: {error}", write_crash(error)) from error
 
-    result = run_app(open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads)
+    result = run_app(
+        open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads, breaks=breaks
+    )
     if result.error is not None:
         raise result.error
     for line in _farewell(result, settings):
@@ -98,25 +104,37 @@ def has_screen() -> bool:
 
 
 def run_headless(
-    settings: Settings, open_store: OpenStore, choose: Choose, *, once: bool = False, as_json: bool
+    settings: Settings,
+    open_store: OpenStore,
+    choose: Choose,
+    *,
+    once: bool = False,
+    breaks: Sequence[str] = (),
+    as_json: bool,
 ) -> ExitCode:
     """Run a thread without a screen until it waits, fails or ends.
+
+    Args:
+        once: one node alone.
+        breaks: breakpoints, as NODE or NODE:CONDITION.
 
     Raises:
         UsageError: a new thread of a graph that asks for inputs, and none were given.
     """
     from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.headless import run_on
+    from hitl_tui.drivers.breakpoints import read_breakpoints
 
     async def work(desk: Desk) -> ExitCode:
         target = await asyncio.to_thread(choose, desk.store)
-        driver = await _open_target(desk.hub, target, settings)
+        driver = await _open_target(desk.hub, target, settings, breaks)
         if (snapshot := await driver.snapshot()).progress.head < 0:
             if asked := snapshot.graph.inputs:
                 words = " ".join(f"--input {field.name}=…" for field in asked)
                 raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
             await driver.start({}, actor=settings.reviewer)
-        return await run_on(driver, once=once, as_json=as_json)
+        stops = read_breakpoints(breaks, snapshot.graph)
+        return await run_on(driver, once=once, stop_before=stops, as_json=as_json)
 
     return at_desk(settings, open_store, work)
 
@@ -132,7 +150,9 @@ def new_thread_id(store: Checkpointer, stem: str) -> str:
     return f"{day}-{number}"
 
 
-async def _open(settings: Settings, open_store: OpenStore, choose: Choose) -> tuple[Hub, Driver]:
+async def _open(
+    settings: Settings, open_store: OpenStore, choose: Choose, breaks: Sequence[str]
+) -> tuple[Hub, Driver]:
     from hitl_tui.cli.logs import start_log
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.loading.sources import reopen_graph
@@ -149,19 +169,24 @@ async def _open(settings: Settings, open_store: OpenStore, choose: Choose) -> tu
     store, target = await asyncio.to_thread(prepare)
     hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
     try:
-        driver = await _open_target(hub, target, settings)
+        driver = await _open_target(hub, target, settings, breaks)
     except BaseException:
         await hub.close()
         raise
     return hub, driver
 
 
-async def _open_target(hub: LocalHub, target: Target, settings: Settings) -> Driver:
+async def _open_target(hub: LocalHub, target: Target, settings: Settings, breaks: Sequence[str]) -> Driver:
+    """Open the thread; breakpoints that can't be are refused before anything is committed."""
     if target.runner is None:
         driver = await hub.open(target.thread_id)
     else:
         source = target.runner.source
         driver = await hub.new(target.thread_id, target.runner, source=source, actor=settings.reviewer)
+    if breaks:
+        from hitl_tui.drivers.breakpoints import read_breakpoints
+
+        read_breakpoints(breaks, (await driver.snapshot()).graph)
     if target.inputs is not None:
         await driver.start(target.inputs, actor=settings.reviewer)
     return driver

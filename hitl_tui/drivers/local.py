@@ -11,13 +11,14 @@ from typing import Any, TypeVar
 from hitl_tui.drivers import reading
 from hitl_tui.drivers.afterwards import Afterwards
 from hitl_tui.drivers.alongside import Alongside
+from hitl_tui.drivers.breakpoints import Stops
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.disclosing import Disclosing
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.family import family
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.holding import Holding
-from hitl_tui.drivers.protocol import Capabilities, Preview, Relative, Snapshot, Stamped
+from hitl_tui.drivers.protocol import NO_BREAKPOINTS, Capabilities, Preview, Relative, Snapshot, Stamped
 from hitl_tui.drivers.trying import Trying
 from hitl_tui.engine import decisions
 from hitl_tui.engine.calling import SyncCaller
@@ -137,9 +138,14 @@ class LocalDriver(Afterwards, Disclosing, Trying):
         """Run one node; events tell the rest."""
         await self._engine.call(self._launch(partial(Run, once=True, on_limit="pause")))
 
-    async def run(self, *, stop_before: frozenset[str] = frozenset()) -> None:
-        """Run until something waits, fails or ends, or a node of `stop_before` is next."""
-        await self._engine.call(self._launch(partial(Run, on_limit="pause", stop_before=stop_before)))
+    async def run(self, *, stop_before: Mapping[str, str] = NO_BREAKPOINTS) -> None:
+        """Run until something waits, fails or ends, or one of these breakpoints is reached."""
+
+        async def launch() -> None:
+            stops = Stops(stop_before, self._opened().graph.info) if stop_before else None
+            await self._launch(partial(Run, on_limit="pause", stop_before=stops))
+
+        await self._engine.call(launch())
 
     async def pause(self) -> None:
         """Stop at the next node boundary."""

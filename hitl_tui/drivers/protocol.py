@@ -7,7 +7,8 @@ from any event loop or thread; none blocks longer than it takes to hand the comm
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -44,6 +45,7 @@ __all__ = [
 
 
 Check: TypeAlias = Literal["log", "strict", "replay"]
+NO_BREAKPOINTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Capabilities(msgspec.Struct, frozen=True):
@@ -171,8 +173,16 @@ class Driver(Protocol):
     async def step(self) -> None:
         """Run one node; returns when the command is accepted, events tell the rest."""
 
-    async def run(self, *, stop_before: frozenset[str] = frozenset()) -> None:
-        """Run until something waits, fails or ends, or a node of `stop_before` is next."""
+    async def run(self, *, stop_before: Mapping[str, str] = NO_BREAKPOINTS) -> None:
+        """Run until something waits, fails or ends, or stops before a node.
+
+        Args:
+            stop_before: breakpoints of this run: nodes, each with its condition, "" for always
+                (see `drivers.breakpoints`).
+
+        Raises:
+            BreakpointInvalid: no such node, or a condition that can't be read.
+        """
 
     async def pause(self) -> None:
         """Stop at the next node boundary."""

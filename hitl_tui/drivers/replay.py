@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from hitl_tui.drivers.protocol import (
+    NO_BREAKPOINTS,
     Arrival,
     Capabilities,
     Check,
@@ -152,7 +153,7 @@ class ReplayDriver:
         self._noted("step", None)
         self._go_on()
 
-    async def run(self, *, stop_before: frozenset[str] = frozenset()) -> None:
+    async def run(self, *, stop_before: Mapping[str, str] = NO_BREAKPOINTS) -> None:
         """Noted; may release the next run."""
         self._noted("run", None, stop_before=stop_before)
         self._go_on()

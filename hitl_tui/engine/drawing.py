@@ -13,11 +13,13 @@ _STEPS_FOLLOWED = 500
 
 @dataclass(frozen=True)
 class Look:
-    """What a run makes of the picture: who is current, how often nodes ran, which edges were taken."""
+    """What a run makes of the picture: who is current, how often nodes ran, which edges were taken, and
+    before which nodes it will stop, each with its condition."""
 
     current: str | None = None
     visits: Mapping[str, int] = field(default_factory=dict)
     taken: frozenset[tuple[str, str]] = frozenset()
+    breakpoints: Mapping[str, str] = field(default_factory=dict)
 
 
 def look_of(cursor: Cursor, checkpoints: Sequence[Checkpoint]) -> Look:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Literal
 
 from hitl_tui.engine import journal
@@ -32,6 +32,7 @@ from hitl_tui.engine.working import work
 from hitl_tui.errors import HitlError, NodeFailed
 
 OnLimit = Literal["stop", "pause"]
+StopBefore = Callable[[Session, str, bool], str]
 
 
 class Run:
@@ -40,7 +41,7 @@ class Run:
     Args:
         once: stop after one node.
         on_limit: what a reached limit does: end the run, or wait for a human.
-        stop_before: nodes to stop before, for this run only.
+        stop_before: says of (session, next node, whether it is the run's first) why to stop, "" to go on.
         threads: where sync nodes run; None runs them inline.
     """
 
@@ -50,7 +51,7 @@ class Run:
         *,
         once: bool = False,
         on_limit: OnLimit = "stop",
-        stop_before: frozenset[str] = frozenset(),
+        stop_before: StopBefore | None = None,
         threads: SyncCaller | None = None,
     ) -> None:
         self.session = session
@@ -60,8 +61,7 @@ class Run:
         self._on_limit = on_limit
         self._stop_before = stop_before
         self._threads = threads
-        self._pause_asked = False
-        self._drop_reason = ""
+        self._pause_asked, self._drop_reason = False, ""
         self._activity: Activity | None = None
         self._inner: Run | None = None
         self._task: asyncio.Task[object] | None = None
@@ -190,8 +190,10 @@ class Run:
         if limit:
             paused = self._on_limit == "pause"
             return self._stop("waiting" if paused else "failed", "limit", limit)
-        if self._pause_asked or (not first and (self._once or name in self._stop_before)):
+        if self._pause_asked or (self._once and not first):
             return self._stop("waiting", "paused")
+        if self._stop_before and (why := self._stop_before(session, name, first)):
+            return self._stop("waiting", "paused", why)
         if name in session.graph.before and not cursor.passed:
             self._open([make_request(session, name, "before")])
             return ""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+from hitl_tui.drivers.breakpoints import read_breakpoints, stopped_by
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
 from hitl_tui.engine.events import RunEnded
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.agents import agents
 from hitl_tui.plain.answers import read_limit
+from hitl_tui.plain.breakpoints import toggle_breakpoint
 from hitl_tui.plain.checking import check
 from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.content import content
@@ -31,6 +33,7 @@ HELP: Final = (
     "s: run one step.  c: continue until something waits, fails or ends; ctrl+c pauses.",
     "d: decide on what waits; d 2: on the second of several.  e CHANNEL: edit a channel.  f: fork.",
     "m: raise the limit that stopped it.  x: end the thread.  u: undo what its nodes did outside.",
+    "b NODE: stop before a node, or no more; b NODE: n > 2: only where that holds; b: list them.",
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
     "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
     "r CHANNEL: show a private value; the ledger keeps that you looked.",
@@ -43,8 +46,14 @@ _THREADS: Final = 20
 _ENTRIES: Final = 200
 
 
-def run_plain(open_driver: OpenDriver, *, actor: str, console: Console | None = None) -> int:
-    """Talk about a thread until the person leaves; returns the exit code for where it then stands."""
+def run_plain(
+    open_driver: OpenDriver, *, actor: str, console: Console | None = None, breaks: Sequence[str] = ()
+) -> int:
+    """Talk about a thread until the person leaves; returns the exit code for where it then stands.
+
+    Args:
+        breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
+    """
     said = console or Terminal()
     with asyncio.Runner() as runner:
 
@@ -53,7 +62,9 @@ def run_plain(open_driver: OpenDriver, *, actor: str, console: Console | None = 
 
         hub, driver = runner.run(opened())
         try:
-            session = _Session(Talk(runner.run, hub, driver, said, actor))
+            talk = Talk(runner.run, hub, driver, said, actor)
+            talk.breakpoints |= read_breakpoints(breaks, talk.snapshot().graph)
+            session = _Session(talk)
             return session.talk_until_left()
         finally:
             said.say(*runner.run(hub.close()))
@@ -70,6 +81,7 @@ class _Session:
             "e": lambda typed: edit(self.talk, typed),
             "f": lambda _: self._fork(),
             "m": lambda _: self._extend(),
+            "b": lambda typed: toggle_breakpoint(self.talk, typed),
             "x": lambda _: self._cancel(),
             "u": lambda _: self._roll_back(),
             "y": lambda typed: why_tainted(self.talk, typed),
@@ -140,7 +152,8 @@ class _Session:
         self._say_standing(snapshot)
 
     def _say_standing(self, snapshot: Snapshot) -> None:
-        self.say(standing_line(snapshot.progress, snapshot.held_by))
+        stop = stopped_by(snapshot.progress, snapshot.ledger)
+        self.say(standing_line(snapshot.progress, snapshot.held_by, stop))
         self.say(*unfinished_lines(snapshot.unfinished))
         if snapshot.owners:
             self.say(f"It runs inside {name(snapshot.owners[-1].thread_id)}: o goes back there.")
@@ -157,7 +170,7 @@ class _Session:
         if snapshot.progress.status in ("completed", "cancelled"):
             raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
         driver = self.talk.driver
-        self.talk.run(driver.step() if once else driver.run())
+        self.talk.run(driver.step() if once else driver.run(stop_before=self.talk.breakpoints))
         self._follow()
 
     def _follow(self) -> None:

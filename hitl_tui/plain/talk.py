@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
@@ -19,6 +19,7 @@ class Talk:
     Args:
         run: waits for a coroutine.  Between two of them the person has all the time in the world: the
             driver's own thread goes on meanwhile.
+        breakpoints: nodes to stop before, each with its condition.
         seen: the number of the last event that was told.
     """
 
@@ -28,6 +29,7 @@ class Talk:
     console: Console
     actor: str
     seen: int = 0
+    breakpoints: dict[str, str] = field(default_factory=dict)
 
     def snapshot(self) -> Snapshot:
         """Where the thread is now; everything up to it counts as told."""

@@ -97,8 +97,12 @@ def _with_updates(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -
     return [one for one in checkpoint.branches if one.path in paths]
 
 
-def standing_line(progress: Progress, held_by: str = "") -> str:
-    """Where a thread stands and whose turn it is, as one sentence."""
+def standing_line(progress: Progress, held_by: str = "", stop: str = "") -> str:
+    """Where a thread stands and whose turn it is, as one sentence.
+
+    Args:
+        stop: the breakpoint at which it stands, "" for none.
+    """
     at = f"at step {progress.head}" if progress.head >= 0 else "not started"
     match progress.status:
         case "completed":
@@ -126,6 +130,8 @@ def standing_line(progress: Progress, held_by: str = "") -> str:
         return _ended(f"Waiting {at} for a human{where}: {sanitise_line(request.title, _WIDE)}{rest}")
     if progress.reason == "limit":
         return f"Waiting {at}: a limit is reached."
+    if stop:
+        return f"Paused {at}, {sanitise_line(stop, _WIDE)}."
     return f"{'Paused' if progress.reason == 'paused' else 'Ready'} {at}: {next_words(progress.next_node)}."
 
 

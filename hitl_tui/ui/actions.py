@@ -115,6 +115,10 @@ def _can_run(now: Situation) -> str:
     return ""
 
 
+def _can_break(now: Situation) -> str:
+    return _open(now) or ("" if now.can.can_run else now.can.why_not or "this thread can only be looked at")
+
+
 def _can_pause(now: Situation) -> str:
     if not now.can.can_run:
         return now.can.why_not or "this thread can only be looked at"
@@ -234,6 +238,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("run.continue", "c", "Continue", "Run until something waits, fails or ends", "Run", _can_run, 2),
     Action("run.pause", "p", "Pause", "Stop at the next node boundary", "Run", _can_pause, 5),
     Action("run.cancel", "x", "Cancel", "Give up the node in flight, or end the thread", "Run", _can_cancel),
+    Action("run.break", "b", "Break", "Stop before a node: the one chosen in the graph, or choose one",
+           "Run", _can_break, 8),
+    Action("run.breaks", "B", "Breakpoints", "All breakpoints, and the conditions under which they stop",
+           "Run", _can_break),
     Action("change.decide", "d", "Decide", "Answer the request that waits", "Change", _can_decide, 3),
     Action("change.edit", "e", "Edit", "Edit the selected channel; at a past step this forks", "Change",
            _can_edit, 4),
@@ -269,7 +277,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.agents", "A", "Agents", "Models, use and chat turns of each agent; let one forget them",
            "Look", _open),
     Action("look.tab", "w", "Panes", "On a narrow screen: the next pane", "Look"),
-    Action("travel.back", "[,h", "Earlier", "Show the step before", "Travel", _open, 9, "travel.on"),
+    Action("travel.back", "[,h", "Earlier", "Show the step before", "Travel", _open, 10, "travel.on"),
     Action("travel.on", "],l", "Later", "Show the step after", "Travel", _open),
     Action("travel.first", "0,home", "Oldest", "Show the oldest loaded step", "Travel", _open),
     Action("travel.head", "g,end", "Newest", "Back to the newest step", "Travel", _past),
@@ -281,9 +289,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("card.previous", "<", "Question before", "Of several that wait, the one before", "Card", _card),
     Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
     Action("app.reload", "R", "Reload", "Go on with the graph as its file is now", "App", _can_reload),
-    Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=8),
-    Action("app.help", "?,f1", "Help", "All keys and what they do", "App", footer=10),
-    Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=11),
+    Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
+    Action("app.help", "?,f1", "Help", "All keys and what they do", "App", footer=11),
+    Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=12),
     Action("app.palette", "ctrl+p", "Palette", "Find any action by name", "App"),
 )  # fmt: skip
 

@@ -90,6 +90,7 @@ class Start:
     inputs: Mapping[str, Any] | None = None
     ask_inputs: bool = True
     list_threads: bool = False
+    breaks: Sequence[str] = ()
 
 
 def action_commands() -> type[Provider]:
@@ -327,6 +328,7 @@ def run_app(
     look: Look | None = None,
     mouse: bool = True,
     list_threads: bool = False,
+    breaks: Sequence[str] = (),
 ) -> AppResult:
     """Show a thread until the user leaves.
 
@@ -341,11 +343,12 @@ def run_app(
         look: theme, keys and characters, None for the defaults.
         mouse: whether to listen to the mouse.
         list_threads: begin with the list of threads, in front of the one that was opened.
+        breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
     """
-    app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads), look)
+    app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads, breaks), look)
     take_any_bytes()
     with short_turns():
         result = app.run(mouse=mouse)

@@ -46,7 +46,8 @@ class Session:
     """One thread on screen.
 
     `shown` is the place that all panes show, None for the head.  `step_view` is what they show; after
-    a move it is the one from before until `load_shown` has fetched the new one.
+    a move it is the one from before until `load_shown` has fetched the new one.  `breakpoints` are the
+    nodes that a run stops before, each with its condition.
     """
 
     def __init__(self, hub: Hub, driver: Driver, view: RunView) -> None:
@@ -58,6 +59,7 @@ class Session:
         self.shown: Place | None = None
         self.step_view: StepView = head_step(view)
         self.pausing = False
+        self.breakpoints: dict[str, str] = {}
         self.revealed: Revealed | None = None
         self.alerts: list[str] = []
         """What is to be told of limits, and was not yet."""

@@ -32,6 +32,8 @@ class Glyphs:
     changed: str = "≠"
     same: str = "="
     tainted: str = "◆"
+    breakpoint: str = "■"
+    condition: str = "□"
 
 
 UNICODE = Glyphs()
@@ -59,4 +61,6 @@ ASCII = Glyphs(
     changed="#",
     same="=",
     tainted="!",
+    breakpoint="B",
+    condition="?",
 )

@@ -15,6 +15,7 @@ from hitl_tui.drivers.protocol import EdgeInfo
 from hitl_tui.engine.drawing import Look
 from hitl_tui.engine.records import END, START
 from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.sanitise import sanitise_line
 
 Run = tuple[str, str]
@@ -97,7 +98,7 @@ def plain_list(order: Sequence[str], edges: Sequence[EdgeInfo], look: Look, widt
         places[name] = len(rows)
         here = name == look.current
         count = f" ×{look.visits[name]}" if look.visits.get(name) else ""
-        head = ("▶ " if here else "  ") + cut(_words(name), width - 2 - len(count))
+        head = ("▶" if here else " ") + (_stop(look, name) or " ") + cut(_words(name), width - 2 - len(count))
         rows.append(((head, "current" if here else "node"), (count, "count")))
         for edge in edges:
             if edge.source == name:
@@ -106,6 +107,12 @@ def plain_list(order: Sequence[str], edges: Sequence[EdgeInfo], look: Look, widt
                 text = f"{_words(edge.label)} {way}" if edge.label else way
                 rows.append((("    " + cut(text, width - 4), role),))
     return Picture(tuple(rows), places, plain=True)
+
+
+def _stop(look: Look, name: str) -> str:
+    """The glyph of a breakpoint before a node, "" for none."""
+    condition = look.breakpoints.get(name)
+    return "" if condition is None else UNICODE.condition if condition else UNICODE.breakpoint
 
 
 class _Canvas:
@@ -274,6 +281,7 @@ class _Canvas:
         side = "├" if out and place.leave == place.enter else "│"
         text = ("▶" if here else " ") + cut(_words(name), self.inner)
         self._put(1, place.enter, "│", frame)
+        self._put(1, place.enter, _stop(self.look, name), "break")
         self._put(2, place.enter, text + " " * (span - cells(text)), role)
         self._put(2 + span, place.enter, side, frame)
         self._put(1, place.row + 2, "".join(bottom), frame)
@@ -290,6 +298,7 @@ class _Canvas:
         dot = "▶" if here else "●" if count else "○"
         text = cut(_words(name), self.inner - self._extra(name))
         self._put(1, place.row, dot, role)
+        self._put(2, place.row, _stop(self.look, name), "break")
         self._put(3, place.row, text, "end" if name in (START, END) and not here else role)
         if count:
             self._put(4 + cells(text), place.row, f"×{count}", "count")

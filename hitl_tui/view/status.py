@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from hitl_tui.drivers.breakpoints import stopped_by
 from hitl_tui.engine.events import Progress
 from hitl_tui.engine.records import END, ROLLBACK, Request, RequestKind, Status
 from hitl_tui.view.branch_words import counted
@@ -100,7 +101,7 @@ def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str
         case "running":
             return _running(view, flying, pausing)
         case "waiting":
-            return _waiting(progress, now, keys)
+            return _waiting(view, now, keys)
         case "failed":
             return _failed(view, keys)
         case "completed":
@@ -169,13 +170,16 @@ def _holder(view: RunView) -> str:
     return f"run by {sanitise_line(view.held_by, 60)}"
 
 
-def _waiting(progress: Progress, now: int, keys: Mapping[str, str]) -> str:
+def _waiting(view: RunView, now: int, keys: Mapping[str, str]) -> str:
+    progress = view.progress
     if progress.pending:
         return _request(progress, progress.pending[0], now, keys)
     if progress.reason == "limit":
         return f"limit reached: {_limit(progress)}{_press(keys, 'extend', 'to extend it')}"
     if progress.position == ROLLBACK:
         return f"being rolled back — press {keys['rollback']} to go on with that"
+    if stop := stopped_by(progress, view.ledger):
+        return f"{sanitise_line(stop, 100)} — {_go_on(keys)}"
     return f"{_next(progress)} — {_go_on(keys)}"
 
 

@@ -172,3 +172,25 @@ def test_an_unknown_thread_or_step_is_wrong_usage(review: App, arguments: tuple[
     done = review.expect(2, *arguments)
     assert done.out == ""
     assert done.err
+
+
+def test_breakpoints_stop_a_run_and_resume_goes_on(app: App) -> None:
+    stops = ("--break", "increment:count > 1")
+    done = app.expect(3, "run", "counter", "--headless", "--input", "limit=4", "--thread", "c", *stops)
+    assert "c: Paused at step 2, breakpoint before increment: count > 1.\n" in done.out
+    assert "go on with: hitl-tui resume c --headless" in done.out
+    assert "breakpoint before increment: count > 1" in app.expect(0, "log", "c").out
+    done = app.expect(3, "resume", "c", "--headless", *stops)
+    assert "Paused at step 3" in done.out
+    assert "Done at step 4" in app.expect(0, "resume", "c", "--headless").out
+
+
+def test_a_breakpoint_that_can_not_be_makes_no_thread(app: App) -> None:
+    run = ("run", "counter", "--headless", "--input", "limit=4", "--thread", "c", "--break")
+    done = app.expect(2, *run, "incremnt")
+    assert "has no node 'incremnt'" in done.err
+    assert "did you mean 'increment'?" in done.err
+    done = app.expect(2, *run, "increment:count > lmit")
+    assert "at column 9: there is no channel 'lmit'" in done.err
+    assert "\n  count > lmit\n          ^" in done.err
+    app.expect(2, "show", "c")

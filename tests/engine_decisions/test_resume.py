@@ -10,6 +10,7 @@ import pytest
 from hitl_tui import END, START, Channel, StateGraph, UsageError, append, last_n
 from hitl_tui.engine import decisions
 from hitl_tui.engine.loop import Run
+from hitl_tui.engine.session import Session
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, channels, check_log, line, review_loop, say
 
@@ -217,13 +218,21 @@ def test_the_idempotency_key_is_the_step_s_own(store: Checkpointer) -> None:
     assert len(set(keys)) == len(keys) == 6
 
 
-def test_stop_before_is_for_one_run_and_never_for_its_first_node(store: Checkpointer) -> None:
+def test_stop_before_says_of_each_node_why_to_stop(store: Checkpointer) -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def stop_before(_session: Session, node: str, first: bool) -> str:
+        asked.append((node, first))
+        return "a look at b" if node == "b" and not first else ""
+
     desk = Desk(line(store, say("one"), say("two"), say("three")), "t")
     desk.do(decisions.start, {})
-    desk.run(stop_before=frozenset({"b"}))
+    desk.run(stop_before=stop_before)
     assert list(desk.session.state.values["log"]) == ["one"]
-    desk.run(stop_before=frozenset({"b", "c"}))
-    assert list(desk.session.state.values["log"]) == ["one", "two"]
+    assert (store.ledger("t")[-1].kind, store.ledger("t")[-1].note) == ("stop", "a look at b")
+    desk.run(stop_before=stop_before)
+    assert list(desk.session.state.values["log"]) == ["one", "two", "three"]
+    assert asked == [("a", True), ("b", False), ("b", True), ("c", False)]
 
 
 def test_a_thread_that_runs_can_be_neither_run_nor_edited_nor_answered(store: Checkpointer) -> None:

@@ -225,3 +225,19 @@ def test_a_rollback_is_previewed_confirmed_and_followed(app: App, talk: Talker) 
     done = talk("u\nyes\ntoo dear\nu\nq\n", "resume", "trip", "--plain")
     assert "Cancelled at step 6" in done.out
     assert "Nothing is left to undo: 3 undone." in done.out
+
+
+def test_breakpoints_are_set_listed_and_taken_away(talk: Talker) -> None:
+    lines = "b increment:count > 1\nc\nb\nb increment\nc\nq\n"
+    done = talk(lines, "run", "counter", "--plain", "--input", "limit=4", "--thread", "c")
+    assert done.code == 0
+    assert done.out.count("It stops before increment: count > 1.") == 2
+    assert "Paused at step 2, breakpoint before increment: count > 1." in done.out
+    assert "There is no breakpoint." in done.out
+    assert "Done at step 4" in done.out
+
+
+def test_a_condition_that_can_not_be_read_is_said_with_its_place(talk: Talker) -> None:
+    done = talk("b increment:count >\nb nowhere\nq\n", "run", "counter", "--plain", "--input", "limit=4")
+    assert "at column 8: invalid syntax" in done.out
+    assert "has no node 'nowhere'" in done.out

@@ -18,8 +18,8 @@ MINE = {
     "run.step": "n",
     "run.continue": "f5",
     "run.pause": "P",
-    "change.decide": "o",
-    "change.edit": "i",
+    "change.decide": "O",
+    "change.edit": "I",
     "change.fork": "F",
     "change.extend": "",
     "card.undo": "u",
@@ -37,9 +37,9 @@ async def footer(it: Desk) -> str:
 
 async def test_the_footer_and_the_header_show_them():
     async with desk(tapes.failed_tape(), size=(160, 40), look=Look(keys=MINE)) as it:
-        await it.shows("press n to try again, i to edit, F to fork")
+        await it.shows("press n to try again, I to edit, F to fork")
         shown = await footer(it)
-        for words in ("n Step", "F5 Continue", "o Decide", "i Edit", "F Fork", "H Help", "^o palette"):
+        for words in ("n Step", "F5 Continue", "O Decide", "I Edit", "F Fork", "H Help", "^o palette"):
             assert words in shown
 
 
@@ -63,7 +63,7 @@ async def test_two_actions_may_change_places():
 async def test_reasons_name_them():
     async with desk(look=Look(keys=MINE)) as it:
         await it.press("n")
-        await it.shows("it waits for your decision: o decides")
+        await it.shows("it waits for your decision: O decides")
         await it.press("P")
         await it.shows("P pauses a run, and nothing runs")
 
@@ -88,14 +88,14 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
 
 async def test_banners_and_failures_show_them():
     async with desk(tapes.failed_tape(), look=Look(keys=MINE)) as it:
-        await it.shows("n try again", "i edit the state first", "F fork from an earlier step")
+        await it.shows("n try again", "I edit the state first", "F fork from an earlier step")
         await it.press("left_square_bracket")
-        await it.shows("F fork here", "i edit, which forks")
+        await it.shows("F fork here", "I edit, which forks")
 
 
 async def test_the_card_has_them():
     async with desk(look=Look(keys=MINE)) as it:
-        await it.press("o")
+        await it.press("O")
         await it.shows("Your decision")
         it.clock.advance(GRACE + 0.1)
         await it.shows("can be taken back")
@@ -110,7 +110,7 @@ async def test_the_card_has_them():
 
 async def test_the_narrow_screen_names_its_key():
     async with desk(look=Look(keys=MINE), size=(80, 24)) as it:
-        await it.shows("W next pane", "o decide")
+        await it.shows("W next pane", "O decide")
         await it.press("W")
         await it.shows("‹Changed›")
 

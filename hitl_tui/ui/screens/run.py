@@ -13,7 +13,7 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.records import Request
 from hitl_tui.ui.actions import ACTIONS, BY_ID, Situation
 from hitl_tui.ui.screens.agent_keys import AgentKeys
-from hitl_tui.ui.screens.vouching import Vouching
+from hitl_tui.ui.screens.stopping import Stopping
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hitl_tui.ui.widgets.review import ReviewPane
 
 
-class RunScreen(Vouching, AgentKeys):
+class RunScreen(Stopping, AgentKeys):
     """One thread: see it, step it, travel, edit, decide, fork."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -132,7 +132,7 @@ class RunScreen(Vouching, AgentKeys):
 
     def do_run_continue(self) -> None:
         """Run until something waits."""
-        self._run(lambda driver: driver.run(), going_on=True)
+        self._run(self.going_on, going_on=True)
 
     def _run(self, start: Callable[[Driver], Coroutine[Any, Any, None]], *, going_on: bool) -> None:
         session = self.session
@@ -319,7 +319,7 @@ class RunScreen(Vouching, AgentKeys):
             await session.drain()
             self.show_all()
             if not session.request and session.view.progress.status in ("waiting", "pending"):
-                await session.driver.run()
+                await self.going_on(session.driver)
 
     def close_card(self) -> None:
         """Hide the card; the request goes on waiting."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from textual import events
+from textual.binding import Binding, BindingType
 
 from hitl_tui.drivers.protocol import GraphInfo
 from hitl_tui.engine.drawing import Look, taken_edges
@@ -25,6 +26,7 @@ _ROLES: Final = {
     "end": "dim",
     "label": "dim",
     "count": "dim",
+    "break": "human",
 }
 _FACT_ROWS: Final = 9
 _NAMES_SHOWN: Final = 6
@@ -33,7 +35,15 @@ _PICTURE: Final = 34
 
 
 class GraphPane(LineView):
-    """Redrawn only when the node, the counts or the route differ."""
+    """Redrawn only when the node, the counts, the route or the breakpoints differ.
+
+    While it has the focus one of its nodes is `chosen`.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "choose(-1)", "Node above", show=False),
+        Binding("down,j", "choose(1)", "Node below", show=False),
+    ]
 
     def __init__(self) -> None:
         super().__init__("graph", "Graph")
@@ -44,6 +54,12 @@ class GraphPane(LineView):
         self._next = ""
         self._drawn: tuple[object, ...] = ()
         self.picture: Picture | None = None
+        self._chosen = ""
+
+    @property
+    def chosen(self) -> str:
+        """The node the cursor is on while the pane has the focus, "" else."""
+        return self._chosen if self.has_focus else ""
 
     def show_session(self, session: Session) -> None:
         """Show where the run stands, or stood at the shown step."""
@@ -57,7 +73,8 @@ class GraphPane(LineView):
             current = view.running_node or _standing(session)
             visits, following = dict(view.progress.visits), view.progress.next_node or ""
         self._graph = view.graph
-        self._look = Look(current or None, visits, taken_edges(view.checkpoints, step.step))
+        taken = taken_edges(view.checkpoints, step.step)
+        self._look = Look(current or None, visits, taken, dict(session.breakpoints))
         self._failed = view.error is not None and not session.is_past
         self._waits = session.request is not None and not session.is_past
         self._next = "you decide" if self._waits and not _is_breakpoint(session) else following
@@ -82,6 +99,9 @@ class GraphPane(LineView):
         ]
         facts = self._facts(graph)
         self.show(_side_by_side(rows, facts) if beside else [*rows, (), *facts])
+        if self._chosen:
+            self._point()
+            return
         row = picture.node_rows.get(self._look.current or "")
         if row is not None and not round(self.scroll_y) <= row + 1 < round(self.scroll_y) + size.height:
             self.scroll_to(y=max(0, row - size.height // 2), animate=False)
@@ -112,7 +132,55 @@ class GraphPane(LineView):
                 (Span(f"{label if index == 0 else '':<7}", "dim"), ours(word, role))
                 for index, word in enumerate(words)
             ]
+        for index, (name, condition) in enumerate(self._look.breakpoints.items()):
+            lead = Span(f"{'' if index else 'breaks':<7}", "dim")
+            rows.append((lead, ours(sanitise_line(name, 40), "human")))
+            rows += [(ours(f"  {sanitise_line(condition, 80)}", "human"),)] if condition else []
         return rows
+
+    def _names(self) -> list[str]:
+        """The nodes of the picture from top to bottom."""
+        names = {node.name for node in self._graph.nodes} if self._graph else set()
+        rows = self.picture.node_rows if self.picture else {}
+        return sorted(names & rows.keys(), key=lambda name: rows[name])
+
+    def action_choose(self, by: int) -> None:
+        """Choose another node."""
+        names = self._names()
+        if names:
+            at = names.index(self._chosen) + by if self._chosen in names else 0
+            self._chosen = names[min(max(at, 0), len(names) - 1)]
+            self._point()
+
+    def _point(self) -> None:
+        """Show the cursor on the chosen node."""
+        row = self.picture.node_rows.get(self._chosen) if self.picture else None
+        self.cursor_row = row
+        if row is not None and not round(self.scroll_y) <= row + 1 < round(self.scroll_y) + self.size.height:
+            self.scroll_to(y=max(0, row - self.size.height // 2), animate=False)
+        self.repaint()
+
+    def on_focus(self) -> None:
+        """Choose the node where the run stands."""
+        names = self._names()
+        current = self._look.current
+        self._chosen = current if current in names else (names or [""])[0]
+        self._point()
+
+    def on_blur(self) -> None:
+        """No node is chosen any more."""
+        self._chosen = ""
+        self._point()
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the node under the mouse."""
+        row, picture = self.row_at(event), self.picture
+        if row is None or picture is None:
+            return
+        near = [name for name in self._names() if abs(picture.node_rows[name] - row) <= 1]
+        if near:
+            self._chosen = min(near, key=lambda name: abs(picture.node_rows[name] - row))
+            self._point()
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw for the new size."""

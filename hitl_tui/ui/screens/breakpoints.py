@@ -1,0 +1,188 @@
+"""All nodes with their breakpoints: set, take away, give a condition that is checked as one types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import ClassVar, Final
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from hitl_tui.drivers.breakpoints import check_breakpoint
+from hitl_tui.drivers.conditions import ConditionInvalid
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, ours
+from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span, untrusted
+
+_NAME: Final = 24
+_HELP: Final = "space or b: on and off · enter: to the condition · esc: back"
+
+
+class NodeList(LineView):
+    """A node a row, with its breakpoint."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("space", "switch", "On and off", show=False),
+        Binding("enter", "type", "Condition", show=False),
+    ]
+
+    def __init__(self, session: Session, node: str) -> None:
+        super().__init__("nodes")
+        self.session = session
+        known = [one.name for one in session.view.graph.nodes]
+        # A node may have gone with a new version of the graph's file.
+        self.nodes = [*known, *(name for name in session.breakpoints if name not in known)]
+        self.cursor_row = self.nodes.index(node) if node in self.nodes else 0
+
+    @property
+    def node(self) -> str:
+        """The node under the cursor."""
+        return self.nodes[self.cursor_row or 0]
+
+    def write(self) -> None:
+        """Show all nodes as they are now."""
+        self.show([self._row(node) for node in self.nodes])
+
+    def _row(self, node: str) -> Line:
+        condition = self.session.breakpoints.get(node)
+        name = f"{sanitise_line(node, _NAME):<{_NAME}} "
+        if condition is None:
+            return (Span("   "), Span(name, "dim"))
+        glyph = UNICODE.condition if condition else UNICODE.breakpoint
+        return (ours(f" {glyph} ", "human"), Span(name, "name"), untrusted(condition or "always", limit=200))
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor."""
+        row = self.cursor_row = min(max((self.cursor_row or 0) + by, 0), len(self.nodes) - 1)
+        top, height = round(self.scroll_y), self.size.height
+        if not top <= row < top + height:
+            self.scroll_to(y=row if row < top else row - height + 1, animate=False)
+        self.repaint()
+        self.post_message(self.RowChosen(self, row))
+
+    def action_switch(self) -> None:
+        """Set the breakpoint for always, or take it away."""
+        if self.session.breakpoints.pop(self.node, None) is None:
+            self.session.breakpoints[self.node] = ""
+        self.write()
+        self.post_message(self.RowChosen(self, self.cursor_row or 0))
+
+    def action_type(self) -> None:
+        """Type a condition."""
+        self.screen.query_one(Input).focus()
+
+    def on_click(self, event: events.Click) -> None:
+        """Move to a row; a second click sets or takes away its breakpoint."""
+        event.stop()
+        row = self.row_at(event)
+        if row is not None:
+            again = row == self.cursor_row
+            self.action_move(row - (self.cursor_row or 0))
+            if again:
+                self.action_switch()
+
+
+class BreakpointsScreen(ModalScreen[None]):
+    """What is changed here holds for the next run.
+
+    Args:
+        node: where the cursor begins.
+        keys: those that opened it and close it again.
+    """
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "breakpoints.tcss"]
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Back", show=False)]
+    AUTO_FOCUS = "#nodes"
+
+    def __init__(self, session: Session, node: str, keys: Sequence[str]) -> None:
+        super().__init__()
+        self._session = session
+        self._list = NodeList(session, node)
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        """The nodes, the condition of the chosen one, what is wrong with it."""
+        with Vertical(id="dialog") as box:
+            box.border_title = Content(" Breakpoints ")
+            yield self._list
+            yield SafeInput(id="condition", placeholder="always; or as in: revision_n > 2")
+            yield LineView("problem")
+
+    def on_mount(self) -> None:
+        """Show what there is."""
+        self.query_one("#problem", LineView).can_focus = False
+        self._list.styles.height = min(len(self._list.nodes), 12)
+        self._list.write()
+        self._show_node()
+
+    @on(LineView.RowChosen)
+    def _show_node(self) -> None:
+        field = self.query_one(Input)
+        field.border_title = Content(f"stop before {sanitise_line(self._list.node, 30)} where")
+        field.value = self._session.breakpoints.get(self._list.node, "")
+        self._check(field.value)
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._check(event.value)
+
+    def _check(self, text: str) -> bool:
+        """Say what is wrong with a condition; True where nothing is."""
+        lines: list[Line] = [(Span(_HELP, "dim"),)]
+        try:
+            if text.strip():
+                check_breakpoint(self._list.node, text.strip(), self._session.view.graph)
+        except ConditionInvalid as error:
+            room = self.query_one(Input).content_size.width
+            # The mark stands under the text as long as that is not scrolled.
+            mark = " " * (2 + error.column - 1) + "^" if error.column <= room else ""
+            lines = [(Span(mark, "error"),), *self._wrapped(f"column {error.column}: {error.why}")]
+        except HitlError as error:
+            lines = [(), *self._wrapped(str(error))]
+        self.query_one("#problem", LineView).show(lines)
+        return len(lines) == 1
+
+    def _wrapped(self, text: str) -> list[Line]:
+        width = max(self.query_one("#problem", LineView).content_size.width, 20)
+        return [(Span(row, "error"),) for row in wrap_line(sanitise_line(text, 400), width)]
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        """Set the breakpoint with this condition, unless it can't be read."""
+        text = event.value.strip()
+        if self._check(text):
+            self._session.breakpoints[self._list.node] = text
+            self._list.write()
+            self._list.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """The keys that opened it: one sets and takes away, the other closes."""
+        if not self._list.has_focus or event.key not in self._keys:
+            return
+        event.stop()
+        if event.key == self._keys[0]:
+            self.dismiss(None)
+        else:
+            self._list.action_switch()
+
+    def action_back(self) -> None:
+        """From the field to the list, from the list to the run."""
+        if self._list.has_focus:
+            self.dismiss(None)
+        else:
+            self._show_node()
+            self._list.focus()
