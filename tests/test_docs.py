@@ -124,3 +124,16 @@ def test_linked_files_are_there(target: str) -> None:
 def test_the_map_of_the_code_is_up_to_date() -> None:
     guide = GUIDE.read_text(encoding="utf-8")
     assert with_map(guide) == guide, "run: python tests/tools/code_map.py --write"
+
+
+def test_every_benchmark_is_explained() -> None:
+    guide = GUIDE.read_text(encoding="utf-8")
+    for path in (ROOT / "tests" / "benchmarks").glob("*.py"):
+        assert f"`{path.stem}`" in guide
+
+
+def test_the_files_that_the_guide_to_the_code_names_are_there() -> None:
+    guide = GUIDE.read_text(encoding="utf-8")
+    how = guide[guide.index("## How to add") : guide.index("## Rules")]
+    for place in re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", how):
+        assert (ROOT / place).exists() or (ROOT / "hitl_tui" / place).exists(), place
