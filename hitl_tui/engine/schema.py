@@ -9,7 +9,8 @@ from typing import Any
 from hitl_tui.engine.reducers import Part
 from hitl_tui.errors import GraphInvalid, SchemaMismatch
 
-Check = Callable[[Any], None]
+Check = Callable[..., None]
+"""Called with a value, and where it stands in the update where that is not the top, as "[2]"."""
 
 # With these keys alone a list stays valid when a valid element is added to it.
 _GROWS_SAFELY = {"type", "items", "title", "description", "$defs", "$schema", "default", "examples"}
@@ -122,9 +123,7 @@ class ChannelSchema:
         elif self._part == "items":
             self._check_item(update)
         elif self._part == "members":
-            for item in update if isinstance(update, list) else [update]:
-                if self._items:
-                    self._items(item)
+            self._check_members(update)
         elif self._part == "properties" and isinstance(update, dict):
             for name, check in self._properties.items():
                 if name in update:
@@ -161,6 +160,20 @@ class ChannelSchema:
                 ) from None
             raise
 
+    def _check_members(self, update: Any) -> None:
+        if self._items is None:
+            return
+        if not isinstance(update, list):
+            self._items(update)
+            return
+        at = 0
+        try:
+            for item in update:
+                self._items(item)
+                at += 1
+        except SchemaMismatch:
+            self._items(update[at], f"[{at}]")
+
 
 def _grows_safely(schema: Mapping[str, Any]) -> bool:
     lists = schema.get("type", "array") in ("array", ["array"])
@@ -192,7 +205,7 @@ def _compile(schema: dict[str, Any], channel: str, private: bool, at: str = "") 
         ) from None
     is_valid, iter_errors = validator.is_valid, validator.iter_errors
 
-    def check(value: Any) -> None:
+    def check(value: Any, at: str = at) -> None:
         if not is_valid(value):
             raise _mismatch(channel, at, iter_errors(value))
 
@@ -200,10 +213,10 @@ def _compile(schema: dict[str, Any], channel: str, private: bool, at: str = "") 
 
 
 def _text_check(channel: str, at: str) -> Check:
-    def check(value: Any) -> None:
+    def check(value: Any, at: str = at) -> None:
         if not isinstance(value, str):
             raise SchemaMismatch(
-                f"channel {channel!r}{_at(at)}: expected text, found {type(value).__name__}",
+                f"channel {channel!r}{_at(at)}: expected text, found {_kind(value)}",
                 "give a text value",
             )
 
@@ -215,11 +228,41 @@ def _mismatch(channel: str, at: str, errors: Iterable[Any]) -> SchemaMismatch:
     path = at + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
     message = str(error.message)
     shown = message if len(message) <= 300 else f"{message[:140]} … {message[-150:]}"
-    rule = "/".join(map(str, error.schema_path))
+    rules = [str(part) for part in error.schema_path]
+    mend = _MENDS.get(rules[-1] if rules else "", "give a value that fits")
     return SchemaMismatch(
         f"channel {channel!r}{_at(path)}: {shown}",
-        f"see the rule {rule} in the channel's schema",
+        f"{mend}; see the rule {'/'.join(rules)} in the channel's schema",
     )
+
+
+_MENDS = {
+    "type": "give a value of that type",
+    "enum": "give one of those values",
+    "const": "give that value",
+    "required": "add the key",
+    "additionalProperties": "leave the key out, or allow it in the schema",
+    "minimum": "give a larger number",
+    "exclusiveMinimum": "give a larger number",
+    "maximum": "give a smaller number",
+    "exclusiveMaximum": "give a smaller number",
+    "maxItems": "keep fewer items, as last_n(N) does",
+    "maxLength": "give a shorter text",
+    "minLength": "give a longer text",
+    "uniqueItems": "leave out what is there already, as set_union does",
+}
+
+
+def _kind(value: Any) -> str:
+    """What a value is, in words; never the value, which may be private."""
+    kinds: tuple[tuple[type, str], ...] = (
+        (bool, "true or false"),
+        (int, "a number"),
+        (float, "a number"),
+        (list, "a list"),
+        (dict, "a dict"),
+    )
+    return next((word for kind, word in kinds if isinstance(value, kind)), "null")
 
 
 def _at(path: str) -> str:

@@ -254,3 +254,47 @@ def test_errors_never_quote_a_private_value(channel: Channel, update: Any) -> No
         runner.invoke(on_event=events.append)
     assert "secret" in repr(events)
     assert "hunter2" not in repr(events)
+
+
+MESSAGES = {
+    "a type": ({"type": "integer"}, "overwrite", "x", "", 'not of type "integer"', '"x"', "of that type"),
+    "text": (str, "overwrite", 3, "", "expected text", "found a number", "give a text value"),
+    "a key inside": (
+        PERSON,
+        "overwrite",
+        {"name": "A", "age": "x"},
+        " at age",
+        "integer",
+        '"x"',
+        "of that type",
+    ),
+    "a key that is missing": (PERSON, "overwrite", {"age": 1}, "", '"name" is a required', "", "add the key"),
+    "a key too much": (
+        PERSON,
+        "overwrite",
+        {"name": "A", "x": 1},
+        "",
+        "Additional",
+        "'x'",
+        "leave the key out",
+    ),
+    "an enum": ({"enum": ["a", "b"]}, "overwrite", "c", "", '"a" or "b"', '"c"', "one of those"),
+    "a bound": ({"type": "number", "maximum": 5}, "sum", 9, "", "maximum of 5", "9", "a smaller number"),
+    "an element": (NUMBERS, "append", "x", "", '"number"', '"x"', "of that type"),
+    "a member by its place": (NUMBERS, "extend", [1, "x"], " at [1]", '"number"', '"x"', "of that type"),
+    "text among members": (TEXTS, "set_union", ["a", None], " at [1]", "expected text", "null", "a text"),
+    "inside a member": (list[Literal["a"]], "extend", ["a", "b"], " at [1]", '"a"', '"b"', "give"),
+    "a property of merge": (PERSON, "merge", {"age": 1.5}, " at age", '"integer"', "1.5", "of that type"),
+    "too many": ({"type": "array", "maxItems": 0}, "append", 1, "", "more than 0", "[1]", "last_n(N)"),
+}
+
+
+@pytest.mark.parametrize("case", MESSAGES.values(), ids=MESSAGES)
+def test_a_message_names_channel_path_expected_found_and_a_mend(case: tuple[Any, ...]) -> None:
+    schema, reducer, update, path, expected, found, mend = case
+    with pytest.raises(SchemaMismatch) as caught:
+        write(Channel(schema=schema, reducer=reducer), update)
+    assert caught.value.message.startswith(f"channel 'c'{path}: ")
+    assert expected in caught.value.message
+    assert found in caught.value.message
+    assert mend in caught.value.hint
