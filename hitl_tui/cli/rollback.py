@@ -102,6 +102,7 @@ async def _outcome(driver: Driver, code: ExitCode, *, as_json: bool, dry_run: bo
 
 def _shape(one: RollbackEntry) -> dict[str, Any]:
     return {
+        "thread": one.thread or None,
         "step": one.step,
         "node": one.node,
         "handler": one.handler,

@@ -15,7 +15,7 @@ Every document has `"hitl_tui": 1` and a `"kind"`; a change that could break a r
 | `graph` | `graph` | `nodes`, `edges`, `channels`, `inputs` |
 | `fork`, `import`, `export` | the commands of these names | `thread` and where it is |
 | `verify`, `replay` | the commands of these names | `ok`, `mismatches`, what was counted |
-| `rollback` | `rollback` | `dry_run`, `entries` in the order they run, with `state`; where the thread stands, `exit_code` |
+| `rollback` | `rollback` | `dry_run`, `entries` in the order they run, with `state` and, of a subgraph's run, `thread`; where the thread stands, `exit_code` |
 | `themes`, `keys`, `config`, `doctor` | the commands of these names | a list each |
 | `error` | any, with exit code above 0 | `title`, `message`, `hint`, `exit_code` |
 

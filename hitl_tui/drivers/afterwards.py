@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.protocol import Check, Checked
-from hitl_tui.engine.compensation import RollbackEntry, rollback_entries
+from hitl_tui.engine.compensation import RollbackEntry
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.replay import replay
 from hitl_tui.engine.rollback import Rollback
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.undo_order import rollback_entries
 from hitl_tui.engine.verify import verify
 
 T = TypeVar("T")

@@ -7,22 +7,20 @@ kept with its step; whether it was undone is in the ledger.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import msgspec
 
 from hitl_tui.engine.outcomes import Compensation
-from hitl_tui.engine.records import ROLLBACK, Cursor, LedgerEntry
+from hitl_tui.engine.records import ROLLBACK
 from hitl_tui.engine.retry import RetryPolicy
-from hitl_tui.engine.store import Store
 from hitl_tui.engine.values import normalise
 from hitl_tui.errors import GraphInvalid, HitlError
 from hitl_tui.suggest import did_you_mean
 
 UNDONE, UNDO_FAILED = "undone", "undo_failed"
-_PAGE = 256
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,7 @@ class RollbackEntry(msgspec.Struct, frozen=True):
         state: "open", "done", "failed" (it will be tried again), or "inherited": the thread is a fork, and
             only the thread it was made from can undo it.
         error: why it failed last; attempts: how often it did.
+        thread: of a subgraph's run: its thread, whose step that is; "" for the thread's own.
     """
 
     step: int
@@ -57,6 +56,7 @@ class RollbackEntry(msgspec.Struct, frozen=True):
     state: Literal["open", "done", "failed", "inherited"]
     error: str = ""
     attempts: int = 0
+    thread: str = ""
 
     @property
     def runs_as(self) -> str:
@@ -152,44 +152,3 @@ def unknown_handler(name: str, handlers: Iterable[str]) -> HitlError:
     return HitlError(
         f"the graph has no compensation handler {name!r}", f"{hint}; add_compensation(name, fn) registers one"
     )
-
-
-def rollback_entries(store: Store | None, cursor: Cursor) -> tuple[RollbackEntry, ...]:
-    """All entries of a thread, those of the parents of a fork included, last one first: as they would run."""
-    if store is None or not cursor.compensated:
-        return ()
-    fates = _fates(store.ledger(cursor.thread_id))
-    found: list[RollbackEntry] = []
-    before: int | None = None
-    while points := store.checkpoints(cursor.thread_id, before, _PAGE):
-        for point in points:
-            for index in reversed(range(len(point.compensations))):
-                own = point.compensations[index]
-                node = point.node + own.path
-                entry = RollbackEntry(
-                    point.step, index, point.invocation, node, own.handler, own.args, "open"
-                )
-                foreign = point.thread_id != cursor.thread_id
-                found.append(_told(entry, fates.get((point.step, index), ()), foreign))
-        before = points[-1].step
-    return tuple(found)
-
-
-def _fates(ledger: Iterable[LedgerEntry]) -> dict[tuple[int, int], list[LedgerEntry]]:
-    """What the ledger says of each entry, oldest first."""
-    fates: dict[tuple[int, int], list[LedgerEntry]] = {}
-    for one in ledger:
-        if one.kind in (UNDONE, UNDO_FAILED):
-            fates.setdefault((one.data["step"], one.data["index"]), []).append(one)
-    return fates
-
-
-def _told(entry: RollbackEntry, fate: Sequence[LedgerEntry], foreign: bool) -> RollbackEntry:
-    """An entry with what became of it."""
-    state: Literal["open", "done", "failed", "inherited"] = "inherited" if foreign else "open"
-    error, failures = "", [one for one in fate if one.kind == UNDO_FAILED]
-    if fate and fate[-1].kind == UNDONE:
-        state = "done"
-    elif failures:
-        state, error = "inherited" if foreign else "failed", failures[-1].note or ""
-    return msgspec.structs.replace(entry, state=state, error=error, attempts=len(failures))

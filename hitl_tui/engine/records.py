@@ -25,6 +25,8 @@ START = "START"
 END = "END"
 ROLLBACK = "rollback"
 """The position of a thread that is being undone: it goes no way on but that (SPEC 13)."""
+UNDO: tuple[Status, str] = ("cancelled", "rolled_back")
+"""The status and the reason of a thread that has been undone."""
 
 
 class UpdateRecord(msgspec.Struct, frozen=True):

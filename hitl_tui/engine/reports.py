@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.compensation import RollbackEntry, rollback_entries
+from hitl_tui.engine.compensation import RollbackEntry
 from hitl_tui.engine.records import Limits, Status
 from hitl_tui.engine.session import Session
+from hitl_tui.engine.undo_order import rollback_entries
 
 
 class RunInfo(msgspec.Struct, frozen=True):

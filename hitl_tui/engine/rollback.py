@@ -1,42 +1,33 @@
 """Rollback: the compensation handlers of a thread, last one first, each as a step of its own (SPEC 13).
 
 A thread that is being rolled back stands at the position `ROLLBACK`, so that a crash in between can't send
-it forward again: the next rollback goes on with what is not undone yet.
+it forward again: the next rollback goes on with what is not undone yet.  The thread of a subgraph is rolled
+back at the place of its step, by a rollback of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
 
 from hitl_tui.engine import journal
-from hitl_tui.engine.compensation import (
-    UNDO_FAILED,
-    UNDONE,
-    RollbackEntry,
-    rollback_entries,
-    unknown_handler,
-)
+from hitl_tui.engine.activity import Activity, AttemptCancelled
+from hitl_tui.engine.compensation import UNDO_FAILED, UNDONE, RollbackEntry, unknown_handler
+from hitl_tui.engine.descent import Descent, child_below
+from hitl_tui.engine.events import AttemptDropped, NodeStarted
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
-from hitl_tui.engine.events import NodeStarted
 from hitl_tui.engine.graph import Node
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.made import Made
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
-from hitl_tui.engine.records import (
-    ROLLBACK,
-    Cursor,
-    LedgerEntry,
-    Request,
-    Status,
-)
+from hitl_tui.engine.records import ROLLBACK, UNDO, Cursor, LedgerEntry, Request, Status
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.spending import spent
+from hitl_tui.engine.undo_order import Below, rollback_entries, undo_order
 from hitl_tui.engine.values import thaw
-from hitl_tui.errors import HitlError, NodeFailed
-
-UNDO = ("cancelled", "rolled_back")
+from hitl_tui.errors import HitlError, NodeFailed, StoreUnusable
 
 
 class RollbackReport(msgspec.Struct, frozen=True):
@@ -51,7 +42,7 @@ class RollbackReport(msgspec.Struct, frozen=True):
     @property
     def ok(self) -> bool:
         """True where nothing remains to be undone."""
-        return not any(entry.remains for entry in self.entries)
+        return self.status != "failed" and not any(entry.remains for entry in self.entries)
 
 
 class Rollback(Run):
@@ -59,6 +50,9 @@ class Rollback(Run):
 
     Args:
         actor, note: who rolls back, and why, for the record.
+
+    Attributes:
+        failed: what could not be undone, here and in the threads below: (thread, why).
     """
 
     def __init__(
@@ -67,22 +61,21 @@ class Rollback(Run):
         super().__init__(session, **options)  # type: ignore[arg-type]
         self._actor = actor
         self._note = note
-        self._todo: list[RollbackEntry] = []
-        self._entry: RollbackEntry | None = None
-        self._failed: list[ErrorInfo] = []
+        self._todo: list[RollbackEntry | Below] = []
+        self._entry: RollbackEntry | Below | None = None
+        self.failed: list[tuple[str, ErrorInfo]] = []
 
     def _begin(self) -> bool:
         """Set the thread rolling back; False where that is done already."""
         session = self.session
         cursor = session.cursor
-        entries = rollback_entries(session.store, cursor)
-        self._todo = [entry for entry in entries if entry.remains][::-1]
+        self._todo = [one for one in undo_order(session.store, cursor) if one.remains][::-1]
         if not self._todo and (cursor.status, cursor.reason) == UNDO:
             return False
         ledger: list[LedgerEntry] = []
         for request in cursor.pending:
             self._write_down(ledger, "withdrawn", request_id=request.id, actor=self._actor)
-        data = {"entries": [_named(entry) for entry in reversed(self._todo)]}
+        data = {"entries": [_named(entry) for one in reversed(self._todo) for entry in _remaining(one)]}
         self._write_down(ledger, "rollback", actor=self._actor, note=self._note, data=data)
         # An attempt that a crash or a person ended counts, if it was one at undoing.
         attempt = cursor.attempt if cursor.position == ROLLBACK else 1
@@ -113,12 +106,16 @@ class Rollback(Run):
         if self._pause_asked:
             return self._stop("waiting", "paused")
         entry = self._entry = self._todo.pop()
+        if isinstance(entry, Below):
+            return f"<{ROLLBACK}>/{entry.node}"
         # Not written down by itself: the attempts before are in the ledger.
         attempt = max(session.cursor.attempt, entry.attempts + 1)
         session.cursor = replace(session.cursor, attempt=attempt)
         return entry.runs_as
 
     async def _run_node(self, name: str) -> bool:
+        if isinstance(self._entry, Below):
+            return await self._descend(self._entry, name)
         entry = self._undoing
         handlers = self.session.graph.compensations
         if entry.handler in handlers:
@@ -128,6 +125,55 @@ class Rollback(Run):
             session.emit(NodeStarted(name, session.cursor.head + 1, session.cursor.attempt, session.clock()))
             self._fail(unknown_handler(entry.handler, handlers), name)
         return self.session.cursor.status == "running"
+
+    async def _descend(self, below: Below, name: str) -> bool:
+        """Roll back the thread of a subgraph; False where that was paused or given up."""
+        session, started = self.session, self.session.clock()
+        try:
+            child = child_below(session, below)
+            if child is None:
+                return True
+            inner = Rollback(child, actor=self._actor, note=self._note, threads=self._threads)
+            self._inner = inner
+            activity = Activity(name, session.cursor.attempt, session.sink)
+            self._begun(activity)
+            await Descent(session, below.node, child).run(inner, activity)
+        except HitlError as error:
+            if isinstance(error, StoreUnusable):
+                raise
+            self._unreachable(error, name, below)
+            return True
+        except (asyncio.CancelledError, AttemptCancelled):
+            self._left((), started)
+            if not self._drop_reason:
+                raise
+            self._dropped(name)
+            return False
+        finally:
+            self._activity = self._inner = None
+        if child.cursor.status == "waiting":
+            self._stop("waiting", "paused")
+            return False
+        self.failed += inner.failed
+        return True
+
+    def _dropped(self, name: str) -> None:
+        task = asyncio.current_task()
+        if task:
+            task.uncancel()
+        self.session.emit(AttemptDropped(name, self.session.cursor.attempt, self._drop_reason))
+        self._drop_reason = ""
+
+    def _unreachable(self, error: HitlError, name: str, below: Below) -> None:
+        """Write down that a thread below can't be undone now; the others are all the same."""
+        session = self.session
+        info = ErrorInfo(name, 1, error.title, error.message, error.hint)
+        self.failed.append((below.thread_id, info))
+        ledger: list[LedgerEntry] = []
+        data = {"node": name, "thread": below.thread_id}
+        self._write_down(ledger, "failed", actor=self._actor, note=error.message, data=data)
+        session.commit_cursor(replace(session.cursor, error=info), ledger)
+        session.emit(NodeFailedEvent(info))
 
     def _called(self, name: str) -> tuple[Node, Cursor]:
         entry = self._undoing
@@ -175,7 +221,7 @@ class Rollback(Run):
         attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
         details = error.details if isinstance(error, NodeFailed) else ""
         info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details)
-        self._failed.append(info)
+        self.failed.append((session.thread_id, info))
         ledger: list[LedgerEntry] = []
         data = {**_named(self._undoing), "attempt": attempt}
         self._write_down(ledger, UNDO_FAILED, actor=self._actor, note=error.message, data=data)
@@ -191,31 +237,34 @@ class Rollback(Run):
     def _finish(self) -> str:
         """End the thread: cancelled where everything is undone, failed with what remains."""
         cursor = self.session.cursor
-        if self._failed:
+        if self.failed:
             cursor = replace(cursor, status="failed", reason="node_error", attempt=1, error=self._remains())
         else:
             cursor = replace(cursor, status="cancelled", reason="rolled_back", position="end", error=None)
         ledger: list[LedgerEntry] = []
-        data = {"failed": len(self._failed)}
+        data = {"failed": len(self.failed)}
         self._write_down(ledger, "rolled_back", actor=self._actor, data=data)
         self.session.commit_cursor(cursor, ledger)
         return ""
 
     def _remains(self) -> ErrorInfo:
-        last = self._failed[-1]
-        what = "; ".join(f"{info.node}: {info.message}" for info in self._failed)
+        last = self.failed[-1][1]
+        own = self.session.thread_id
+        where = ["" if thread == own else f" of {thread}" for thread, _ in self.failed]
+        told = zip(self.failed, where, strict=True)
+        what = "; ".join(f"{info.node}{inside}: {info.message}" for (_, info), inside in told)
         return ErrorInfo(
             last.node,
             last.attempt,
             "The rollback is not complete",
-            f"{len(self._failed)} could not be undone: {what}",
+            f"{len(self.failed)} could not be undone: {what}",
             "roll back again once the cause is mended: what is undone already is left alone",
             last.details,
         )
 
     @property
     def _undoing(self) -> RollbackEntry:
-        assert self._entry is not None
+        assert isinstance(self._entry, RollbackEntry)
         return self._entry
 
     def _write_down(self, written: list[LedgerEntry], kind: str, **facts: object) -> None:
@@ -233,5 +282,10 @@ def rollback_report(session: Session) -> RollbackReport:
     return RollbackReport(session.thread_id, cursor.status, cursor.reason, cursor.head, entries)
 
 
+def _remaining(one: RollbackEntry | Below) -> list[RollbackEntry]:
+    return [entry for entry in one.entries if entry.remains] if isinstance(one, Below) else [one]
+
+
 def _named(entry: RollbackEntry) -> dict[str, object]:
-    return {"step": entry.step, "index": entry.index, "node": entry.node, "handler": entry.handler}
+    facts = {"step": entry.step, "index": entry.index, "node": entry.node, "handler": entry.handler}
+    return {**facts, "thread": entry.thread} if entry.thread else facts

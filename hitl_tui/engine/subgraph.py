@@ -12,19 +12,8 @@ from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.children import link_of, new_child_id, open_child, passed_on
 from hitl_tui.engine.composing import SubgraphWork
 from hitl_tui.engine.decisions import start
-from hitl_tui.engine.events import (
-    ChildMoved,
-    Event,
-    ModelCalled,
-    NodeRetrying,
-    NodeStarted,
-    RunEnded,
-    RunStarted,
-    StepCommitted,
-    TextStreamed,
-    ToolCalled,
-)
 from hitl_tui.engine.graph import Node
+from hitl_tui.engine.inside_events import InsideEvents
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ChildLink, ModelUse
 from hitl_tui.engine.records import Cursor, Limits
@@ -65,15 +54,14 @@ class _Visit:
         self.node = node
         self.work = work
         self.activity = activity
-        self.uses: list[ModelUse] = []
-        self.running = ""
-        self.began = session.clock()
+        self.events: InsideEvents | None = None
 
     async def run(self, make_run: Callable[[Session], Run]) -> Made:
         link = link_of(self.session.cursor) or self._begin_visit()
         try:
             child = open_child(self.session, self.node, link.thread_id)
-            child.sink = lambda event: self._tell(child, event)
+            self.events = InsideEvents(self.session, self.node.name, child)
+            child.sink = self.events.tell
             await self._run_child(child, link, make_run(child))
         except NodeFailed:
             raise
@@ -216,12 +204,16 @@ class _Visit:
         )
 
     def _roll_up(self, child: Session, link: ChildLink) -> None:
-        """Count what the child has spent since it was counted last: once, whatever happens next."""
+        """Count what the child has spent since it was counted last: once, whatever happens next.
+
+        What there is to undo below counts as the thread's own, which forks of it share.
+        """
         session, spent = self.session, child.cursor
         now = ChildLink(link.thread_id, spent.tokens_in, spent.tokens_out, spent.cost, spent.cost_known)
-        if now == link:
-            return
         cursor = session.cursor
+        compensated = cursor.compensated or spent.compensated
+        if (now, compensated) == (link, cursor.compensated):
+            return
         session.commit_cursor(
             replace(
                 cursor,
@@ -230,32 +222,16 @@ class _Visit:
                 cost=cursor.cost + now.cost - link.cost,
                 cost_known=cursor.cost_known and now.cost_known,
                 branches=(BranchState(self.node.name, child=now),),
+                compensated=compensated,
             )
         )
 
     def _uses_of(self, child: Session) -> tuple[ModelUse, ...]:
         """The model calls of the child's steps, as a checkpoint of the parent names them."""
         if child.store is None:
-            return tuple(self.uses)
+            return tuple(self.events.uses) if self.events else ()
         points = child.store.checkpoints(child.thread_id, None, _ALL)
         return tuple(use for point in reversed(points) for use in point.uses)
-
-    # -- what is told -----------------------------------------------------------------------------
-
-    def _tell(self, child: Session, event: Event) -> None:
-        """Tell the parent's watchers what goes on inside; values of the child stay with it."""
-        node = self.node.name
-        if isinstance(event, (TextStreamed, ModelCalled, NodeRetrying)):
-            self.session.emit(replace(event, node=node, path=f"{node}/{event.path or event.node}"))
-        elif isinstance(event, ToolCalled):
-            self.session.emit(replace(event, node=node))
-        elif isinstance(event, ChildMoved):
-            self.session.emit(replace(event, node=node, path=f"{node}/{event.path}"))
-        elif isinstance(event, (NodeStarted, RunStarted, StepCommitted, RunEnded)):
-            self.running = event.node if isinstance(event, NodeStarted) else ""
-            if isinstance(event, StepCommitted):
-                self.uses.extend(event.checkpoint.uses)
-            self.session.emit(ChildMoved(node, node, child.thread_id, self.running, child.progress))
 
 
 def _rest(limit: Any, used: Any) -> Any:

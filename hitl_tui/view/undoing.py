@@ -22,7 +22,8 @@ def call_of(entry: RollbackEntry) -> str:
 
 def entry_line(entry: RollbackEntry) -> str:
     """What an entry undoes, how, and how it stands."""
-    line = f"{sanitise_line(entry.node, _NAME)} of step {entry.step}: {call_of(entry)}"
+    inside = f" in {sanitise_line(entry.thread, _NAME)}" if entry.thread else ""
+    line = f"{sanitise_line(entry.node, _NAME)} of step {entry.step}{inside}: {call_of(entry)}"
     if entry.state == "done":
         return f"{line}: undone"
     if entry.state == "inherited":
@@ -60,15 +61,16 @@ _MARKS: Final[Mapping[str, tuple[str, Role]]] = {
 }
 
 
-def entry_rows(entries: Sequence[RollbackEntry], running: str = "") -> list[Line]:
+def entry_rows(entries: Sequence[RollbackEntry], running: str = "", thread: str = "") -> list[Line]:
     """The entries as rows, in the order in which they run: who did what, the call that undoes it, its fate.
 
     Args:
-        running: the name under which a handler runs now, "" for none.
+        running: the name under which a handler runs now, "" for none; thread: the thread of a subgraph
+            that it runs in, "" for the thread's own.
     """
     rows: list[Line] = []
     for number, entry in enumerate(entries, 1):
-        now = bool(running) and entry.runs_as == running and entry.remains
+        now = bool(running) and (entry.runs_as, entry.thread) == (running, thread) and entry.remains
         mark: tuple[str, Role] = (UNICODE.running, "node") if now else _MARKS[entry.state]
         glyph, role = mark
         state = "  of the other thread" if entry.state == "inherited" else ""
@@ -77,9 +79,17 @@ def entry_rows(entries: Sequence[RollbackEntry], running: str = "") -> list[Line
                 Span(f"{number:>2} {glyph} ", role),
                 untrusted(entry.node, "name", limit=_NAME),
                 Span(f"  step {entry.step}{'  runs now' if now else state}", "dim"),
+                *_inside(entry),
             )
         )
         rows.append((Span("     "), untrusted(call_of(entry), "value", limit=_NAME + _ARGS)))
         if entry.state == "failed" and not now:
             rows.append((Span("     "), untrusted(entry.error, "error", limit=_WHY)))
     return rows
+
+
+def _inside(entry: RollbackEntry) -> Line:
+    """The thread of a subgraph that did it."""
+    if not entry.thread:
+        return ()
+    return (Span("  in ", "dim"), untrusted(entry.thread, "name", limit=_NAME))

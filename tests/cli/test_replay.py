@@ -52,3 +52,36 @@ def test_a_thread_with_nothing_to_undo_ends_cancelled(app: App, file: Path) -> N
     app.expect(0, "run", str(file), "--headless", "--thread", "t")
     assert app.expect(0, "rollback", "t", "--dry-run").out == "Nothing is left to undo.\n"
     assert "Cancelled at step 3" in app.expect(0, "rollback", "t", "--yes").out
+
+
+TRIP = """
+from hitl_tui import END, START, Channel, NodeResult, StateGraph
+def part(name, place, inner=None):
+    made = StateGraph({"n": Channel(0)}, name=name)
+    made.add_node(place, lambda state: NodeResult(compensation=("cancel", place)))
+    made.add_compensation("cancel", lambda state, config, args: {"n": 1})
+    made.add_edge(START, place)
+    if inner is None:
+        return made.add_edge(place, END)
+    made.add_subgraph("team", inner, inputs={"n": "n"}, outputs={"n": "n"})
+    return made.add_edge(place, "team").add_edge("team", END)
+graph = part("trip", "flight", part("team", "hotel"))
+"""
+
+
+def test_what_a_subgraph_s_run_did_is_listed_with_its_thread(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "trip.py"
+    file.write_text(TRIP)
+    app.expect(0, "run", str(file), "--headless", "--thread", "t")
+    assert app.expect(0, "rollback", "t", "--dry-run").out == (
+        '1. hotel of step 1 in t/team#1: cancel("hotel")\n2. flight of step 1: cancel("flight")\n'
+    )
+    document = app.expect(0, "rollback", "t", "--yes", "--json").documents[-1]
+    assert [(one["thread"], one["node"], one["state"]) for one in document["entries"]] == [
+        ("t/team#1", "hotel", "done"),
+        (None, "flight", "done"),
+    ]
+    for thread in ("t", "t/team#1"):
+        assert "Cancelled" in app.expect(0, "show", thread).out
+        app.expect(0, "verify", thread, "--strict")
+        app.expect(0, "replay", thread)

@@ -15,10 +15,9 @@ from tests.engine_rollback.booking import states
 from tests.support.flows import check_log
 
 
-def test_what_was_committed_is_never_run_twice_and_the_rest_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "runs.db"
+def kill_in_the_handler(path: Path, *options: str) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.engine_rollback.crashing", str(path)],
+        [sys.executable, "-m", "tests.engine_rollback.crashing", str(path), *options],
         cwd=Path(__file__).parents[2],
         stdout=subprocess.PIPE,
         text=True,
@@ -30,6 +29,10 @@ def test_what_was_committed_is_never_run_twice_and_the_rest_goes_on(tmp_path: Pa
     process.stdout.close()
     assert said.strip() == "in the handler"
 
+
+def test_what_was_committed_is_never_run_twice_and_the_rest_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    kill_in_the_handler(path)
     store = SQLiteCheckpointer(path)
     runner = crashing.runner(store, path)
     assert states(runner.run_info("t").rollback) == {"car": "done", "hotel": "open", "flight": "open"}
@@ -46,4 +49,31 @@ def test_what_was_committed_is_never_run_twice_and_the_rest_goes_on(tmp_path: Pa
     check_log(runner, "t")
     assert runner.verify("t", strict=True).ok
     assert runner.replay("t").ok
+    store.close()
+
+
+def test_a_kill_inside_a_thread_below_goes_on_there(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    kill_in_the_handler(path, "inside")
+    store = SQLiteCheckpointer(path)
+    runner = crashing.runner(store, path, inside=True)
+    assert states(runner.run_info("t").rollback) == {
+        "car": "done", "taxi": "done", "hotel": "open", "bus": "open", "flight": "open",
+    }  # fmt: skip
+    with pytest.raises(UsageError, match="is being rolled back"):
+        runner.invoke(thread_id="t")
+    assert runner.rollback("t").ok
+    child = "t/team#1"
+    assert [point.node for point in runner.history(child)[:3]] == [
+        "<rollback>/bus", "<rollback>/hotel", "<rollback>/taxi",
+    ]  # fmt: skip
+    first, second = (line.split() for line in crashing.calls(path).read_text().splitlines())
+    assert (first[:2], second[:2]) == (["hotel-2", "1"], ["hotel-2", "2"])
+    assert first[2] == second[2]
+    for thread in ("t", child):
+        cursor = runner.open(thread).cursor
+        assert (cursor.status, cursor.reason) == ("cancelled", "rolled_back")
+        check_log(runner, thread)
+        assert runner.verify(thread, strict=True).ok
+        assert runner.replay(thread).ok
     store.close()

@@ -18,6 +18,7 @@ from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
 from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.app import HitlApp, Look, Start
 from tests.engine_rollback.booking import World, booked
+from tests.engine_rollback.nested_trip import nested
 from tests.ui.harness import PATIENCE
 
 
@@ -84,6 +85,24 @@ async def test_it_previews_the_handlers_in_their_order_and_shows_what_became_of_
         await it.shows("1 ✗ hotel")
         await it.pilot.press("r")
         await it.shows("Rolled back: 3 undone.")
+
+
+async def test_what_a_subgraph_s_run_did_is_previewed_with_its_thread_and_undone_in_its_place(
+    store: Checkpointer, world: World
+) -> None:
+    def made(store: Checkpointer, world: World) -> Any:
+        runner = nested(store, world)
+        runner.invoke({"note": "x"}, thread_id="t")
+        return runner
+
+    async with opened(store, made, world) as it:
+        await it.pilot.press("U")
+        await it.shows(
+            "1 · car  step 3", "2 · taxi  step 3  in t/team#1", "3 · spa  step 1  in t/team#1/desk#1"
+        )
+        await it.pilot.press("r")
+        await it.shows("Rolled back: 5 undone.", "✔ spa  step 1  in t/team#1/desk#1")
+        assert [place for place, _ in world.calls] == ["car", "taxi", "spa", "hotel", "flight"]
 
 
 async def test_enter_alone_runs_nothing(store: Checkpointer, world: World) -> None:

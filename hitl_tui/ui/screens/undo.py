@@ -16,7 +16,7 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Driver, RollbackEntry
-from hitl_tui.engine.events import NodeFailed, NodeStarted, RunEnded, StepCommitted
+from hitl_tui.engine.events import ChildMoved, NodeFailed, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.screens.dialogs import Field, Labelled
 from hitl_tui.ui.widgets.choices import Choices, Option
@@ -44,7 +44,7 @@ class RollbackDialog(ModalScreen[None]):
         self._driver = driver
         self._entries = tuple(entries)
         self._actor = actor
-        self._handler = ""
+        self._handler = ("", "")
         self._under_way = False
 
     def compose(self) -> ComposeResult:
@@ -72,7 +72,7 @@ class RollbackDialog(ModalScreen[None]):
 
     def _show(self) -> None:
         shown = self._entries if self._under_way else remaining(self._entries) or self._entries
-        rows = entry_rows(shown, self._handler)
+        rows = entry_rows(shown, *self._handler)
         view = self.query_one("#undo-entries", LineView)
         view.styles.height = max(1, min(len(rows), _MOST_ROWS, self.size.height - 14))
         view.show(rows, width=max((sum(len(span.text) for span in row) for row in rows), default=0))
@@ -118,9 +118,11 @@ class RollbackDialog(ModalScreen[None]):
                 seen = stamped.number
                 match stamped.event:
                     case NodeStarted(node=node):
-                        self._handler = node
+                        self._handler = (node, "")
+                    case ChildMoved(running=node, thread_id=thread):
+                        self._handler = (node, thread)
                     case StepCommitted() | NodeFailed():
-                        self._handler = ""
+                        self._handler = ("", "")
                     case RunEnded():
                         ended = True
             self._entries = await driver.rollback_entries()
