@@ -41,6 +41,14 @@ def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.Monkey
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
 
 
+def test_the_guide_builds_typed_channels_a_map_and_a_gate_in_under_40_lines() -> None:
+    guide = [
+        code for code in blocks("python") if ".add_map(" in code and "Gate(" in code and "schema=" in code
+    ]
+    assert guide
+    assert all(code.count("\n") < 40 for code in guide)
+
+
 @pytest.mark.parametrize("arguments", command_lines(), ids=" ".join)
 def test_commands_and_options_exist(arguments: list[str]) -> None:
     if not arguments or arguments[0].startswith("-"):
