@@ -18,6 +18,7 @@ from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.undo_order import rollback_entries
 from hitl_tui.engine.verify import verify
+from hitl_tui.errors import LogCorrupt
 
 T = TypeVar("T")
 
@@ -46,12 +47,21 @@ class Afterwards:
 
     async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
         """Check the thread's log in a thread of its own, so that neither the run nor the screen waits."""
-        graph: CompiledGraph = await self._on_engine(lambda session: session.graph)
+        try:
+            graph: CompiledGraph | None = await self._on_engine(lambda session: session.graph)
+        except LogCorrupt:
+            # What can't be opened can still be looked through: the log tells of its channels itself.
+            if kind != "log":
+                raise
+            graph = None
         return await asyncio.to_thread(self._checked, graph, kind, watch)
 
-    def _checked(self, graph: CompiledGraph, kind: Check, watch: Callable[[int, int], object]) -> Checked:
-        if kind == "replay":
+    def _checked(
+        self, graph: CompiledGraph | None, kind: Check, watch: Callable[[int, int], object]
+    ) -> Checked:
+        if kind == "replay" and graph is not None:
             again = replay(self._store, graph, self.thread_id, watch)
             return Checked(kind, again.mismatches, again.steps, again.records, nodes=again.nodes)
-        found = verify(self._store, self.thread_id, graph.channels, strict=kind == "strict", watch=watch)
+        channels = graph.channels if graph else None
+        found = verify(self._store, self.thread_id, channels, strict=kind == "strict", watch=watch)
         return Checked(kind, found.mismatches, found.checkpoints, found.records, unchecked=found.unchecked)

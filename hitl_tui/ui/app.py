@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.ending import continue_as_one, keep_text, listen
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.terminal_bytes import take_any_bytes
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from hitl_tui.drivers.protocol import Driver, Hub
     from hitl_tui.ui.screens.run import RunScreen
-    from hitl_tui.ui.session import Session
 
 log = logging.getLogger(__name__)
 OpenDriver = Callable[[], Awaitable["tuple[Hub, Driver]"]]
@@ -206,22 +205,36 @@ class HitlApp(App[AppResult]):
         loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "hitl_tui.ui.screens.run"))
         try:
             self.hub, driver = await self.start.open_driver()
-            run = await loading
-            session: Session = await run.Session.open(self.hub, driver)
+            await loading
         except HitlError as error:
             await loading
+            self.exit(AppResult(error=error))
+            return
+        await self._begin_with(self.hub, driver)
+
+    async def _begin_with(self, hub: Hub, driver: Driver) -> None:
+        """Show the first thread; where its log is damaged, what is wrong with it."""
+        from hitl_tui.ui.screens.run import RunScreen
+        from hitl_tui.ui.session import Session
+
+        try:
+            session = await Session.open(hub, driver)
+        except LogCorrupt as error:
+            self._show_damage(hub, driver, error)
+            return
+        except HitlError as error:
             self.exit(AppResult(error=error))
             return
         from hitl_tui.ui.keymap import KeysInvalid, load_keymap
 
         keymap = load_keymap(self.look.keys, lambda name: self.look.key_places.get(name, name))
         self.set_keymap({name: ",".join(keymap.bindings[name]) for name in keymap.configured})
-        self.run_screen = screen = run.RunScreen(keymap=keymap)
+        self.run_screen = screen = RunScreen(keymap=keymap)
         await self.push_screen(screen)
         try:
             await screen.begin(session)
         except HitlError as error:
-            await self.hub.close()
+            await hub.close()
             self.exit(AppResult(error=error))
             return
         if keymap.problems:
@@ -236,6 +249,28 @@ class HitlApp(App[AppResult]):
             screen.on_progress(session)
         for key in self._opening.early_keys:
             self.simulate_key(key)
+
+    def _show_damage(self, hub: Hub, driver: Driver, error: HitlError) -> None:
+        """Say why a thread can't be opened, check its log, and go on with another one or leave."""
+        from hitl_tui.ui.screens.damaged import DamagedScreen
+
+        async def go_on(thread_id: str) -> None:
+            try:
+                other = await hub.open(thread_id)
+            except HitlError as refused:
+                self._show_damage(hub, driver, refused)
+                return
+            await self._begin_with(hub, other)
+
+        async def end() -> None:
+            await hub.close()
+            self.exit(AppResult(error=error))
+
+        def left(thread_id: str | int | None) -> None:
+            work = go_on(thread_id) if isinstance(thread_id, str) else end()
+            self.run_worker(work, group="open", exit_on_error=False)
+
+        self.push_screen(DamagedScreen(hub, driver, error), left)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """All our actions with their keys, and what Textual offers that is of use here."""

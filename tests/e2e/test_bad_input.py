@@ -416,3 +416,28 @@ def test_a_clock_that_jumps_back(kind: str, tmp_path: Path) -> None:
         done = jumping(*arguments)
         assert done.returncode == 0, (arguments, done.stderr)
         assert "Traceback" not in done.stderr
+
+
+def test_a_damaged_thread_on_screen_is_told_and_another_one_can_be_opened(app: App, tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    for thread in ("good", "bad"):
+        app.expect(0, "run", COUNTER, "--headless", "--thread", thread, "--store", str(path))
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute(
+            "UPDATE checkpoint SET state_hash = x'00' WHERE id = (SELECT max(id) FROM checkpoint)"
+        )
+    with Terminal([*APP, "resume", "bad", "--store", str(path)]) as terminal:
+        terminal.wait_for("This thread can't be opened")
+        terminal.wait_for("the log rebuilds another state at step")
+        terminal.wait_for("state_hash")
+        terminal.press("enter", "t")
+        terminal.wait_for("good")
+        terminal.press("/", *"good", "enter", "enter")
+        terminal.wait_for("thread good")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+    with Terminal([*APP, "resume", "bad", "--store", str(path)]) as terminal:
+        terminal.wait_for("state_hash")
+        terminal.press("q")
+        assert terminal.wait_exit() == 1
+        assert "the log rebuilds another state" in terminal.text()

@@ -73,6 +73,7 @@ class CheckScreen(RoleScreen):
           for number, (kind, name, _) in enumerate(CHECKS, 1)),
     ]  # fmt: skip
     AUTO_FOCUS = "#findings"
+    leads_to_steps: ClassVar[bool] = True
 
     def __init__(self, driver: Driver, keys: Sequence[str] = ()) -> None:
         """`keys` are those that opened it and close it again."""
@@ -190,7 +191,7 @@ class CheckScreen(RoleScreen):
             (Span("expected  ", "dim"), Span(expected, "added")),
             (Span("found     ", "dim"), Span(actual, "removed")),
         ]
-        if one.step is not None:
+        if one.step is not None and self.leads_to_steps:
             rows.append((Span(f"enter goes to step {sanitise_line(str(one.step), 20)}", "dim"),))
         view.show(rows)
 
@@ -216,7 +217,7 @@ class CheckScreen(RoleScreen):
     def action_jump(self) -> None:
         """Go to the step of the selected finding."""
         row = self.query_one("#findings", LineView).cursor_row
-        if self._checked and row is not None:
+        if self._checked and row is not None and self.leads_to_steps:
             step = self._checked.mismatches[row].step
             if step is not None:
                 self.dismiss(step)

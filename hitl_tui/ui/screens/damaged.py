@@ -1,0 +1,84 @@
+"""A thread that can't be opened because its log is damaged: why, what is wrong in it, and the ways on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import PurePath
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.screens.check import CheckFooter, CheckScreen
+from hitl_tui.ui.screens.threads import ThreadsScreen
+from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span
+
+_MOST = 1_000
+
+
+class DamagedFooter(CheckFooter):
+    """The keys of this screen."""
+
+    def bar(self, width: int) -> Line:
+        """The spans."""
+        keys = (("1", "Log"), ("2", "Strict"), ("3", "Replay"), ("t", "Threads"), ("q", "Quit"))
+        return tuple(span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ")))
+
+
+class DamagedScreen(CheckScreen):
+    """Comes back with the id of another thread to open, or None to leave.  Nothing here changes anything."""
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["check.tcss", "damaged.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "threads", "Threads", show=False)]
+    leads_to_steps = False
+
+    def __init__(self, hub: Hub, driver: Driver, error: HitlError) -> None:
+        super().__init__(driver)
+        self._hub = hub
+        self._error = error
+
+    def compose(self) -> ComposeResult:
+        """Why it can't be opened, then what a check finds."""
+        yield LineView("damage", "This thread can't be opened")
+        yield LineView("checks", "Verify")
+        yield LineView("findings", "Findings")
+        yield LineView("finding", "What it means")
+        yield DamagedFooter()
+
+    def on_mount(self) -> None:
+        """Say why."""
+        view = self.query_one("#damage", LineView)
+        view.can_focus = False
+        self._tell()
+
+    def on_resize(self) -> None:
+        """Another width wraps otherwise."""
+        self._tell()
+
+    def _tell(self) -> None:
+        view = self.query_one("#damage", LineView)
+        width = max(20, self.size.width - 4)
+        error = self._error
+        ways = "nothing was changed; t opens another thread; `hitl-tui log` and `export` read what is left"
+        rows: list[Line] = []
+        for text, role in ((error.message, "error"), (error.hint, "plain"), (ways, "dim")):
+            rows += [(ours(row, role),) for row in wrap_line(sanitise_line(text, _MOST), width) if text]
+        view.show(rows)
+        view.styles.height = min(len(rows) + 2, max(3, self.size.height // 3))
+
+    def action_threads(self) -> None:
+        """Choose another thread."""
+
+        def chosen(thread_id: str | None) -> None:
+            if thread_id:
+                self.dismiss(thread_id)
+
+        def now() -> int:
+            return time.time_ns() // 1_000
+
+        self.app.push_screen(ThreadsScreen(self._hub, self._driver.thread_id, now, ("t",)), chosen)
