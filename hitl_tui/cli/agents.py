@@ -20,6 +20,7 @@ _HEADINGS = ("AGENT", "MODEL", "TEMPERATURE", "CALLS", "TOKENS", "COST", "TURNS"
 @click.command()
 @thread_argument
 @click.argument("settings", nargs=-1, metavar="[AGENT.SETTING=VALUE]...")
+@click.option("--turns", metavar="AGENT", help="Show all that can be known of one agent, its turns included.")
 @click.option("--forget", metavar="AGENT", multiple=True, help="Let an agent forget its chat turns.")
 @note_option
 @store_option
@@ -29,6 +30,7 @@ def agents(
     *,
     thread: str,
     settings: tuple[str, ...],
+    turns: str | None,
     forget: tuple[str, ...],
     note: str | None,
     store: str | None,
@@ -39,7 +41,7 @@ def agents(
 
     A change holds from the next step on. SETTING is model, instructions, temperature or api_base; VALUE
     null takes it back to the graph's. Each change is in the thread's log. TURNS are those that are kept
-    in a channel: others live in the process that runs the thread.
+    in a channel; "-" are those that live in the process that runs the thread, and nowhere else.
     """
     from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.storage import open_existing
@@ -50,16 +52,27 @@ def agents(
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.shapes import listed
-        from hitl_tui.errors import ExitCode
+        from hitl_tui.errors import ExitCode, UsageError
+        from hitl_tui.plain.agents import whole_agent
+        from hitl_tui.suggest import did_you_mean
+        from hitl_tui.view.sanitise import sanitise_line
 
         driver = await desk.thread(thread)
+        doubts = [await driver.doubts(name, changed) for name, changed in wanted.items()]
         for name, changed in wanted.items():
             await driver.configure_agent(name, changed, actor=desk.settings.reviewer, note=note)
         for name in forget:
             await driver.clear_turns(name, actor=desk.settings.reviewer, note=note)
         found = await driver.agents()
+        for doubt in filter(None, doubts):
+            say(f"warning: {sanitise_line(doubt, 200)}", err=True)
+        if turns is not None and turns not in (one.name for one in found):
+            raise UsageError(f"there is no agent {turns!r}", did_you_mean(turns, [one.name for one in found]))
         if as_json:
-            emit(listed("agents", [_shape(one) for one in found]))
+            emit(listed("agents", [_shape(one) for one in found if turns in (None, one.name)]))
+        elif turns is not None:
+            for one in found:
+                say(*(whole_agent(one) if one.name == turns else ()))
         elif found:
             say(*table([_HEADINGS, *map(_row, found)]))
         else:
@@ -70,7 +83,10 @@ def agents(
 
 
 def _shape(one: AgentInfo) -> dict[str, object]:
-    return {name: getattr(one, name) for name in one.__struct_fields__}
+    import msgspec
+
+    shape: dict[str, object] = msgspec.to_builtins(one)
+    return shape
 
 
 def _row(one: AgentInfo) -> tuple[str, ...]:
@@ -84,7 +100,7 @@ def _row(one: AgentInfo) -> tuple[str, ...]:
         str(one.calls),
         f"{one.tokens_in} + {one.tokens_out}",
         "unknown" if one.cost is None else cost(one.cost),
-        str(len(one.turns)),
+        str(len(one.turns)) if one.history else "-",
         ", ".join(one.changed) or "-",
     )
     return tuple(sanitise_line(cell, 60) for cell in cells)

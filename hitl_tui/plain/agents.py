@@ -1,31 +1,71 @@
-"""A thread's agents in lines: what they are, other settings from the next step on, forgetting turns."""
+"""A thread's agents in lines: what they are and remember, other settings for them, forgetting."""
 
 from __future__ import annotations
 
 from hitl_tui.engine.agent_settings import AgentInfo
+from hitl_tui.errors import UsageError
 from hitl_tui.plain.answers import read_settings
+from hitl_tui.plain.console import confirm
+from hitl_tui.plain.content import spans
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import name
+from hitl_tui.suggest import did_you_mean
+from hitl_tui.view.agents import agent_lines, memory_words, turn_lines
 from hitl_tui.view.format import cost, count
+
+_LINES = 400
 
 
 def agents(talk: Talk, typed: str) -> None:
-    """Show the agents; "AGENT.SETTING=VALUE" changes one of them first, "forget AGENT" its turns."""
+    """Show the agents; "AGENT" shows one and its turns, "AGENT.SETTING=VALUE" changes it, "forget AGENT"."""
     word, _, rest = typed.partition(" ")
     if word == "forget":
-        gone = talk.run(talk.driver.clear_turns(rest.strip(), actor=talk.actor))
-        talk.console.say(f"{name(rest.strip())} forgot {count(gone, 'turn')}.")
+        _forget(talk, rest.strip())
+    elif "=" in typed:
+        _change(talk, typed)
+    else:
+        found: tuple[AgentInfo, ...] = talk.run(talk.driver.agents())
+        if typed:
+            talk.console.say(*whole_agent(_named(found, typed)))
+        elif not found:
+            talk.console.say("The graph has no agents.")
+        else:
+            talk.console.say(*map(_line, found))
+
+
+def whole_agent(one: AgentInfo) -> list[str]:
+    """All that can be known of an agent, its turns included."""
+    lines = [f"{name(one.name)}:", *spans(agent_lines(one), _LINES), memory_words(one)]
+    return [*lines, "Its turns:", *spans(turn_lines(one.turns), _LINES)]
+
+
+def _named(found: tuple[AgentInfo, ...], wanted: str) -> AgentInfo:
+    names = [one.name for one in found]
+    if wanted not in names:
+        raise UsageError(f"there is no agent {wanted!r}", did_you_mean(wanted, names))
+    return found[names.index(wanted)]
+
+
+def _change(talk: Talk, typed: str) -> None:
+    for agent, settings in read_settings((typed,)).items():
+        doubts = talk.run(talk.driver.doubts(agent, settings))
+        talk.run(talk.driver.configure_agent(agent, settings, actor=talk.actor))
+        talk.console.say(f"{name(agent)}: {', '.join(settings)} changed from the next step on.")
+        if doubts:
+            talk.console.say(f"Warning: {name(doubts)}.")
+
+
+def _forget(talk: Talk, wanted: str) -> None:
+    one = _named(talk.run(talk.driver.agents()), wanted)
+    # Turns in a channel are state: the driver refuses, and says what to do.
+    own = one.history is None
+    if own and not confirm(
+        talk.console, f"Forget {count(len(one.turns), 'turn')} of {name(wanted)} for good?"
+    ):
+        talk.console.say("Nothing was forgotten.")
         return
-    if typed:
-        for agent, settings in read_settings((typed,)).items():
-            talk.run(talk.driver.configure_agent(agent, settings, actor=talk.actor))
-            talk.console.say(f"{name(agent)}: {', '.join(settings)} changed from the next step on.")
-        return
-    found: tuple[AgentInfo, ...] = talk.run(talk.driver.agents())
-    if not found:
-        talk.console.say("The graph has no agents.")
-    for one in found:
-        talk.console.say(_line(one))
+    gone = talk.run(talk.driver.clear_turns(wanted, actor=talk.actor))
+    talk.console.say(f"{name(wanted)} forgot {count(gone, 'turn')}.")
 
 
 def _line(one: AgentInfo) -> str:

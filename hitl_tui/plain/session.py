@@ -37,7 +37,8 @@ HELP: Final = (
     "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
     "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
     "r CHANNEL: show a private value; the ledger keeps that you looked.",
-    "V: verify the log; V strict; V replay.  a: the agents; a AGENT.model=NAME; a forget AGENT.",
+    "V: verify the log; V strict; V replay.",
+    "a: the agents; a AGENT: one with its turns; a AGENT.model=NAME: change it; a forget AGENT.",
     "t WORD: list threads.  o THREAD: open another thread.",
     "h: this help.  q: leave; what is committed stays.",
 )

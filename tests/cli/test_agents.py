@@ -52,3 +52,22 @@ def test_a_fork_takes_another_model(app: App, thread: str) -> None:
 def test_what_makes_no_sense_is_refused(app: App, thread: str, word: str, problem: str) -> None:
     assert problem in app.expect(2, "agents", thread, word).err
     assert problem in app.expect(2, "fork", thread, "f", "--agent", word).err
+
+
+def test_one_agent_is_shown_whole_and_says_where_its_turns_are(app: App, thread: str) -> None:
+    said = app.expect(0, "agents", thread, "--turns", "writer").out
+    assert "model        scripted/scripted" in said
+    assert "in this process alone" in said
+    assert said.endswith("Its turns:\n  | no turns\n")
+    assert "did you mean 'writer'?" in app.expect(2, "agents", thread, "--turns", "writr").err
+    (agent,) = app.expect(0, "agents", thread, "--json").document["agents"]
+    assert agent["last"]["tokens_out"] > 0
+
+
+def test_what_a_model_lacks_is_told_with_the_change(
+    app: App, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = app.expect(0, "agents", thread, "writer.model=openai/x")
+    assert "warning: openai/x: no API key; set OPENAI_API_KEY in the environment" in done.err
+    assert "unknown provider" in app.expect(0, "agents", thread, "writer.model=nope/x").err

@@ -76,10 +76,20 @@ def test_what_is_wrong_is_told_with_what_it_means(said: Said) -> None:
 
 
 def test_agents_are_shown_changed_and_made_to_forget(said: Said) -> None:
-    typed = ("a", "a worker.model=demo/advisor", "a", "a forget advisor", "a nobody.model=x")
+    typed = (
+        "a",
+        "a worker.model=demo/advisor",
+        "a",
+        "a forget advisor",
+        "yes",
+        "a advisor",
+        "a nobody.model=x",
+    )
     out = said("advisor.py", *typed, given=("--input", "task=Explain what a closure is."))
     assert "worker: demo/advisor" in out
     assert "worker: model changed from the next step on." in out
     assert "changed: model" in out
     assert "advisor forgot" in out
+    assert "These turns are the agent's own memory, in this process alone." in out
+    assert "Its turns:\n  | no turns" in out
     assert "nobody" in out
