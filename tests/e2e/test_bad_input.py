@@ -285,6 +285,26 @@ def test_a_store_that_somebody_keeps_locked(tmp_path: Path) -> None:
     assert call("fork", "c@1", "d", "--store", store, cwd=tmp_path).returncode == 0
 
 
+def test_a_store_that_gets_locked_while_it_is_on_screen(app: App, tmp_path: Path) -> None:
+    store = str(tmp_path / "runs.db")
+    with Terminal(
+        [*APP, "run", COUNTER, "--thread", "c", "--store", store, "--input", "limit=3"]
+    ) as terminal:
+        terminal.wait_for("increment is next")
+        holder = sqlite3.connect(store, isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        try:
+            terminal.press("s")
+            terminal.wait_for("stayed locked by another program")
+        finally:
+            holder.close()
+        terminal.press("c")
+        terminal.wait_for("DONE")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+    assert "ok" in app.expect(0, "verify", "c", "--store", store).out
+
+
 @pytest.mark.parametrize("kind", ["sqlite:///{}/runs.db", "files:{}/runs"])
 def test_a_file_system_that_is_read_only(kind: str, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
