@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hitl_tui.cli.desk import Desk
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.protocol import Driver, Hub
+    from hitl_tui.engine.description import InputField
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.stores import Checkpointer
     from hitl_tui.ui.app import AppResult, Look
@@ -103,6 +104,11 @@ def has_screen() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
+def _example(field: InputField) -> str:
+    """What may be typed for a field, as a shell takes it."""
+    return shlex.quote(field.example) if field.example else "…"
+
+
 def run_headless(
     settings: Settings,
     open_store: OpenStore,
@@ -130,7 +136,7 @@ def run_headless(
         driver = await _open_target(desk.hub, target, settings, breaks)
         if (snapshot := await driver.snapshot()).progress.head < 0:
             if asked := snapshot.graph.inputs:
-                words = " ".join(f"--input {field.name}=…" for field in asked)
+                words = " ".join(f"--input {field.name}={_example(field)}" for field in asked)
                 raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
             await driver.start({}, actor=settings.reviewer)
         stops = read_breakpoints(breaks, snapshot.graph)

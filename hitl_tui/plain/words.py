@@ -8,7 +8,7 @@ from typing import Any
 from hitl_tui.engine import events as ev
 from hitl_tui.engine.events import Progress
 from hitl_tui.engine.outcomes import BranchOutcome
-from hitl_tui.engine.records import END, Checkpoint
+from hitl_tui.engine.records import END, ROLLBACK, Checkpoint
 from hitl_tui.plain.content import content, spans
 from hitl_tui.plain.inside import branch_lines, inside_lines
 from hitl_tui.view.branch_lens import branch_lens
@@ -38,7 +38,9 @@ def event_lines(event: ev.Event) -> list[str]:
     match event:
         case ev.NodeStarted():
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
-            return [f"Step {event.step}: {name(event.node)} runs{again}."]
+            undone = event.node.removeprefix(f"<{ROLLBACK}>/")
+            does = f"undo {name(undone)}" if undone != event.node else f"{name(event.node)} runs"
+            return [f"Step {event.step}: {does}{again}."]
         case ev.StepCommitted():
             return step_lines(event.checkpoint, event.updates)
         case ev.ToolCalled():
@@ -56,7 +58,8 @@ def event_lines(event: ev.Event) -> list[str]:
                 *content([event.error], 4),
             ]
         case ev.NodeFailed():
-            return [f"{name(event.error.node)} failed:", *content([event.error.message], 10)]
+            hint = [event.error.hint] if event.error.hint else []
+            return [f"{name(event.error.node)} failed:", *content([event.error.message, *hint], 10)]
         case ev.AttemptDropped():
             return [f"{name(event.node)} was given up: {name(event.why)}. Nothing of it was committed."]
         case ev.LimitNear():

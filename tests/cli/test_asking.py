@@ -33,3 +33,9 @@ def test_show_tells_it_like_the_run_that_stopped(app: App, request_of: str) -> N
     told = app.expect(3, "run", request_of, "--headless", "--thread", "t").out
     asked = told[told.index("  request ") :]
     assert asked in app.expect(0, "show", "t").out
+
+
+def test_a_failure_says_how_to_mend_it(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    run = ("run", "review", "--headless", "--input", "task=x", "--model", "anthropic/claude-sonnet-4-5")
+    assert "  | set ANTHROPIC_API_KEY in the environment" in app.expect(1, *run).out

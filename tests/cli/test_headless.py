@@ -65,7 +65,7 @@ def test_a_failing_node_is_exit_code_1(app: App, tmp_path: Path) -> None:
 def test_a_graph_that_asks_for_input_gets_none(app: App) -> None:
     done = app.expect(2, "run", "review", "--headless")
     assert "asks for its input" in done.err
-    assert "--input task=" in done.err
+    assert "--input task='Explain gradient descent'" in done.err
 
 
 def test_resume_goes_on_with_the_one_that_waits(review: App) -> None:
