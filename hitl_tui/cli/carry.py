@@ -116,7 +116,7 @@ def verify(thread: str, strict: bool, store: str | None, as_json: bool) -> int:
 
     Every step holds hashes of the state it made and of the steps before it, every decision one of the
     decisions before it: a change made behind the app's back is found. Nothing is changed. Exit code 1
-    where something is wrong, each finding named where it is.
+    where something is wrong, each finding named where it is. The threads of its subgraphs are checked, too.
     """
     from hitl_tui.cli.resume import find_thread
     from hitl_tui.cli.storage import open_existing
@@ -189,7 +189,7 @@ def _read_thread(store: Checkpointer, file: Path, thread: str | None) -> str:
 
 
 def _verify(store: Checkpointer, thread: str, strict: bool) -> VerifyReport:
-    from hitl_tui.engine.verify import verify as check
+    from hitl_tui.engine.verify_tree import verify_tree as check
 
     if not strict:
         return check(store, thread)
@@ -207,6 +207,7 @@ def _counts(report: VerifyReport) -> dict[str, Any]:
         "records": report.records,
         "checkpoints": report.checkpoints,
         "unchecked": report.unchecked,
+        "threads": list(report.threads),
         "mismatches": [msgspec.structs.asdict(one) for one in report.mismatches],
     }
 
@@ -215,7 +216,8 @@ def _findings(report: VerifyReport) -> list[str]:
     from hitl_tui.view.findings import finding_line
 
     lines = [finding_line(one) for one in report.mismatches]
-    checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked"
+    also = f", {len(report.threads)} threads inside it among them" if report.threads else ""
+    checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked{also}"
     if report.unchecked:
         checked += f"; --strict would check {report.unchecked:,} more"
     return [*lines, f"{'ok' if report.ok else f'{len(lines)} findings'}: {checked}"]

@@ -17,7 +17,7 @@ from hitl_tui.engine.rollback import Rollback
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.undo_order import rollback_entries
-from hitl_tui.engine.verify import verify
+from hitl_tui.engine.verify_tree import verify_tree
 from hitl_tui.errors import LogCorrupt
 
 T = TypeVar("T")
@@ -62,6 +62,5 @@ class Afterwards:
         if kind == "replay" and graph is not None:
             again = replay(self._store, graph, self.thread_id, watch)
             return Checked(kind, again.mismatches, again.steps, again.records, nodes=again.nodes)
-        channels = graph.channels if graph else None
-        found = verify(self._store, self.thread_id, channels, strict=kind == "strict", watch=watch)
+        found = verify_tree(self._store, self.thread_id, graph, strict=kind == "strict", watch=watch)
         return Checked(kind, found.mismatches, found.checkpoints, found.records, unchecked=found.unchecked)

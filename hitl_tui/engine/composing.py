@@ -208,7 +208,8 @@ class Composing:
             outputs: the inner graph's channel to this one's; goes through this one's reducer at the end.
 
         Raises:
-            GraphInvalid: a bad name; unknown channels and cycles are told by `compile`.
+            GraphInvalid: a bad name; unknown channels, cycles and copies of a private channel into a
+                public one are told by `compile`.
         """
         if not hasattr(graph, "compile") and not hasattr(graph, "graph"):
             raise GraphInvalid(f"subgraph {name!r} is a {type(graph).__name__}", "give a StateGraph")
@@ -309,8 +310,30 @@ def _subgraph_node(node: Node, work: SubgraphWork, channels: Mapping[str, Any]) 
     for child, parent in work.outputs:
         _check_channel(f"{where}: outputs, inside", child, work.graph.channels)
         _check_channel(f"{where}: outputs", parent, channels)
+    _keep_private(where, work, channels)
     reads = tuple(name for name, _ in work.inputs if name not in RUN_INPUTS)
     return replace(node, reads=reads, writes=tuple(dict.fromkeys(to for _, to in work.outputs)), work=work)
+
+
+def _keep_private(where: str, work: SubgraphWork, channels: Mapping[str, Any]) -> None:
+    """Refuse to copy what is private here into what is public there (SPEC 8)."""
+    inside: Mapping[str, Any] = work.graph.channels
+    ways = (
+        ("inputs", work.inputs, channels, "", inside, " inside"),
+        ("outputs", work.outputs, inside, " inside", channels, ""),
+    )
+    for option, pairs, known, here, others, there in ways:
+        for path, target in pairs:
+            source = path.partition(".")[0]
+            leaks = source in known and known[source].visibility == "private"
+            if leaks and (target not in others or others[target].visibility != "private"):
+                raise GraphInvalid(
+                    f"{where}: {option} copy the private channel {source!r}{here} into the public "
+                    f"{target!r}{there}",
+                    f'declare {target!r}{there} with visibility="private", too'
+                    if target in others
+                    else f"copy it into a channel{there} that is private",
+                )
 
 
 def _union(lists: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:

@@ -13,7 +13,8 @@ from hitl_tui.engine.replay import ReplayReport, replay
 from hitl_tui.engine.reports import RunInfo, run_info
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
-from hitl_tui.engine.verify import VerifyReport, verify
+from hitl_tui.engine.verify import VerifyReport
+from hitl_tui.engine.verify_tree import verify_tree
 from hitl_tui.errors import UsageError
 
 
@@ -25,12 +26,12 @@ class Reporting:
     source: Mapping[str, Any]
 
     def verify(self, thread_id: str, strict: bool = False) -> VerifyReport:
-        """Check the thread's log against itself and change nothing (SPEC 12).
+        """Check the log of a thread, and of those below it, against itself; changes nothing (SPEC 12).
 
         Args:
             strict: reduce every update again with this graph's reducers.
         """
-        return verify(self._store(), thread_id, self._graph_of(thread_id).channels, strict=strict)
+        return verify_tree(self._store(), thread_id, self._graph_of(thread_id), strict=strict)
 
     def replay(self, thread_id: str) -> ReplayReport:
         """Run the graph with the recorded results of its nodes served in order; changes nothing (SPEC 12).

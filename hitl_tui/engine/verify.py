@@ -55,6 +55,7 @@ class Mismatch(msgspec.Struct, frozen=True):
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
         expected, actual: hashes as text, `[private]` for a private channel's.
+        thread: of a subgraph's run, whose log it is; "" for the thread's own.
     """
 
     kind: Kind
@@ -64,6 +65,7 @@ class Mismatch(msgspec.Struct, frozen=True):
     field: str
     expected: Any
     actual: Any
+    thread: str = ""
 
 
 class VerifyReport(msgspec.Struct, frozen=True):
@@ -73,12 +75,14 @@ class VerifyReport(msgspec.Struct, frozen=True):
         records: how many were checked.
         unchecked: checkpoints whose state_hash could not be compared: without the graph's channels
             the defaults of channels that nothing has written yet are unknown.
+        threads: of subgraphs' runs below, which were checked, too.
     """
 
     mismatches: tuple[Mismatch, ...] = ()
     records: int = 0
     checkpoints: int = 0
     unchecked: int = 0
+    threads: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

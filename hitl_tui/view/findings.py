@@ -29,9 +29,11 @@ _SHORT, _LONG = 60, 200
 
 
 def place_of(one: Mismatch) -> str:
-    """Where a finding is: step, seq and channel as far as it has them."""
+    """Where a finding is: the thread inside, step, seq and channel as far as it has them."""
     found = (("step", one.step), ("seq", one.seq), ("channel", one.channel))
     words = [f"{word} {sanitise_line(str(value), _SHORT)}" for word, value in found if value is not None]
+    if one.thread:
+        words.insert(0, sanitise_line(one.thread, _SHORT))
     return ", ".join(words) or "thread"
 
 

@@ -55,3 +55,16 @@ def test_a_finding_is_one_harmless_line() -> None:
         one
     )
     assert "\x1b" not in finding_line(one) + plain_text(finding_row(one))
+
+
+def test_a_finding_of_a_thread_inside_names_it() -> None:
+    one = Mismatch("gap", None, 2, None, "step", 2, None, thread="t/team#1")
+    assert finding_line(one) == "gap: t/team#1, step 2: step: expected 2, found nothing"
+
+
+def test_an_entry_of_a_thread_inside_names_it() -> None:
+    one = entry("spa", "open", thread="t/team#1")
+    assert entry_line(one) == 'spa of step 2 in t/team#1: cancel_spa({"ref": 1})'
+    rows = [plain_text(row) for row in entry_rows([one], "<rollback>/spa", "t/team#1")]
+    assert rows[0] == " 1 ▶ spa  step 2  runs now  in t/team#1"
+    assert "runs now" not in plain_text(entry_rows([one], "<rollback>/spa")[0])

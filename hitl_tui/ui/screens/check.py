@@ -191,7 +191,7 @@ class CheckScreen(RoleScreen):
             (Span("expected  ", "dim"), Span(expected, "added")),
             (Span("found     ", "dim"), Span(actual, "removed")),
         ]
-        if one.step is not None and self.leads_to_steps:
+        if one.step is not None and not one.thread and self.leads_to_steps:
             rows.append((Span(f"enter goes to step {sanitise_line(str(one.step), 20)}", "dim"),))
         view.show(rows)
 
@@ -218,9 +218,9 @@ class CheckScreen(RoleScreen):
         """Go to the step of the selected finding."""
         row = self.query_one("#findings", LineView).cursor_row
         if self._checked and row is not None and self.leads_to_steps:
-            step = self._checked.mismatches[row].step
-            if step is not None:
-                self.dismiss(step)
+            one = self._checked.mismatches[row]
+            if one.step is not None and not one.thread:
+                self.dismiss(one.step)
 
     def on_key(self, event: events.Key) -> None:
         """Close with the key that opened it."""
