@@ -13,13 +13,18 @@ _STEPS_FOLLOWED = 500
 
 @dataclass(frozen=True)
 class Look:
-    """What a run makes of the picture: who is current, how often nodes ran, which edges were taken, and
-    before which nodes it will stop, each with its condition."""
+    """What a run makes of the picture: who is current, how often nodes ran, which edges were taken.
+
+    `breakpoints` are the nodes before which it will stop, each with its condition; `notes` stand beside the
+    names of nodes, as how many branches are done; `selected` is the node that a person looks at.
+    """
 
     current: str | None = None
     visits: Mapping[str, int] = field(default_factory=dict)
     taken: frozenset[tuple[str, str]] = frozenset()
     breakpoints: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    selected: str = ""
 
 
 def look_of(cursor: Cursor, checkpoints: Sequence[Checkpoint]) -> Look:

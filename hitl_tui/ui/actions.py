@@ -21,6 +21,8 @@ class Situation:
     Args:
         undoing: it is being rolled back, and goes no way on but that.
         saved: the file of the graph was saved since it was loaded.
+        inside: the shown step, or what goes on, has branches or a thread of its own.
+        owned: it is the thread of a subgraph's run.
         found: a text was looked for and stands somewhere.
         card: what the review card does: "" while it is closed, "sending" while a decision can be taken back.
         tainted, private: what the selected channel is.
@@ -37,6 +39,8 @@ class Situation:
     limited: bool = False
     undoing: bool = False
     saved: bool = False
+    inside: bool = False
+    owned: bool = False
     found: bool = False
     can: Capabilities = _ALL
     card: Literal["", "open", "sending"] = ""
@@ -197,6 +201,14 @@ def _can_extend(now: Situation) -> str:
     return "" if now.limited else "no limit has stopped the run"
 
 
+def _inside(now: Situation) -> str:
+    return _open(now) or ("" if now.inside else "no step here has branches or a thread of its own")
+
+
+def _owned(now: Situation) -> str:
+    return _open(now) or ("" if now.owned else "this thread runs for no other")
+
+
 def _can_reload(now: Situation) -> str:
     if not now.open:
         return _open(now)
@@ -268,6 +280,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
            _open),
     Action("look.taint", "y", "Taint", "Show what came from outside, and how it got into the channel",
            "Look", _has_steps),
+    Action("look.inside", "n", "Inside", "Open the branches or the thread inside the shown step or node",
+           "Look", _inside),
+    Action("look.outside", "backspace", "Outside", "From the thread of a subgraph to the one it runs for",
+           "Look", _owned),
     Action("look.contract", "i", "Contract", "What the node may read and write, and what it did", "Look",
            _has_steps),
     Action("look.reveal", "o", "Reveal", "Show the selected private value; the ledger keeps that you looked",

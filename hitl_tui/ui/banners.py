@@ -49,6 +49,12 @@ def banner_of(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tup
         return (holder, Span("   you can look at everything, but not step", "dim"), *keys), "note"
     if view.graph_changed is not None:
         return _graph_changed(view.graph_changed, ways), "note"
+    if view.owners:
+        owner = view.owners[-1]
+        inside: Line = (Span("inside ", "dim"), untrusted(owner.node, "node", 40), Span(" of ", "dim"))
+        ended = " again: it goes on from there" if view.progress.status == "completed" else ""
+        back = _keys(("esc", f"back to it{ended}"))
+        return (*inside, untrusted(owner.thread_id, "name", 60), *back), "note"
     if view.notice:
         return (untrusted(view.notice, "dim"),), "note"
     return (), ""

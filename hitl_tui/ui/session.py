@@ -23,6 +23,7 @@ from hitl_tui.engine.records import ROLLBACK, Checkpoint, Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.memo import Memo
 from hitl_tui.ui.recent import RecentSteps
+from hitl_tui.view.inside_place import InsidePlace, place_inside
 from hitl_tui.view.limits import limit_line
 from hitl_tui.view.run_view import RunView, add_older, fold, is_gap, open_view
 from hitl_tui.view.sanitise import sanitise_line
@@ -121,8 +122,14 @@ class Session:
             limited=self.view.progress.reason == "limit",
             undoing=self.view.progress.position == ROLLBACK,
             saved=self.view.graph_changed is not None,
+            inside=self.inside() is not None,
+            owned=bool(self.view.owners),
             can=self._can,
         )
+
+    def inside(self, node: str = "") -> InsidePlace | None:
+        """What there is to open inside the shown step, or inside the newest run of a node."""
+        return place_inside(self.view, self.step_view.checkpoint if self.is_past else None, node)
 
     @property
     def _can(self) -> Capabilities:

@@ -98,8 +98,15 @@ def plain_list(order: Sequence[str], edges: Sequence[EdgeInfo], look: Look, widt
         places[name] = len(rows)
         here = name == look.current
         count = f" ×{look.visits[name]}" if look.visits.get(name) else ""
+<<<<<<< HEAD
         head = ("▶" if here else " ") + (_stop(look, name) or " ") + cut(_words(name), width - 2 - len(count))
         rows.append(((head, "current" if here else "node"), (count, "count")))
+=======
+        count += f" {look.notes[name]}" if look.notes.get(name) else ""
+        head = ("▶ " if here else "  ") + cut(_words(name), width - 2 - len(count))
+        role = "selected" if name == look.selected else "current" if here else "node"
+        rows.append(((head, role), (count, "count")))
+>>>>>>> 802f794 (On screen: branches of a step as a nested view, the thread of a subgraph as a run of its own)
         for edge in edges:
             if edge.source == name:
                 role = "route" if (name, edge.target) in look.taken else "edge"
@@ -144,7 +151,9 @@ class _Canvas:
 
     def _extra(self, name: str) -> int:
         count = self.look.visits.get(name, 0)
-        return len(f" ×{count}") if count and not self.boxes else 0
+        note = self.look.notes.get(name, "")
+        counted = len(f" ×{count}") if count and not self.boxes else 0
+        return counted + (cells(note) + 1 if note else 0)
 
     @property
     def height(self) -> int:
@@ -262,6 +271,7 @@ class _Canvas:
         count = self.look.visits.get(name, 0)
         index = self.place[name]
         role = "current" if here else "visited" if count else "node"
+        role = "selected" if name == self.look.selected else role
         if not self._tall(name):
             self._slim_node(name, place, role)
             return
@@ -279,7 +289,9 @@ class _Canvas:
             bottom[-1] = "┴"
         self._put(1, place.row, "".join(top), frame)
         side = "├" if out and place.leave == place.enter else "│"
-        text = ("▶" if here else " ") + cut(_words(name), self.inner)
+        note = self.look.notes.get(name, "")
+        text = ("▶" if here else " ") + cut(_words(name), self.inner - (cells(note) + 1 if note else 0))
+        text += f" {note}" if note else ""
         self._put(1, place.enter, "│", frame)
         self._put(1, place.enter, _stop(self.look, name), "break")
         self._put(2, place.enter, text + " " * (span - cells(text)), role)
@@ -300,8 +312,10 @@ class _Canvas:
         self._put(1, place.row, dot, role)
         self._put(2, place.row, _stop(self.look, name), "break")
         self._put(3, place.row, text, "end" if name in (START, END) and not here else role)
-        if count:
-            self._put(4 + cells(text), place.row, f"×{count}", "count")
+        note = self.look.notes.get(name, "")
+        after = " ".join(part for part in (f"×{count}" if count else "", note) if part)
+        if after:
+            self._put(4 + cells(text), place.row, after, "count")
 
     def _lane_label(self, target: str) -> None:
         """A lane with one source says its routing key where there is room beside it."""

@@ -109,10 +109,14 @@ def review_card(
         about=_about(request, view, values, version, previous),
         votes=_votes(request),
         choices=tuple(choice_view(choice, request.recommended) for choice in request.choices),
-        bound=f"bound to step {request.step}{sha}",
+        bound=f"bound to step {request.step}{sha}" if not request.thread else _bound_inside(request),
         seen=seen,
         high_risk=request.risk == "high",
     )
+
+
+def _bound_inside(request: Request) -> str:
+    return f"bound to step {request.thread_step} of {sanitise_line(request.thread, _TITLE)}"
 
 
 def _payload(request: Request) -> Mapping[str, Any]:
@@ -145,8 +149,13 @@ def _vote(vote: Vote) -> Line:
 
 
 def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint | None) -> Line:
-    """Round, model and use of the step that asks."""
+    """Where inside the node it is asked; round, model and use of the step that asks."""
     facts: list[str] = []
+    if request.thread:
+        inner = request.path.rpartition("/")[2]
+        facts.append(f"node {sanitise_line(inner, _NAME)} of thread {sanitise_line(request.thread, _TITLE)}")
+    elif request.path and not request.title.startswith(request.path):
+        facts.append(f"branch {sanitise_line(request.path, _NAME)}")
     turn, turns = payload.get("round"), payload.get("rounds")
     if kind(turn) == "number":
         of = f" of {inline(turns, 12)}" if kind(turns) == "number" else ""

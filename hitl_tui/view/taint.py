@@ -9,6 +9,7 @@ from hitl_tui.drivers.protocol import Arrival, NodeInfo
 from hitl_tui.engine.events import AppliedUpdate
 from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.taint import Taint
+from hitl_tui.view.contract import composition_words
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.spans import Line, Span, trusted, untrusted
 
@@ -70,6 +71,7 @@ def contract_lines(node: NodeInfo, done: Checkpoint | None, updates: Sequence[Ap
         done: the step, where the node made the one that is shown.
     """
     lines = [
+        *(_fact(name, words) for name, words in composition_words(node)),
         _fact("may read", _names(node.reads)),
         _fact("may write", _names(node.writes)),
         _fact("brings in", node.external or "nothing from outside"),

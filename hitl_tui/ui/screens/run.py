@@ -13,6 +13,7 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.records import Request
 from hitl_tui.ui.actions import ACTIONS, BY_ID, Situation
 from hitl_tui.ui.screens.agent_keys import AgentKeys
+from hitl_tui.ui.screens.entering import Entering
 from hitl_tui.ui.screens.stopping import Stopping
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from hitl_tui.ui.widgets.review import ReviewPane
 
 
-class RunScreen(Stopping, AgentKeys):
+class RunScreen(Stopping, AgentKeys, Entering):
     """One thread: see it, step it, travel, edit, decide, fork."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,7 +41,6 @@ class RunScreen(Stopping, AgentKeys):
         Binding("right", "go('right')", "Later", show=False),
     ]
 
-    _continuing = False
     _card_shown_for = ""
 
     async def begin(self, session: Session) -> None:
@@ -176,12 +176,16 @@ class RunScreen(Stopping, AgentKeys):
             self.close_card()
         elif self.session and self.session.is_past:
             self.travel(None)
+        else:
+            self.do_look_outside()
 
     def action_enter(self) -> None:
-        """At a step of another thread: open that thread."""
+        """At a step of another thread: open that thread; else what is inside the shown step."""
         session = self.session
         if session and session.shown and session.shown[0] != session.thread_id:
             self.command(self.open_thread(session.shown[0]))
+        else:
+            self.do_look_inside()
 
     # Change
 
@@ -281,9 +285,11 @@ class RunScreen(Stopping, AgentKeys):
             self.card.action_type_reason()
 
     def do_card_edit(self) -> None:
-        """Edit what is decided about."""
+        """Edit what is decided about; what is in a thread of its own is edited there."""
         request = self._asked_about
-        if request is not None and request.subject:
+        if request is not None and request.thread:
+            self.enter_thread(request.thread)
+        elif request is not None and request.subject:
             self.edit_channel(request.subject)
 
     def do_card_next(self) -> None:

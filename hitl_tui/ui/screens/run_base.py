@@ -34,6 +34,7 @@ from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.format import kind
+from hitl_tui.view.inside_place import crumbs
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
 from hitl_tui.view.status import status
@@ -174,7 +175,7 @@ class RunBase(RoleScreen):
             self._show_banner(session)
             self._show_channels(session)
             self._show_lens(session)
-            self.query_one(StreamPane).show_stream(session.view.stream)
+            self.query_one(StreamPane).show_stream(session.view.stream, session.view.inside)
             timeline = self.query_one(TimelinePane)
             timeline.set_class(session.is_past, "-past")
             timeline.show_view(session.view, session.family, session.shown)
@@ -197,7 +198,8 @@ class RunBase(RoleScreen):
 
     def _show_header(self, session: Session) -> None:
         line = status(session.view, self.now(), pausing=session.pausing, keys=_status_keys(self.ways))
-        self.query_one(HeaderBar).show(session.view.graph.name, session.thread_id, line)
+        where = crumbs(session.thread_id, session.view.owners)
+        self.query_one(HeaderBar).show(session.view.graph.name, where, line)
 
     def _show_banner(self, session: Session) -> None:
         self.query_one(BannerBar).show(*banner_of(session, self.ways, narrow=self.size.width < 100))

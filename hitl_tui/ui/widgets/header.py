@@ -9,6 +9,7 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted, untrusted
 from hitl_tui.view.status import StatusLine
 
+_CRUMB = " › "
 _BADGES = {"accent": "badge", "ok": "badge-ok", "error": "badge-error", "removed": "badge-error"}
 
 
@@ -25,7 +26,7 @@ class HeaderBar(LineBar):
         """Show these; paints only if something differs."""
         if ((graph, thread), status) != (self._where, self._status):
             self._where, self._status = (graph, thread), status
-            self._names_safe = (sanitise_line(graph, 60), sanitise_line(thread, 60))
+            self._names_safe = (sanitise_line(graph, 60), sanitise_line(thread, 120))
             self.refresh()
 
     def bar(self, width: int) -> Line:
@@ -60,4 +61,7 @@ class HeaderBar(LineBar):
             return (untrusted(graph, "name"), trusted(" · thread ", "dim"), untrusted(thread, "name"))
         if full <= room:
             return (untrusted(graph, "name"), trusted(" · ", "dim"), untrusted(thread, "name"))
+        if cell_len(thread) > room and _CRUMB in thread:
+            # Of a thread inside others the innermost names say most.
+            return (trusted("… "), untrusted(thread.rpartition(_CRUMB)[2], "name", limit=room - 2))
         return (untrusted(thread, "name", limit=room),)

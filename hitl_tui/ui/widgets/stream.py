@@ -7,7 +7,10 @@ from textual.geometry import Size
 
 from hitl_tui.ui.growing import GrowingText
 from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.branch_stream import branch_stream
 from hitl_tui.view.format import cost, duration, tokens
+from hitl_tui.view.inside import EMPTY, InsideView
 from hitl_tui.view.spans import Line, Span, untrusted
 from hitl_tui.view.stream_view import StreamView
 
@@ -21,9 +24,16 @@ class StreamPane(LineView):
         self._text = GrowingText(0)
         self._following = True
         self._about: Line = ()
+        self._inside: tuple[InsideView, Size] | None = None
 
-    def show_stream(self, stream: StreamView) -> None:
-        """Show a stream, appending where it only grew."""
+    def show_stream(self, stream: StreamView, inside: InsideView = EMPTY) -> None:
+        """Show a stream, appending where it only grew; of a node with branches, what those write."""
+        if inside.branches and stream.serial and inside.node == stream.node:
+            self._show_branches(inside)
+            self._stream = stream
+            return
+        if self._inside is not None:
+            self._inside, self._stream = None, StreamView()
         if stream is self._stream:
             return
         known = self._stream
@@ -37,6 +47,14 @@ class StreamPane(LineView):
         elif new:
             self._text.append(stream.text[-new:])
         self._sync()
+
+    def _show_branches(self, inside: InsideView) -> None:
+        """The newest rows of each branch that runs, as many as there is room for."""
+        size = self.scrollable_content_region.size
+        if (inside, size) == self._inside:
+            return
+        self._inside = (inside, size)
+        self.show(branch_stream(inside, size.width, self.size.height, wrap_line))
 
     def _sync(self) -> None:
         self.lines = range(len(self._text.rows) + 1)  # type: ignore[assignment]
@@ -53,6 +71,8 @@ class StreamPane(LineView):
 
     def line(self, row: int) -> Line:
         """The line about the stream, or a row of it."""
+        if self._inside is not None:
+            return self.lines[row]
         if row == 0:
             return self._about
         text = Span(self._text.rows[row - 1])
@@ -62,6 +82,9 @@ class StreamPane(LineView):
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew for the new width."""
+        if self._inside is not None:
+            self._show_branches(self._inside[0])
+            return
         width = self.scrollable_content_region.width
         if width != self._text.width and self._stream.serial:
             self._text = GrowingText(width)

@@ -1,0 +1,253 @@
+"""The branches of a map or a parallel as a nested view: a list of them, and the selected one in full.
+
+While the node runs the view follows it; a thousand branches cost the rows on screen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, ClassVar, Final
+
+from rich.cells import set_cell_size
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.branch_detail import branch_detail
+from hitl_tui.view.branch_words import BranchRow, branch_rows, branches_of_step, counted, items_of
+from hitl_tui.view.inside import BranchView, InsideView
+from hitl_tui.view.inside_place import InsidePlace
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span, plain_text, trusted
+
+_PER_SECOND: Final = 10
+_LABEL: Final = 28
+_WORD: Final = 11
+
+
+class BranchesFooter(LineBar):
+    """The keys of this screen."""
+
+    def bar(self, width: int) -> Line:
+        """The spans."""
+        keys = (("↑ ↓", "Select"), ("f", "Next that failed or asks"), ("enter", "Decide"), ("esc", "Back"))
+        return tuple(
+            span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ", "plain"))
+        )
+
+
+class BranchList(LineView):
+    """Branches in rows, in the order of their places."""
+
+    def __init__(self) -> None:
+        super().__init__("branches", "Branches")
+        self.rows: list[BranchRow] = []
+        self._label = 1
+
+    def show_rows(self, rows: list[BranchRow]) -> None:
+        """Show these."""
+        self.rows = rows
+        self._label = min(max((len(row.label) for row in rows), default=1), _LABEL)
+        if rows:
+            self.cursor_row = min(self.cursor_row or 0, len(rows) - 1)
+            self.show(range(len(rows)))  # type: ignore[arg-type]
+        else:
+            self.cursor_row = None
+            self.show([(Span("no branch has begun yet", "dim"),)])
+
+    def line(self, row: int) -> Line:
+        """A branch on one row."""
+        if not self.rows:
+            return self.lines[row]
+        one = self.rows[row]
+        spans = [
+            trusted(f"{one.glyph} ", one.role),
+            trusted(set_cell_size(one.label, self._label) + "  ", "node"),
+            trusted(f"{one.word:<{_WORD}}", one.role),
+            trusted(f"{one.took:>7}  ", "dim"),
+            trusted(f"×{one.attempts} " if one.attempts > 1 else "   ", "warning"),
+        ]
+        if one.item:
+            spans.append(trusted(one.item + "  ", "value"))
+        if one.wrote:
+            spans += [trusted("wrote ", "dim"), trusted(one.wrote + "  ", "name")]
+        if one.remark:
+            spans.append(trusted(one.remark, one.role if one.role in ("error", "accent") else "warning"))
+        return tuple(spans)
+
+    def move_to(self, row: int) -> None:
+        """Put the cursor on a row, and that row on screen."""
+        if not self.rows:
+            return
+        row = self.cursor_row = min(max(row, 0), len(self.rows) - 1)
+        top, height = round(self.scroll_y), self.size.height
+        if not top <= row < top + height:
+            self.scroll_to(y=row if row < top else row - height + 1, animate=False)
+        self.repaint()
+
+
+class BranchesScreen(RoleScreen):
+    """Comes back with the path of the branch to decide about, or None."""
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["branches.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,backspace", "close", "Back", show=False),
+        Binding("enter", "decide", "Decide", show=False),
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "move(-10)", "Page up", show=False),
+        Binding("pagedown", "move(10)", "Page down", show=False),
+        Binding("home", "move(-1000000)", "First", show=False),
+        Binding("end", "move(1000000)", "Last", show=False),
+        Binding("f", "remarkable", "Next that failed or asks", show=False),
+    ]
+    AUTO_FOCUS = "#branches"
+
+    def __init__(
+        self, session: Session, place: InsidePlace, now: Callable[[], int], keys: Sequence[str] = ()
+    ) -> None:
+        """`keys` are those that opened it and close it again."""
+        super().__init__()
+        self._session = session
+        self._place = place
+        self._now = now
+        self._keys = keys
+        self._inside: InsideView | None = None
+        self._branches: list[BranchView] = []
+        self._updates: tuple[AppliedUpdate, ...] = ()
+        self._items: Sequence[Any] = ()
+        self._detail: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        """The list, the selected branch, the keys."""
+        yield BranchList()
+        yield LineView("branch", "Branch")
+        yield BranchesFooter()
+
+    def on_mount(self) -> None:
+        """What is committed is fetched once; what runs is followed."""
+        self.set_interval(1 / _PER_SECOND, self._follow)
+        if self._place.point is None:
+            self._items = self._items_in(self._session.view.values)
+            self._follow()
+        else:
+            self.run_worker(self._fetch(), exit_on_error=False)
+
+    def _items_in(self, values: Mapping[str, Any]) -> Sequence[Any]:
+        node = self._session.view.graph.node(self._place.node)
+        return items_of(values, node.over) if node else ()
+
+    async def _fetch(self) -> None:
+        """The committed step: its updates, and the items as they were before it."""
+        session, place = self._session, self._place
+        assert place.point is not None
+        driver = session.driver
+        if session.shown and session.shown[0] != session.thread_id:
+            driver = await session.hub.open(session.shown[0])
+        self._updates = await driver.updates_at(place.step)
+        if place.step > 0:
+            self._items = self._items_in(await driver.state_at(place.step - 1))
+        self._branches = branches_of_step(place.point, session.view.inside)
+        self._show()
+
+    def _follow(self) -> None:
+        """Show what has happened to a node that runs or waits; once it is committed, the step."""
+        view, place = self._session.view, self._place
+        if place.point is not None:
+            return
+        head = view.checkpoint(place.step)
+        if head is not None and head.branches:
+            self._place = InsidePlace(place.node, place.step, point=head)
+            self.run_worker(self._fetch(), exit_on_error=False)
+            return
+        running = any(one.phase == "running" for one in self._branches)
+        if view.inside is not self._inside or running:
+            self._inside = view.inside
+            self._branches = view.inside.in_order()
+            self._show()
+
+    def _show(self) -> None:
+        pane = self.query_one(BranchList)
+        pane.show_rows(branch_rows(self._branches, self._updates, self._items, self._now()))
+        place, inside = self._place, self._session.view.inside
+        if place.point is not None:
+            known = {one.path: one for one in self._branches}
+            inside = InsideView(place.node, place.step, len(known), known)
+        words = counted(inside)
+        where = sanitise_line(place.node, 40)
+        pane.set_titles(f"{where}, step {place.step}: {words}" if words else where)
+        self._show_branch()
+
+    def _show_branch(self) -> None:
+        pane = self.query_one("#branch", LineView)
+        row = self.query_one(BranchList).cursor_row
+        if row is None or row >= len(self._branches):
+            pane.show([])
+            return
+        branch = self._branches[row]
+        width = max(pane.content_size.width - 1, 12)
+        key = (branch, self._updates, width)
+        if key == self._detail:
+            return
+        home = not self._detail or getattr(self._detail[0], "path", "") != branch.path
+        self._detail = key
+        found = branch_detail(branch, self._updates, self._items)
+        lines = [piece for line in found for piece in _fit(line, width)]
+        pane.set_titles(branch.path)
+        pane.show(lines, home=home)
+        if branch.phase == "running":
+            pane.scroll_end(animate=False)
+
+    def action_move(self, by: int) -> None:
+        """Select another branch."""
+        pane = self.query_one(BranchList)
+        pane.move_to((pane.cursor_row or 0) + by)
+        self._show_branch()
+
+    def action_remarkable(self) -> None:
+        """Select the next branch that failed or asks a human."""
+        pane = self.query_one(BranchList)
+        at, count = pane.cursor_row or 0, len(self._branches)
+        for step in range(1, count + 1):
+            row = (at + step) % count
+            if self._branches[row].phase in ("failed", "waiting"):
+                pane.move_to(row)
+                self._show_branch()
+                return
+
+    def action_decide(self) -> None:
+        """Decide what the selected branch asks."""
+        row = self.query_one(BranchList).cursor_row
+        if row is not None and row < len(self._branches) and self._branches[row].phase == "waiting":
+            self.dismiss(self._branches[row].path)
+
+    @on(LineView.RowChosen, "#branches")
+    def _row_chosen(self, event: LineView.RowChosen) -> None:
+        self.query_one(BranchList).move_to(event.row)
+        self._show_branch()
+
+    def on_resize(self) -> None:
+        """Another width wraps otherwise."""
+        self.call_after_refresh(self._show_branch)
+
+    def on_key(self, event: events.Key) -> None:
+        """The key that opened it closes it."""
+        if event.key in self._keys and event.key != "enter":
+            event.stop()
+            self.dismiss(None)
+
+    def action_close(self) -> None:
+        """Back to the run."""
+        self.dismiss(None)
+
+
+def _fit(line: Line, width: int) -> list[Line]:
+    """A line in rows of a width; one of several spans that is wider takes the role of its last."""
+    text = plain_text(line)
+    rows = wrap_line(text, width, "  ")
+    return [line] if len(rows) == 1 else [(trusted(row, line[-1].role),) for row in rows]

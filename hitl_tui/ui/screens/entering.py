@@ -1,0 +1,82 @@
+"""The keys of the run screen that go inside a node and out again (SPEC 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hitl_tui.ui.keymap import Keymap
+from hitl_tui.ui.screens.vouching import Vouching
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.graph import GraphPane
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.records import Request
+    from hitl_tui.view.inside_place import InsidePlace
+
+
+class Entering(Vouching):
+    """The branches of a step as a list, the thread of a subgraph's run as a run of its own."""
+
+    _continuing = False
+
+    def __init__(self, now: Callable[[], int] | None = None, keymap: Keymap | None = None) -> None:
+        super().__init__(now, keymap)
+        # Threads that were left for one inside them, and whether they were going on.
+        self._outside: dict[str, bool] = {}
+
+    async def open_thread(self, thread_id: str) -> None:
+        """Show another thread of the hub."""
+        raise NotImplementedError
+
+    def open_card(self, request: Request) -> None:
+        """Show the card of a request."""
+        raise NotImplementedError
+
+    async def after_answer(self, session: Session) -> None:
+        """Go on where the user was going on."""
+        raise NotImplementedError
+
+    def do_look_inside(self) -> None:
+        """Open the branches, or the thread, of the shown step, of the selected node, or of what runs."""
+        session = self.session
+        if session is None:
+            return
+        pane = self.query_one(GraphPane)
+        place = session.inside(pane.selected if pane.has_focus else "")
+        if place is None:
+            self.tell("no branches and no thread of its own here", "Inside", "warning")
+        elif place.thread:
+            self.enter_thread(place.thread)
+        else:
+            self._open_branches(session, place)
+
+    def _open_branches(self, session: Session, place: InsidePlace) -> None:
+        from hitl_tui.ui.screens.branches import BranchesScreen
+
+        def chosen(path: str | None) -> None:
+            request = next((one for one in session.requests if one.path == path), None) if path else None
+            if request is not None and session is self.session:
+                self.open_card(request)
+
+        keys = self.keymap.bindings["look.inside"]
+        self.app.push_screen(BranchesScreen(session, place, self.now, keys), chosen)
+
+    def enter_thread(self, thread_id: str) -> None:
+        """Open the thread of a subgraph's run; esc comes back."""
+        if self.session is not None:
+            self._outside[self.session.thread_id] = self._continuing
+            self.command(self.open_thread(thread_id))
+
+    def do_look_outside(self) -> None:
+        """Back to the thread that this one runs for."""
+        if self.session is not None and self.session.view.owners:
+            self.command(self._leave_thread(self.session.view.owners[-1].thread_id))
+
+    async def _leave_thread(self, owner: str) -> None:
+        """Show the owner; where it was going on when it was left, it goes on unless something waits."""
+        await self.open_thread(owner)
+        session = self.session
+        if session is not None and self._outside.pop(owner, False) and not session.running:
+            self._continuing = True
+            await self.after_answer(session)
