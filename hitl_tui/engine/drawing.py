@@ -16,7 +16,7 @@ class Look:
     """What a run makes of the picture: who is current, how often nodes ran, which edges were taken.
 
     `breakpoints` are the nodes before which it will stop, each with its condition; `notes` stand beside the
-    names of nodes, as how many branches are done; `selected` is the node that a person looks at.
+    names of nodes, as how many branches are done.
     """
 
     current: str | None = None
@@ -24,7 +24,6 @@ class Look:
     taken: frozenset[tuple[str, str]] = frozenset()
     breakpoints: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
-    selected: str = ""
 
 
 def look_of(cursor: Cursor, checkpoints: Sequence[Checkpoint]) -> Look:

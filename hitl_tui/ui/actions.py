@@ -280,7 +280,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
            _open),
     Action("look.taint", "y", "Taint", "Show what came from outside, and how it got into the channel",
            "Look", _has_steps),
-    Action("look.inside", "I", "Inside", "Open the branches or the thread inside the shown step or node",
+    Action("look.inside", "N", "Inside", "Open the branches or the thread inside the shown step or node",
            "Look", _inside),
     Action("look.outside", "backspace", "Outside", "From the thread of a subgraph to the one it runs for",
            "Look", _owned),

@@ -98,15 +98,9 @@ def plain_list(order: Sequence[str], edges: Sequence[EdgeInfo], look: Look, widt
         places[name] = len(rows)
         here = name == look.current
         count = f" ×{look.visits[name]}" if look.visits.get(name) else ""
-<<<<<<< HEAD
+        count += f" {look.notes[name]}" if look.notes.get(name) else ""
         head = ("▶" if here else " ") + (_stop(look, name) or " ") + cut(_words(name), width - 2 - len(count))
         rows.append(((head, "current" if here else "node"), (count, "count")))
-=======
-        count += f" {look.notes[name]}" if look.notes.get(name) else ""
-        head = ("▶ " if here else "  ") + cut(_words(name), width - 2 - len(count))
-        role = "selected" if name == look.selected else "current" if here else "node"
-        rows.append(((head, role), (count, "count")))
->>>>>>> 802f794 (On screen: branches of a step as a nested view, the thread of a subgraph as a run of its own)
         for edge in edges:
             if edge.source == name:
                 role = "route" if (name, edge.target) in look.taken else "edge"
@@ -271,7 +265,6 @@ class _Canvas:
         count = self.look.visits.get(name, 0)
         index = self.place[name]
         role = "current" if here else "visited" if count else "node"
-        role = "selected" if name == self.look.selected else role
         if not self._tall(name):
             self._slim_node(name, place, role)
             return

@@ -42,8 +42,7 @@ class Entering(Vouching):
         session = self.session
         if session is None:
             return
-        pane = self.query_one(GraphPane)
-        place = session.inside(pane.selected if pane.has_focus else "")
+        place = session.inside(self.query_one(GraphPane).chosen)
         if place is None:
             self.tell("no branches and no thread of its own here", "Inside", "warning")
         elif place.thread:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
-from dataclasses import replace
->>>>>>> 802f794 (On screen: branches of a step as a nested view, the thread of a subgraph as a run of its own)
 from typing import ClassVar, Final
 
 from textual import events
@@ -32,11 +28,7 @@ _ROLES: Final = {
     "end": "dim",
     "label": "dim",
     "count": "dim",
-<<<<<<< HEAD
     "break": "human",
-=======
-    "selected": "cursor",
->>>>>>> 802f794 (On screen: branches of a step as a nested view, the thread of a subgraph as a run of its own)
 }
 _FACT_ROWS: Final = 9
 _NAMES_SHOWN: Final = 6
@@ -45,7 +37,6 @@ _PICTURE: Final = 34
 
 
 class GraphPane(LineView):
-<<<<<<< HEAD
     """Redrawn only when the node, the counts, the route or the breakpoints differ.
 
     While it has the focus one of its nodes is `chosen`.
@@ -54,18 +45,10 @@ class GraphPane(LineView):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "choose(-1)", "Node above", show=False),
         Binding("down,j", "choose(1)", "Node below", show=False),
-=======
-    """Redrawn only when the node, the counts or the route differ; with the focus a node can be selected."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "select(-1)", "Node above", show=False),
-        Binding("down,j", "select(1)", "Node below", show=False),
->>>>>>> 802f794 (On screen: branches of a step as a nested view, the thread of a subgraph as a run of its own)
     ]
 
     def __init__(self) -> None:
         super().__init__("graph", "Graph")
-        self.selected = ""
         self._inside: tuple[str, str] = ("", "")
         self._graph: GraphInfo | None = None
         self._look = Look()
@@ -93,16 +76,10 @@ class GraphPane(LineView):
             current = view.running_node or _standing(session)
             visits, following = dict(view.progress.visits), view.progress.next_node or ""
         self._graph = view.graph
-<<<<<<< HEAD
-        taken = taken_edges(view.checkpoints, step.step)
-        self._look = Look(current or None, visits, taken, dict(session.breakpoints))
-=======
         self._inside = _inside(session)
         notes = {self._inside[0]: short_count(view.inside)} if self._inside[1] else {}
         taken = taken_edges(view.checkpoints, step.step)
-        self.selected = self.selected if view.graph.node(self.selected) else ""
-        self._look = Look(current or None, visits, taken, notes, self.selected)
->>>>>>> 802f794 (On screen: branches of a step as a nested view, the thread of a subgraph as a run of its own)
+        self._look = Look(current or None, visits, taken, dict(session.breakpoints), notes)
         self._failed = view.error is not None and not session.is_past
         self._waits = session.request is not None and not session.is_past
         self._next = "you decide" if self._waits and not _is_breakpoint(session) else following
@@ -113,7 +90,7 @@ class GraphPane(LineView):
         if graph is None or self.size.width < 10:
             return
         size = self.scrollable_content_region.size
-        key = (graph, self._look, self._inside, self._waits, self._failed, self._next, size)
+        key = (graph, self._look, self._chosen, self._inside, self._waits, self._failed, self._next, size)
         if key == self._drawn:
             return
         self._drawn = key
@@ -127,14 +104,10 @@ class GraphPane(LineView):
         ]
         facts = self._facts(graph)
         self.show(_side_by_side(rows, facts) if beside else [*rows, (), *facts])
-<<<<<<< HEAD
         if self._chosen:
             self._point()
             return
         row = picture.node_rows.get(self._look.current or "")
-=======
-        row = picture.node_rows.get(self.selected or self._look.current or "")
->>>>>>> 802f794 (On screen: branches of a step as a nested view, the thread of a subgraph as a run of its own)
         if row is not None and not round(self.scroll_y) <= row + 1 < round(self.scroll_y) + size.height:
             self.scroll_to(y=max(0, row - size.height // 2), animate=False)
 
@@ -145,10 +118,10 @@ class GraphPane(LineView):
 
     def _facts(self, graph: GraphInfo) -> list[Line]:
         """What comes next, and what the current node, or the selected one, may touch."""
-        about = self.selected or self._look.current or ""
+        about = self._chosen or self._look.current or ""
         node = graph.node(about)
         facts: list[tuple[str, tuple[str, ...], str]] = []
-        if not self.selected:
+        if not self._chosen:
             facts.append(("next", (self._next or "is decided then",), "accent" if self._waits else "plain"))
         if self._inside[1] and self._inside[0] == about:
             facts.append(("inside", tuple(self._inside[1].split(", ")), "node"))
@@ -174,7 +147,6 @@ class GraphPane(LineView):
             rows += [(ours(f"  {sanitise_line(condition, 80)}", "human"),)] if condition else []
         return rows
 
-<<<<<<< HEAD
     def _names(self) -> list[str]:
         """The nodes of the picture from top to bottom."""
         names = {node.name for node in self._graph.nodes} if self._graph else set()
@@ -186,8 +158,13 @@ class GraphPane(LineView):
         names = self._names()
         if names:
             at = names.index(self._chosen) + by if self._chosen in names else 0
-            self._chosen = names[min(max(at, 0), len(names) - 1)]
-            self._point()
+            self._choose(names[min(max(at, 0), len(names) - 1)])
+
+    def _choose(self, name: str) -> None:
+        """Choose a node, "" for none: what it may do is told below the picture."""
+        self._chosen = name
+        self._draw()
+        self._point()
 
     def _point(self) -> None:
         """Show the cursor on the chosen node."""
@@ -201,13 +178,11 @@ class GraphPane(LineView):
         """Choose the node where the run stands."""
         names = self._names()
         current = self._look.current
-        self._chosen = current if current in names else (names or [""])[0]
-        self._point()
+        self._choose(current if current in names else (names or [""])[0])
 
     def on_blur(self) -> None:
         """No node is chosen any more."""
-        self._chosen = ""
-        self._point()
+        self._choose("")
 
     def on_click(self, event: events.Click) -> None:
         """Choose the node under the mouse."""
@@ -216,42 +191,7 @@ class GraphPane(LineView):
             return
         near = [name for name in self._names() if abs(picture.node_rows[name] - row) <= 1]
         if near:
-            self._chosen = min(near, key=lambda name: abs(picture.node_rows[name] - row))
-            self._point()
-=======
-    def action_select(self, by: int) -> None:
-        """Select the node above or below, the current one first."""
-        if self.picture is None or self._graph is None:
-            return
-        rows = self.picture.node_rows
-        names = [name for name in sorted(rows, key=rows.__getitem__) if self._graph.node(name)]
-        if not names:
-            return
-        if self.selected in names:
-            at = min(max(names.index(self.selected) + by, 0), len(names) - 1)
-        else:
-            at = names.index(self._look.current) if self._look.current in names else 0
-        self._select(names[at])
-
-    def _select(self, name: str) -> None:
-        self.selected = name
-        self._look = replace(self._look, selected=name)
-        self._draw()
-
-    def on_click(self, event: events.Click) -> None:
-        """Select the node that was clicked; elsewhere none."""
-        row = self.row_at(event)
-        rows = self.picture.node_rows if self.picture else {}
-        near = {abs(at - row): name for name, at in rows.items() if row is not None and abs(at - row) <= 1}
-        name = near[min(near)] if near else ""
-        self._select(name if self._graph and self._graph.node(name) else "")
-
-    def on_blur(self) -> None:
-        """Without the focus no node is selected."""
-        super().on_blur()
-        if self.selected:
-            self._select("")
->>>>>>> 802f794 (On screen: branches of a step as a nested view, the thread of a subgraph as a run of its own)
+            self._choose(min(near, key=lambda name: abs(picture.node_rows[name] - row)))
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw for the new size."""
