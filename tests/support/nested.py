@@ -49,7 +49,10 @@ def team(store: Checkpointer | None, *, deeper: bool = False) -> GraphRunner:
     gate = Gate(
         "write",
         "is it good?",
-        [GateChoice("ok", "good"), GateChoice("redo", "write", values=lambda _s, words: {"draft": words})],
+        [
+            GateChoice("ok", "good", "a"),
+            GateChoice("redo", "write", values=lambda _s, words: {"draft": words}),
+        ],
         subject="draft",
     )
 
