@@ -12,6 +12,7 @@ from hitl_tui.engine.events import Event, HolderChanged, LedgerWritten, Progress
 from hitl_tui.engine.rebuild import applied_updates
 from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.session import Session
+from hitl_tui.engine.spending import limits_near
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import HitlError, ThreadBusy
 
@@ -95,6 +96,8 @@ class Watcher:
         for entry in self._store.ledger(session.thread_id)[before.ledger_n : now.ledger_n]:
             self._tell(LedgerWritten(entry))
         self._tell(ProgressChanged(session.progress))
+        for alert in limits_near(before, now):
+            self._tell(alert)
 
     def _tell_step(self, checkpoint: Checkpoint, values: dict[str, object]) -> dict[str, object]:
         session = self._session

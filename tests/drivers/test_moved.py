@@ -8,7 +8,8 @@ import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, StaleWriter, ThreadBusy
 from hitl_tui.engine import decisions
-from hitl_tui.engine.events import RunEnded
+from hitl_tui.engine.events import LimitNear, RunEnded
+from hitl_tui.engine.records import Limits
 from tests.drivers.conftest import Bench
 from tests.support.flows import Desk, check_log, line, review_loop, say
 from tests.support.watching import Blocker, Watcher
@@ -63,6 +64,16 @@ async def test_running_goes_on_from_where_the_other_left_it(bench: Bench) -> Non
     view = await watcher.until(lambda view: view.progress.status == "completed")
     assert view.values["log"] == ["one", "two", "three"]
     await watcher.check()
+
+
+async def test_what_another_process_uses_up_of_a_limit_is_told_too(bench: Bench) -> None:
+    limits = Limits(max_iterations=2)
+    watcher = await bench.watch(line(bench.store, say("one"), say("two"), say("three"), limits=limits))
+    await watcher.driver.start({})
+    await watcher.look()
+    line(bench.store, say("one"), say("two"), say("three"), limits=limits).step(thread_id="t")
+    await watcher.until(lambda _: watcher.told(LimitNear))
+    assert watcher.told(LimitNear) == [LimitNear("max_iterations", 50, 1, 2)]
 
 
 async def test_a_fresh_snapshot_is_of_the_thread_as_it_is(bench: Bench) -> None:
