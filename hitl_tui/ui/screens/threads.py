@@ -94,6 +94,8 @@ class ThreadList(LineView):
         ]
         if info.parent:
             spans.append(untrusted(f"  ╰ step {info.fork_step} of {info.parent}", "dim", limit=50))
+        if info.owner:
+            spans.append(untrusted(f"  inside {info.owner.thread_id}", "dim", limit=50))
         if thread.held_by:
             spans.append(untrusted(f"  held by {thread.held_by}", "warning", limit=40))
         return tuple(spans)
