@@ -198,6 +198,7 @@ class Composing:
         *,
         inputs: Mapping[str, str],
         outputs: Mapping[str, str],
+        on_taint: OnTaint = "allow",
     ) -> Self:
         """Run a whole graph as one node, on a thread of its own (SPEC 7).
 
@@ -206,6 +207,7 @@ class Composing:
                 of its own.  Its threads are kept where this graph's are.
             inputs: this graph's channel to the inner one's; copied in when it begins.
             outputs: the inner graph's channel to this one's; goes through this one's reducer at the end.
+            on_taint: as in `add_node`, about the channels that `inputs` copy.
 
         Raises:
             GraphInvalid: a bad name; unknown channels, cycles and copies of a private channel into a
@@ -218,7 +220,7 @@ class Composing:
                 raise GraphInvalid(
                     f"subgraph {name!r}: {option} is {pairs!r}", f'a mapping, as {option}={{"from": "to"}}'
                 )
-        self.add_node(name, _nothing)
+        self.add_node(name, _nothing, on_taint=on_taint)
         self._subgraphs[name] = (graph, dict(inputs), dict(outputs))
         return self
 

@@ -100,6 +100,14 @@ def test_a_file_with_all_three_runs(tmp_path: Path) -> None:
     assert runner.get_state("t/team#1")["reply"] == "yes"
 
 
+def test_the_policy_on_taint_of_a_subgraph_is_taken(tmp_path: Path) -> None:
+    runner = load(
+        tmp_path,
+        GOOD.replace('outputs = { reply = "out" }', 'outputs = { reply = "out" }\non_taint = "block"'),
+    )
+    assert runner.graph.nodes["team"].on_taint == "block"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line", "told"),
     [

@@ -113,7 +113,7 @@ def _add_subgraph(context: Context, graph: StateGraph, name: str, table: Subgrap
                 if inner not in runner.graph.channels:
                     known = runner.graph.channels
                     context.problems.unknown((*path, option), f"channel in {table.graph}", inner, known)
-        graph.add_subgraph(name, runner, inputs=table.inputs, outputs=table.outputs)
+        graph.add_subgraph(name, runner, inputs=table.inputs, outputs=table.outputs, on_taint=table.on_taint)
 
 
 def _join(given: str | int) -> Join:

@@ -255,6 +255,9 @@ class SubgraphTable(Table, frozen=True):
     graph: Annotated[Text, Meta(description="A graph file beside this one.", examples=["team.toml"])]
     inputs: Annotated[dict[str, str], Meta(description="This graph's channel to the inner one's.")] = {}
     outputs: Annotated[dict[str, str], Meta(description="The inner graph's channel to this one's.")] = {}
+    on_taint: Annotated[OnTaint, Meta(description="As of a node, about the channels that `inputs` copy.")] = (
+        "allow"
+    )
 
 
 class EdgeTable(Table, frozen=True):
