@@ -31,4 +31,4 @@ async def test_what_is_chosen_is_done():
         await it.press("ctrl+p")
         await it.shows("Search for commands")
         await it.press(*"all keys", "enter")
-        await it.shows("Show the step before", "esc back")
+        await it.shows("Go round text, diff, JSON and blame", "esc back")
