@@ -208,16 +208,21 @@ def _counts(report: VerifyReport) -> dict[str, Any]:
         "checkpoints": report.checkpoints,
         "unchecked": report.unchecked,
         "threads": list(report.threads),
+        "missing": list(report.missing),
         "mismatches": [msgspec.structs.asdict(one) for one in report.mismatches],
     }
 
 
 def _findings(report: VerifyReport) -> list[str]:
     from hitl_tui.view.findings import finding_line
+    from hitl_tui.view.sanitise import sanitise_line
 
     lines = [finding_line(one) for one in report.mismatches]
-    also = f", {len(report.threads)} threads inside it among them" if report.threads else ""
+    also = f", those of {len(report.threads)} inside it among them" if report.threads else ""
     checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked{also}"
+    if report.missing:
+        names = ", ".join(sanitise_line(name, 60) for name in report.missing)
+        checked += f"; not in this store, so not looked at: {names}"
     if report.unchecked:
         checked += f"; --strict would check {report.unchecked:,} more"
     return [*lines, f"{'ok' if report.ok else f'{len(lines)} findings'}: {checked}"]

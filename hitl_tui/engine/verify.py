@@ -76,6 +76,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
         unchecked: checkpoints whose state_hash could not be compared: without the graph's channels
             the defaults of channels that nothing has written yet are unknown.
         threads: of subgraphs' runs below, which were checked, too.
+        missing: threads of such runs that are not in this store, as after an import of their parent.
     """
 
     mismatches: tuple[Mismatch, ...] = ()
@@ -83,6 +84,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
     checkpoints: int = 0
     unchecked: int = 0
     threads: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -59,7 +59,8 @@ def _verify_one(
     try:
         info = store.info(thread_id)
         if info is None:
-            yield _only("gap", "thread", thread_id, None)
+            # An export carries one thread, so that this alone is no damage.
+            yield VerifyReport(missing=(thread_id,))
             return
         try:
             inside = inner_graph(graph, info.source, root.source) if graph else None
@@ -84,5 +85,6 @@ def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyR
         report.records + below.records,
         report.checkpoints + below.checkpoints,
         report.unchecked + below.unchecked,
-        tuple(dict.fromkeys((*report.threads, thread_id))),
+        tuple(dict.fromkeys((*report.threads, *([] if below.missing else [thread_id])))),
+        (*report.missing, *below.missing),
     )
