@@ -44,7 +44,12 @@ def limit_reached(cursor: Cursor) -> str:
 
 
 def limits_near(before: Cursor, now: Cursor) -> Iterator[LimitNear]:
-    """The limits of which a commit has used up another of `ALERTS`; the highest, where it was several."""
+    """The limits of which a commit has used up another of `ALERTS`; the highest, where it was several.
+
+    Of a run that has ended none: nothing of it is left to be cut short.
+    """
+    if now.status == "completed":
+        return
     limits = now.limits
     for limit, allowed, was, used in (
         ("max_iterations", limits.max_iterations, before.iteration, now.iteration),

@@ -18,6 +18,7 @@ from hitl_tui.view.limits import limit_line
 from hitl_tui.view.review import ReviewCard
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import plain_text
+from hitl_tui.view.status import retry_words
 from hitl_tui.view.taint import taint_line
 from hitl_tui.view.tool_line import tool_line
 from hitl_tui.view.writer import writer
@@ -52,11 +53,8 @@ def event_lines(event: ev.Event) -> list[str]:
                 *spans([taint_line(taint) for taint in event.tainted]),
             ]
         case ev.NodeRetrying():
-            tries = f"attempt {event.attempt} of {event.max_attempts}"
-            return [
-                f"{name(event.path or event.node)} failed, {tries}; again after {event.wait:.1f} s:",
-                *content([event.error], 4),
-            ]
+            again = retry_words(event.attempt, event.max_attempts, event.wait)
+            return [f"{name(event.path or event.node)} failed, {again}:", *content([event.error], 4)]
         case ev.NodeFailed():
             hint = [event.error.hint] if event.error.hint else []
             return [f"{name(event.error.node)} failed:", *content([event.error.message, *hint], 10)]

@@ -11,6 +11,7 @@ from hitl_tui.ui.session import Session
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.status import retry_words
 
 
 def banner_of(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tuple[Line, str]:
@@ -40,9 +41,8 @@ def banner_of(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tup
         return (untrusted(view.dropped, "warning"),), "note"
     if view.retry is not None:
         retry = view.retry
-        which = f"attempt {retry.attempt} of {retry.max_attempts}"
-        text = f"{retry.node}: {which} failed, again in {retry.wait:g} s: {retry.error}"
-        return (untrusted(text, "warning"),), "note"
+        again = retry_words(retry.attempt, retry.max_attempts, retry.wait)
+        return (untrusted(f"{retry.node}: {again}: {retry.error}", "warning"),), "note"
     if view.held_by:
         holder = untrusted(f"{view.held_by} runs this thread", "warning", limit=80)
         keys = _keys((ways["change.fork"], "fork"))

@@ -137,11 +137,16 @@ def _next(progress: Progress) -> str:
     return "the end is next" if node == END else f"{_one(node)} is next"
 
 
+def retry_words(attempt: int, max_attempts: int, wait: float) -> str:
+    """What comes after a failed attempt, as "retry 2 of 4 in 8 s"; `wait` in seconds."""
+    return f"retry {attempt + 1} of {max_attempts} in {round(wait, 1):g} s"
+
+
 def _running(view: RunView, flying: int, pausing: bool) -> str:
     retry = view.retry
     if retry:
-        failed = f"{_one(retry.node)} failed, attempt {retry.attempt} of {retry.max_attempts}"
-        return f"{failed}, again after {retry.wait:.1f} s: {sanitise_line(retry.error, 80)}"
+        again = retry_words(retry.attempt, retry.max_attempts, retry.wait)
+        return f"{_one(retry.node)}: {again}: {sanitise_line(retry.error, 80)}"
     if view.held_by:
         at = f"{_one(view.running_node)} · " if view.running_node else ""
         return f"{at}{_holder(view)} — you can look, not step"

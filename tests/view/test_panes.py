@@ -275,7 +275,7 @@ def test_a_retry_says_why() -> None:
     tape = tapes.failed_tape()
     at = next(n for n, one in enumerate(tape.events) if type(one.event).__name__ == "NodeRetrying")
     line = status(fold(open_view(tape.begin), tape.events[: at + 1]), tapes.T0)
-    assert line.turn == "advisor failed, attempt 1 of 2, again after 0.5 s: ModelFailed: rate limit"
+    assert line.turn == "advisor: retry 2 of 2 in 0.5 s: ModelFailed: rate limit"
 
 
 def test_the_review_card_of_a_verdict() -> None:
