@@ -46,13 +46,12 @@ def limit_reached(cursor: Cursor) -> str:
 def limits_near(before: Cursor, now: Cursor) -> Iterator[LimitNear]:
     """The limits of which a commit has used up another of `ALERTS`; the highest, where it was several.
 
-    Of a run that has ended none: nothing of it is left to be cut short.
+    Iterations of a run that has reached its end are no matter any more: it may well be as long as it may be.
     """
-    if now.status == "completed":
-        return
     limits = now.limits
+    iterations = None if now.status == "completed" else limits.max_iterations
     for limit, allowed, was, used in (
-        ("max_iterations", limits.max_iterations, before.iteration, now.iteration),
+        ("max_iterations", iterations, before.iteration, now.iteration),
         (
             "max_tokens",
             limits.max_tokens,
