@@ -9,10 +9,9 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.plain.content import on_terminal
 from hitl_tui.view.compare import compare_states
 from hitl_tui.view.diff import DiffLine, value_diff
+from hitl_tui.view.difference import near_changes
 from hitl_tui.view.sanitise import sanitise
 
-_CONTEXT = 2
-_MOST = 400
 _SIGNS = {"same": "    ", "added": "  + ", "removed": "  - "}
 
 
@@ -49,16 +48,12 @@ async def changed_since(driver: Driver, step: int, now: int) -> str:
 
 def changed_lines(lines: Sequence[DiffLine]) -> Iterator[str]:
     """The changed lines with some around them, cut where there are too many."""
-    near = [at for at, line in enumerate(lines) if line.kind != "same"]
-    wanted = sorted(
-        {at + by for at in near for by in range(-_CONTEXT, _CONTEXT + 1)} & set(range(len(lines)))
-    )
-    last = -1
-    for at in wanted[:_MOST]:
-        if at > last + 1:
+    shown, left = near_changes(lines)
+    for line in shown:
+        if line is None:
             yield "    …"
-        sign = _SIGNS[lines[at].kind]
-        yield from (sign + row for row in on_terminal(lines[at].text, len(sign)))
-        last = at
-    if len(wanted) > _MOST:
-        yield f"    … {len(wanted) - _MOST:,} more lines"
+        else:
+            sign = _SIGNS[line.kind]
+            yield from (sign + row for row in on_terminal(line.text, len(sign)))
+    if left:
+        yield f"    … {left:,} more lines"

@@ -23,10 +23,13 @@ from hitl_tui.engine.records import ROLLBACK, Checkpoint, Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.memo import Memo
 from hitl_tui.ui.recent import RecentSteps
+from hitl_tui.view.compare import compare_states
+from hitl_tui.view.difference import difference
 from hitl_tui.view.inside_place import InsidePlace, place_inside
 from hitl_tui.view.limits import limit_line
 from hitl_tui.view.run_view import RunView, add_older, fold, is_gap, open_view
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.step_view import StepView, head_step, past_step
 from hitl_tui.view.timeline import Place
 
@@ -288,15 +291,16 @@ class Session:
                 break
         return found
 
-    async def changed_since(self, step: int) -> str:
-        """The channels that somebody has changed since a step, in words; "" where none is."""
+    async def changed_since(self, step: int) -> tuple[Line, ...]:
+        """What has changed since a step, channel by channel; () where nothing has."""
         await self.drain()
         head = self.view.progress.head
         if not 0 <= step < head:
-            return ""
-        before, now = await self.driver.state_at(step), await self.driver.state_at(head)
-        names = [name for name in now if now[name] != before.get(name)]
-        return f"; changed since step {step}: {', '.join(names)}" if names else ""
+            return ()
+        rows = compare_states(await self.driver.state_at(step), await self.driver.state_at(head))
+        if all(row.change in ("same", "private") for row in rows):
+            return ()
+        return (Span(f"Changed since step {step}", "title"),), *difference(rows)
 
     async def _line(self, step: int) -> tuple[Driver, Sequence[Checkpoint]]:
         """The driver of the shown thread and its checkpoints up to a step, newest first."""

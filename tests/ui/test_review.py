@@ -104,6 +104,26 @@ async def test_a_refused_answer_keeps_the_words():
         await it.shows("not accepted: somebody was faster", "why")
 
 
+async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_words():
+    tape = tapes.advisor_tape()
+    old = msgspec.structs.replace(tape.end.progress.pending[0], step=1)
+    progress = msgspec.structs.replace(tape.end.progress, pending=(old,))
+    tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
+    async with desk(tape, size=(140, 50)) as it:
+        it.driver.results["answer"] = AnswerRefused(
+            "it is about step 1, the thread is at step 4", "look again"
+        )
+        await open_card(it)
+        await it.press("tab", *"why", "enter", "a")
+        it.clock.advance(UNDO + 0.01)
+        await it.shows("not accepted: it is about step 1", "what changed since stands above", "why")
+        await it.shows("Changed since step 1", "messages: changed", '+   "revise: Too abstract."')
+        await it.press("pagedown", "pagedown")
+        await it.shows("latest_draft: changed", "The advisor says")
+        await it.press("a")
+        await it.gone("Changed since step 1")
+
+
 async def test_escape_leaves_it_waiting():
     async with desk() as it:
         await open_card(it)

@@ -12,14 +12,15 @@ from hitl_tui.view.spans import Line, Role, Span, plain_text, trusted, untrusted
 _BADGES: Final = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
 
 
-def card_lines(card: ReviewCard, width: int) -> list[Line]:
-    """The card's text for a width."""
+def card_lines(card: ReviewCard, width: int, since: tuple[Line, ...] = ()) -> list[Line]:
+    """The card's text for a width, below what has changed `since` a refused answer was made up."""
     badge = (
         (trusted("  "), ours(f" {card.badge} ", _BADGES.get(card.badge_role, "badge-dim")))
         if card.badge
         else ()
     )
-    lines: list[Line] = [(untrusted(card.title, "title"), *badge)]
+    lines: list[Line] = [*_wrapped(since, width), ()] if since else []
+    lines.append((untrusted(card.title, "title"), *badge))
     if card.facts:
         lines += _wrapped((card.facts,), width)
     if card.words:

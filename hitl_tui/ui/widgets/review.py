@@ -26,7 +26,7 @@ from hitl_tui.view.answers import choice_answer, value_answer, wants_text
 from hitl_tui.view.asking import EDIT
 from hitl_tui.view.form import mismatch
 from hitl_tui.view.review import ChoiceView, Version, review_card
-from hitl_tui.view.spans import Span, untrusted
+from hitl_tui.view.spans import Line, Span, untrusted
 
 _SMALL: Final = 26
 
@@ -98,6 +98,7 @@ class ReviewPane(SendingPane):
         if self.is_mounted:
             if not same:
                 self.query_one(ReasonField).text = ""
+                self.since = ()
             self._begin()
 
     def follow(self, session: Session, request: Request) -> None:
@@ -115,6 +116,14 @@ class ReviewPane(SendingPane):
         if taken_back:
             refused = "what you decided about has changed, so the decision was not sent"
         self._problem = self.refused = refused
+        if taken_back and known is not None:
+            self.run_worker(self.say_since(session, known), group="since", exit_on_error=False)
+
+    def _show_since(self, lines: tuple[Line, ...]) -> None:
+        if self.since != lines:
+            self.since = lines
+            self._lay_out()
+            self.query_one("#card-text", LineView).scroll_home(animate=False)
 
     def _begin(self) -> None:
         self.state, self.decision, self._wanted = "grace", None, None
@@ -181,7 +190,7 @@ class ReviewPane(SendingPane):
         if card is None:
             return
         self._wrapped_for = text.scrollable_content_region.width
-        text.show(card_lines(card, max(self._wrapped_for, 20)))
+        text.show(card_lines(card, max(self._wrapped_for, 20), self.since))
         small = self.size.height < _SMALL
         self.set_class(small, "-small")
         making = self.making
@@ -238,7 +247,11 @@ class ReviewPane(SendingPane):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The key of the reason does nothing where it was given none."""
-        return not parameters or bool(self.run_screen.keymap.bindings[str(parameters[0])])
+        return (
+            action == "scroll_text"
+            or not parameters
+            or bool(self.run_screen.keymap.bindings[str(parameters[0])])
+        )
 
     def action_type_reason(self, action_id: str = "") -> None:
         """Type a reason, or the answer."""

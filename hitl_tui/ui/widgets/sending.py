@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
+from hitl_tui.engine.records import Request
 from hitl_tui.errors import AnswerRefused, HitlError
 from hitl_tui.ui.decision import Decision
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.card_text import note_lines
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.review import ReviewCard
+from hitl_tui.view.spans import Line
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -26,6 +29,11 @@ State = Literal["grace", "open", "confirm", "sending", "sent"]
 class SendingPane(Vertical):
     """Deaf for `GRACE` seconds after it appears; an answer leaves it `UNDO` seconds after it was chosen."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "scroll_text(-1)", "Page up", show=False),
+        Binding("pagedown", "scroll_text(1)", "Page down", show=False),
+    ]
+
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__(id="card")
         self.clock = clock
@@ -37,6 +45,7 @@ class SendingPane(Vertical):
         self._due = 0.0
         self._problem = ""
         self.refused = ""
+        self.since: tuple[Line, ...] = ()
 
     def begin_ticking(self) -> None:
         """Look at the clock ten times a second while something is due."""
@@ -47,6 +56,15 @@ class SendingPane(Vertical):
 
     def _show_state(self) -> None:
         """Show what can be done in the state it is in."""
+        raise NotImplementedError
+
+    def action_scroll_text(self, by: int) -> None:
+        """Scroll what is asked, and what has changed."""
+        text = self.query_one("#card-text", LineView)
+        text.scroll_relative(y=by * max(text.size.height - 1, 1), animate=False)
+
+    def _show_since(self, lines: tuple[Line, ...]) -> None:
+        """Show what has changed since the answer was made up, () for no longer."""
         raise NotImplementedError
 
     @property
@@ -107,6 +125,7 @@ class SendingPane(Vertical):
         assert card is not None
         decision = Decision(card.request, label, answer, note or None, card.seen)
         self._problem = self.refused = ""
+        self._show_since(())
         if card.high_risk and self.decision != decision:
             self.state, self.decision = "confirm", decision
         else:
@@ -132,10 +151,23 @@ class SendingPane(Vertical):
         except HitlError as error:
             self.state, self.decision = "open", None
             hint = f" — {error.hint}" if error.hint else ""
-            title, since = f"{error.title}: ", ""
-            if isinstance(error, AnswerRefused):
-                title, since = "", await session.changed_since(request.step)
-            self._problem = self.refused = f"not accepted: {title}{error.message}{hint}{since}"
+            title = "" if isinstance(error, AnswerRefused) else f"{error.title}: "
+            self._problem = self.refused = f"not accepted: {title}{error.message}{hint}"
             self._show_state()
+            if isinstance(error, AnswerRefused):
+                await self.say_since(session, request)
             return
         await self.run_screen.after_answer(session)
+
+    async def say_since(self, session: Session, request: Request) -> None:
+        """Beside why an answer was refused: what has changed since the step it was bound to."""
+        try:
+            lines = await session.changed_since(request.step)
+            words = "what changed since stands above (pgdn, pgup)" if lines else ""
+        except HitlError as error:
+            words, lines = f"what changed can't be told: {error.message}", ()
+        card = self._card
+        if self.refused and card is not None and card.request.id == request.id:
+            self._problem = self.refused = f"{self.refused}; {words}" if words else self.refused
+            self._show_since(lines)
+            self._show_note()

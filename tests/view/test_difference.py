@@ -1,0 +1,34 @@
+"""What differs between two states, as one reads it."""
+
+from __future__ import annotations
+
+from hitl_tui.engine.events import PRIVATE
+from hitl_tui.view.compare import compare_states
+from hitl_tui.view.difference import difference
+from hitl_tui.view.spans import plain_text
+
+
+def told(before: dict[str, object], after: dict[str, object]) -> list[str]:
+    return [plain_text(line) for line in difference(compare_states(before, after))]
+
+
+def test_each_channel_that_differs_is_told_with_the_lines_around():
+    before = "\n".join("abcdefgh")
+    assert told({"draft": before, "same": 1}, {"draft": before.replace("e", "E"), "same": 1, "new": 2}) == [
+        "draft: changed", "    …", "    c", "    d", "  - e", "  + E", "    f", "    g", "new: added",
+        "  - null", "  + 2",
+    ]  # fmt: skip
+
+
+def test_long_differences_are_cut():
+    assert told({"draft": "x"}, {"draft": "\n".join(map(str, range(500)))})[-1] == "    … 101 more lines"
+
+
+def test_private_values_are_named_and_escapes_do_not_get_through():
+    lines = told({"key": PRIVATE, "a\x1b[2J": "x"}, {"key": PRIVATE, "a\x1b[2J": "\x1b[31mred"})
+    assert lines[0] == "key: [private], not compared"
+    assert not any("\x1b" in line for line in lines)
+
+
+def test_nothing_is_told_where_nothing_differs():
+    assert told({"a": 1}, {"a": 1}) == []
