@@ -60,13 +60,13 @@ def _theme(found: Themes, name: str) -> dict[str, object]:
 @click.command()
 @json_option
 def keys(as_json: bool) -> int:
-    """List every action of the screen with its id and its keys.
+    """List every action of the screens with its id and its keys.
 
     As your configuration has them: what is wrong there is told, with exit code 2.
     """
     from hitl_tui.config import load_settings
-    from hitl_tui.ui.actions import ACTIONS
     from hitl_tui.ui.keymap import load_keymap
+    from hitl_tui.ui.screen_actions import ALL_ACTIONS
 
     settings = load_settings()
     keymap = load_keymap(settings.keys, lambda name: settings.key_places.get(name, f"keys.{name}"))
@@ -78,14 +78,14 @@ def keys(as_json: bool) -> int:
             "group": one.group,
             "help": one.help,
         }
-        for one in ACTIONS
+        for one in ALL_ACTIONS
     ]
     if as_json:
         from hitl_tui.cli.shapes import listed
 
         emit(listed("keys", rows, problems=list(keymap.problems)))
     else:
-        lines = [(keymap.all_shown(one.id) or "-", one.id, one.help) for one in ACTIONS]
+        lines = [(keymap.all_shown(one.id) or "-", one.id, one.help) for one in ALL_ACTIONS]
         say(*table([("KEYS", "ID", "WHAT IT DOES"), *lines]))
     say(*keymap.problems, err=True)
     return ExitCode.USAGE if keymap.problems else ExitCode.DONE

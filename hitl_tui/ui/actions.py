@@ -11,6 +11,7 @@ from hitl_tui.engine.records import Status
 from hitl_tui.ui.keys import parse_key, written
 
 Group = Literal["Run", "Look", "Change", "Travel", "Card", "App"]
+ScreenGroup = Literal["Editor", "Threads"]
 _ALL: Final = Capabilities()
 
 
@@ -74,7 +75,7 @@ class Action:
     keys: str
     label: str
     help: str
-    group: Group
+    group: Group | ScreenGroup
     why_not: WhyNot = lambda situation: ""
     footer: int = 0
     twin: str = ""

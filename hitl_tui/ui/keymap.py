@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
-from hitl_tui.ui.actions import ACTIONS, BY_ID, Action
+from hitl_tui.ui.actions import ACTIONS, BY_ID, Action, ScreenGroup
 from hitl_tui.ui.keys import NoKey, parse_key, types_text, written
+from hitl_tui.ui.screen_actions import ALL_ACTIONS, ALL_BY_ID, SCREEN_ACTIONS
 
 Keys = tuple[str, ...]
 
@@ -32,6 +33,8 @@ _FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 _PALETTE: Final = "app.palette"
+_THREADS: Final = "app.threads"
+_FROM_SEARCH: Final = "threads.back"
 
 
 class KeysInvalid(UsageError):
@@ -86,9 +89,9 @@ def load_keymap(
     problems: list[str] = []
     wanted: dict[str, Keys] = {}
     for name, value in table.items():
-        action = BY_ID.get(name)
+        action = ALL_BY_ID.get(name)
         if action is None:
-            hint = did_you_mean(name, BY_ID) or "`hitl-tui keys` lists them"
+            hint = did_you_mean(name, ALL_BY_ID) or "`hitl-tui keys` lists them"
             problems.append(f"{where(name)}: there is no action {name!r}; {hint}")
             continue
         keys, wrong = _read(action, value)
@@ -96,8 +99,8 @@ def load_keymap(
         if keys or not wrong:
             wanted[name] = keys
     problems += _settle(wanted, where)
-    bindings = {action.id: wanted.get(action.id, action.default_keys) for action in ACTIONS}
-    configured = frozenset(name for name, keys in wanted.items() if keys != BY_ID[name].default_keys)
+    bindings = {action.id: wanted.get(action.id, action.default_keys) for action in ALL_ACTIONS}
+    configured = frozenset(name for name, keys in wanted.items() if keys != ALL_BY_ID[name].default_keys)
     return Keymap(bindings, tuple(problems), configured)
 
 
@@ -107,6 +110,8 @@ def _read(action: Action, value: Any) -> tuple[Keys, list[str]]:
         return (), [f'must be text, as in "{action.keys}", not {type(value).__name__}']
     if not value.strip() and action.id == _PALETTE:
         return (), ["needs a key, because every other action can be reached through it"]
+    if not value.strip() and action in SCREEN_ACTIONS:
+        return (), ["needs a key, because no palette leads to it"]
     keys: list[str] = []
     problems: list[str] = []
     for text in value.split(",") if value.strip() else ():
@@ -133,6 +138,14 @@ def _shadowed(action: Action, key: str) -> str:
         # It works everywhere, so it must leave everything that typing needs.
         taken = types_text(key) or key in _FIELDS
         return f"{written(key)} is needed in text fields" if taken else ""
+    if action in SCREEN_ACTIONS and any(
+        key in other.default_keys for other in SCREEN_ACTIONS if other.group == action.group
+    ):
+        taken = action.id == _FROM_SEARCH and types_text(key)
+        return f"{written(key)} is needed in text fields" if taken else ""
+    if action.group == "Editor" or action.id == _FROM_SEARCH:
+        taken = types_text(key) or key in _FIELDS
+        return f"{written(key)} is needed in text fields" if taken else ""
     return f"{written(key)} is needed to move about and in dialogs" if key in _PANES else ""
 
 
@@ -155,23 +168,25 @@ def _settle(wanted: dict[str, Keys], where: Callable[[str], str]) -> list[str]:
 def _clash(wanted: Mapping[str, Keys]) -> tuple[str, str, str] | None:
     """An entry, the key of it that another action has, and that action."""
     owners = {
-        (_place(action), key): action.id
-        for action in ACTIONS
+        (place, key): action.id
+        for action in ALL_ACTIONS
         if action.id not in wanted
+        for place in _places(action)
         for key in action.default_keys
     }
     for name, keys in wanted.items():
-        for key in keys:
-            for place in (_place(BY_ID[name]), "App") if name != _PALETTE else ("Run", "Card", "App"):
-                owner = owners.get((place, key))
-                if owner is not None:
-                    return name, key, owner
-        owners |= {(_place(BY_ID[name]), key): name for key in keys}
+        spots = [(place, key) for key in keys for place in _places(ALL_BY_ID[name])]
+        for spot in spots:
+            if spot in owners:
+                return name, spot[1], owners[spot]
+        owners |= dict.fromkeys(spots, name)
     return None
 
 
-def _place(action: Action) -> str:
-    """Where its key works: the card has keys of its own, the palette's works everywhere."""
+def _places(action: Action) -> tuple[str, ...]:
+    """Where its key works: the card and each screen have their own, the palette's works everywhere."""
     if action.id == _PALETTE:
-        return "App"
-    return "Card" if action.group == "Card" else "Run"
+        return ("Run", "Card", *get_args(ScreenGroup))
+    if action.id == _THREADS:
+        return ("Run", "Threads")  # It also closes the list that it opens.
+    return (action.group,) if action.group in ("Card", *get_args(ScreenGroup)) else ("Run",)

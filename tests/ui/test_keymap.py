@@ -9,9 +9,9 @@ import sys
 import pytest
 from textual.binding import Binding
 
-from hitl_tui.ui.actions import ACTIONS, BY_ID
 from hitl_tui.ui.keymap import load_keymap
 from hitl_tui.ui.keys import NoKey, parse_key, types_text, written
+from hitl_tui.ui.screen_actions import ALL_ACTIONS, ALL_BY_ID
 
 
 def problems(**table: object) -> list[str]:
@@ -22,8 +22,8 @@ def test_the_defaults_have_no_problems():
     keymap = load_keymap({})
     assert keymap.problems == ()
     assert keymap.configured == frozenset()
-    assert set(keymap.bindings) == set(BY_ID)
-    assert load_keymap({action.id: action.keys for action in ACTIONS}).configured == frozenset()
+    assert set(keymap.bindings) == set(ALL_BY_ID)
+    assert load_keymap({action.id: action.keys for action in ALL_ACTIONS}).configured == frozenset()
 
 
 def test_wishes_apply_and_are_shown():
@@ -53,6 +53,15 @@ def test_the_card_has_keys_of_its_own():
     ]
 
 
+def test_the_key_that_opens_the_threads_also_closes_them():
+    assert "t is the key of app.threads already" in problems(threads_search="t")[0]
+
+
+def test_each_screen_has_keys_of_its_own_and_its_actions_may_change_places():
+    assert problems(threads_search="s", edit_apply="f5", run_step="f6", look_json="ctrl+s") == []
+    assert problems(edit_apply="f4", edit_editor="ctrl+s", threads_search="q", threads_close="/") == []
+
+
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
@@ -72,6 +81,15 @@ def test_the_card_has_keys_of_its_own():
         ({"app_palette": "ä"}, "ä is needed in text fields"),
         ({"app_palette": "ctrl+a"}, "^a is needed in text fields"),
         ({"app_palette": ""}, "needs a key"),
+        ({"edit_apply": "a"}, "a is needed in text fields"),
+        ({"edit_apply": "ctrl+z"}, "^z is needed in text fields"),
+        ({"edit_apply": "f4"}, "F4 is the key of edit.editor already"),
+        ({"edit_apply": ""}, "needs a key, because no palette leads to it"),
+        ({"edit_aply": "f5"}, "did you mean 'edit.apply'?"),
+        ({"threads_open": "j"}, "j is needed to move about"),
+        ({"threads_back": "x"}, "x is needed in text fields"),
+        ({"threads_search": "ctrl+p"}, "^p is the key of app.palette already"),
+        ({"app_palette": "f4"}, "F4 is the key of edit.editor already"),
         ({"look_json": "ctrl+p"}, "^p is the key of app.palette already"),
     ],
 )
@@ -80,7 +98,12 @@ def test_what_can_not_be_is_told_and_left_out(table: dict[str, object], problem:
     keymap = load_keymap({**wishes, "app.threads": "Z"})
     assert problem in "\n".join(keymap.problems)
     assert keymap.bindings["app.threads"] == ("Z",)
-    owners = [(key, action.group == "Card") for action in ACTIONS for key in keymap.bindings[action.id]]
+    own = ("Card", "Editor", "Threads")
+    owners = [
+        (key, action.group in own and action.group)
+        for action in ALL_ACTIONS
+        for key in keymap.bindings[action.id]
+    ]
     assert len(owners) == len(set(owners))
 
 

@@ -142,6 +142,33 @@ async def test_problems_are_told_once_and_the_rest_applies():
         await it.until(lambda: it.commands("step"))
 
 
+async def test_the_editor_has_them():
+    async with desk(look=Look(keys={"edit.apply": "f5", "edit.back": "f6"})) as it:
+        await it.press("e")
+        await it.shows("Becomes step 5", "F5 Apply", "F4 $EDITOR", "F6 Back")
+        await it.press("x", "ctrl+s")
+        assert not it.commands("update_state")
+        await it.press("f5")
+        await it.until(lambda: it.commands("update_state"))
+
+
+async def test_the_list_of_threads_has_them():
+    keys = {"threads.open": "o", "threads.search": "f", "threads.back": "f6"}
+    async with desk(look=Look(keys=keys)) as it:
+        await it.press("t")
+        await it.shows("o Open", "f Search", "F6 Back", "closure-explainer-b")
+        await it.press("f", *"oo")
+        await it.shows("no thread matches")
+        await it.press("backspace", "backspace", "f6", "f6")
+        await it.until(lambda: it.app.screen is it.run)
+
+
+async def test_help_lists_the_screens_under_their_names():
+    async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 100)) as it:
+        await it.press("question_mark")
+        await it.shows("Editor", "F5       Apply", "Threads", "/        Search")
+
+
 async def test_every_action_can_be_done_from_the_table():
     async with desk() as it:
         for action in ACTIONS:

@@ -17,6 +17,7 @@ from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.draft import NotJson, draft_of, read_draft
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, fork_name
+from hitl_tui.ui.screens.keys_bar import KeysBar, keymap_of
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.value_source import ValueText
@@ -42,13 +43,12 @@ class EditHead(LineBar):
         return self.line
 
 
-class EditFooter(LineBar):
+class EditFooter(KeysBar):
     """The keys of this screen."""
 
-    def bar(self, width: int) -> Line:
-        """The spans."""
-        keys = (("^s", "Apply"), ("F4", "$EDITOR"), ("tab", "Next field"), ("esc", "Back"))
-        return tuple(span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ")))
+    entries = (
+        ("edit.apply", "Apply"), ("edit.editor", "$EDITOR"), ("tab", "Next field"), ("edit.back", "Back"),
+    )  # fmt: skip
 
 
 class EditScreen(RoleScreen):
@@ -191,7 +191,8 @@ class EditScreen(RoleScreen):
         for text in (self._refused, self._problem):
             lines += [(untrusted(row, "error"),) for row in wrap_line(text, width)] if text else []
         if self._large is not None:
-            lines.append((Span("too large to edit here: F4 opens it in your editor", "accent"),))
+            key = keymap_of(self.app).shown("edit.editor")
+            lines.append((Span(f"too large to edit here: {key} opens it in your editor", "accent"),))
         preview = self._preview
         if self.forks:
             lines += [
@@ -258,7 +259,7 @@ class EditScreen(RoleScreen):
         same = theirs == self.before
         self.base_step, self.before = view.progress.head, theirs
         what = "this channel is as it was" if same else "the difference shown is to the newest value"
-        on_top = f"^s applies yours on top of step {self.base_step}."
+        on_top = f"{keymap_of(self.app).shown('edit.apply')} applies yours on top of step {self.base_step}."
         self._refused = f"not applied: {error.message}; {what}. {on_top}"
         await self._preview_text()
 

@@ -9,8 +9,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Key
 
-from hitl_tui.ui.actions import ACTIONS, Group, Situation
+from hitl_tui.ui.actions import ACTIONS, Action, Group, ScreenGroup, Situation
 from hitl_tui.ui.keymap import Keymap
+from hitl_tui.ui.screen_actions import SCREEN_ACTIONS
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
 from hitl_tui.view.spans import Line, Span
 
@@ -55,22 +56,24 @@ class HelpScreen(RoleScreen):
         lines: list[Line] = []
         for group in get_args(Group):
             lines += [(Span(group, "title"),)]
-            for action in ACTIONS:
-                if action.group == group:
-                    why = action.why_not(self._situation)
-                    note = (Span(f"   now: {why}", "dim"),) if why else ()
-                    lines.append(
-                        (
-                            ours(f"  {self._keymap.all_shown(action.id):<9}", "key"),
-                            Span(f"{action.label:<11}"),
-                            Span(action.help, "dim"),
-                            *note,
-                        )
-                    )
+            lines += [self._row(action) for action in ACTIONS if action.group == group]
             lines.append(())
         lines.append((Span("Also", "title"),))
         lines += [(ours(f"  {key:<9}", "key"), Span(text, "dim")) for key, text in _ALSO]
+        for screen in get_args(ScreenGroup):
+            lines += [(), (Span(screen, "title"),)]
+            lines += [self._row(action) for action in SCREEN_ACTIONS if action.group == screen]
         return lines
+
+    def _row(self, action: Action) -> Line:
+        """An action: its keys, what it does, and why not now."""
+        why = action.why_not(self._situation)
+        return (
+            ours(f"  {self._keymap.all_shown(action.id):<9}", "key"),
+            Span(f"{action.label:<11}"),
+            Span(action.help, "dim"),
+            *((Span(f"   now: {why}", "dim"),) if why else ()),
+        )
 
     def on_key(self, event: Key) -> None:
         """The key that opened it closes it."""

@@ -15,7 +15,8 @@ from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.records import ThreadSummary
-from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.screens.keys_bar import KeysBar
+from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.format import ago
 from hitl_tui.view.glyphs import UNICODE
@@ -33,15 +34,12 @@ _WORDS: dict[str, tuple[str, str, Role]] = {
 }
 
 
-class ThreadsFooter(LineBar):
+class ThreadsFooter(KeysBar):
     """The keys of this screen."""
 
-    def bar(self, width: int) -> Line:
-        """The spans."""
-        keys = (("enter", "Open"), ("/", "Search"), ("↑ ↓", "Select"), ("esc", "Back"))
-        return tuple(
-            span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ", "plain"))
-        )
+    entries = (
+        ("threads.open", "Open"), ("threads.search", "Search"), ("↑ ↓", "Select"), ("threads.back", "Back"),
+    )  # fmt: skip
 
 
 class ThreadList(LineView):
@@ -134,10 +132,10 @@ class ThreadsScreen(RoleScreen):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "threads.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", show=False),
-        Binding("enter", "open", "Open", show=False),
-        Binding("slash", "search", "Search", show=False),
-        Binding("q", "close", "Back", show=False),
+        Binding("escape", "back", "Back", show=False, id="threads.back"),
+        Binding("enter", "open", "Open", show=False, id="threads.open"),
+        Binding("slash", "search", "Search", show=False, id="threads.search"),
+        Binding("q", "close", "Back", show=False, id="threads.close"),
     ]
     AUTO_FOCUS = "#threads"
 

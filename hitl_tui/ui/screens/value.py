@@ -17,6 +17,7 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.draft import NotJson, draft_of, read_draft
 from hitl_tui.ui.screens.dialogs import Answer, Dialog
 from hitl_tui.ui.screens.edit import EditFooter, EditHead
+from hitl_tui.ui.screens.keys_bar import keymap_of
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.choices import Option
@@ -128,7 +129,9 @@ class ValueScreen(RoleScreen):
         facts = self.query_one("#facts", LineView)
         width = max(facts.scrollable_content_region.width, 24)
         lines: list[Line] = [(untrusted(row, "error"),) for row in wrap_line(self._problem, width)]
-        words = "^s takes it back to the question; it is sent from there."
+        words = (
+            f"{keymap_of(self.app).shown('edit.apply')} takes it back to the question; it is sent from there."
+        )
         lines += [(Span(row, "dim"),) for row in wrap_line(words, width)]
         facts.show(lines if self._problem else lines[-2:])
         facts.styles.height = len(facts.lines) + 2
