@@ -60,7 +60,7 @@ def _theme(found: Themes, name: str) -> dict[str, object]:
 @click.command()
 @json_option
 def keys(as_json: bool) -> int:
-    """List every action of the screens with its id and its keys.
+    """List every action of the screen with its id and its keys.
 
     As your configuration has them: what is wrong there is told, with exit code 2.
     """
