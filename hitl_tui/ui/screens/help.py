@@ -25,6 +25,9 @@ _ALSO: tuple[tuple[str, str], ...] = (
     ("mouse", "click a channel, a step, a tab, a choice or a key in the footer"),
 )
 
+_KEYS = len("backspace")
+_LABELS = max(len(action.label) for action in (*ACTIONS, *SCREEN_ACTIONS))
+
 
 class HelpScreen(RoleScreen):
     """One scrolled page."""
@@ -59,7 +62,7 @@ class HelpScreen(RoleScreen):
             lines += [self._row(action) for action in ACTIONS if action.group == group]
             lines.append(())
         lines.append((Span("Also", "title"),))
-        lines += [(ours(f"  {key:<9}", "key"), Span(text, "dim")) for key, text in _ALSO]
+        lines += [(ours(f"  {key:<{_KEYS}} ", "key"), Span(text, "dim")) for key, text in _ALSO]
         for screen in get_args(ScreenGroup):
             lines += [(), (Span(screen, "title"),)]
             lines += [self._row(action) for action in SCREEN_ACTIONS if action.group == screen]
@@ -69,8 +72,8 @@ class HelpScreen(RoleScreen):
         """An action: its keys, what it does, and why not now."""
         why = action.why_not(self._situation)
         return (
-            ours(f"  {self._keymap.all_shown(action.id):<9}", "key"),
-            Span(f"{action.label:<11}"),
+            ours(f"  {self._keymap.all_shown(action.id):<{_KEYS}} ", "key"),
+            Span(f"{action.label:<{_LABELS}} "),
             Span(action.help, "dim"),
             *((Span(f"   now: {why}", "dim"),) if why else ()),
         )
