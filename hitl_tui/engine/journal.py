@@ -10,7 +10,7 @@ import msgspec
 
 from hitl_tui.engine.canonical import canonical
 from hitl_tui.engine.changes import Change
-from hitl_tui.engine.records import Cursor, LedgerEntry, Source, UpdateRecord
+from hitl_tui.engine.records import Cursor, Lease, LedgerEntry, Source, UpdateRecord
 from hitl_tui.engine.values import freeze, thaw
 from hitl_tui.errors import LogCorrupt
 
@@ -127,6 +127,12 @@ def ledger_entry(
         hash=b"",
     )
     return msgspec.structs.replace(entry, hash=ledger_hash(entry))
+
+
+def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:
+    """What is written down when a thread is taken over from a process that died; its note says from whom."""
+    who = f"{dead.user}@{dead.host}, process {dead.pid}"
+    return ledger_entry(cursor, "takeover", at=at, note=who, data={"status": cursor.status})
 
 
 def ledger_hash(entry: LedgerEntry) -> bytes:

@@ -245,6 +245,10 @@ class Session(Outlook):
         now = self.clock()
         step = self.cursor.head + 1
         state = state or after(self.state, changes)
+        if self.store is None and self.sink is None:  # nobody will look at a checkpoint
+            self.state = state
+            self._write(replace(cursor, head=step), now=now)
+            return
         records = (
             journal.write_records(
                 cursor,
@@ -370,8 +374,7 @@ class Session(Outlook):
             return None, 0, 0
         log_bytes = cursor.log_bytes + journal.log_size(changes)
         # Defaults are in no record, so the first step keeps the whole state: the store alone must give it.
-        due = self.cursor.head < 0 or journal.snapshot_due(log_bytes, cursor.snapshot_bytes)
-        if not due:
+        if self.cursor.head >= 0 and not journal.snapshot_due(log_bytes, cursor.snapshot_bytes):
             return None, log_bytes, cursor.snapshot_bytes
         data = journal.encode_snapshot(state.values)
         return data, 0, len(data)
@@ -388,11 +391,8 @@ class Session(Outlook):
             self.state = live_state(self.store, self.thread_id, self.cursor.head, self.graph.channels)
 
     def _note_takeover(self, dead: Lease) -> None:
-        who = f"{dead.user}@{dead.host}, process {dead.pid}"
-        self.notice = takeover_notice(who)
-        entry = journal.ledger_entry(
-            self.cursor, "takeover", at=self.clock(), note=who, data={"status": self.cursor.status}
-        )
+        entry = journal.takeover_entry(self.cursor, dead, self.clock())
+        self.notice = takeover_notice(entry.note or "")
         cursor = self.cursor
         if cursor.status == "running":
             cursor = replace(cursor, status="waiting", reason="paused", attempt=cursor.attempt + 1)

@@ -129,7 +129,7 @@ async def test_help_and_palette_list_every_action_with_its_key():
         await it.shows("Raise the limit")
         rows = [row.strip(" │") for row in it.text().splitlines()]
         for action in ACTIONS:
-            start = f"{keymap.all_shown(action.id):<9}{action.label}".strip()
+            start = f"{keymap.all_shown(action.id):<9} {action.label}".strip()
             assert any(row.startswith(start) and action.help[:30] in row for row in rows), start
 
 
@@ -166,7 +166,7 @@ async def test_the_list_of_threads_has_them():
 async def test_help_lists_the_screens_under_their_names():
     async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 100)) as it:
         await it.press("question_mark")
-        await it.shows("Editor", "F5       Apply", "Threads", "/        Search")
+        await it.shows("Editor", "F5        Apply", "Threads", "/         Search")
 
 
 async def test_every_action_can_be_done_from_the_table():
