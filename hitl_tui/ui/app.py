@@ -19,7 +19,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from hitl_tui.errors import HitlError, LogCorrupt
-from hitl_tui.ui.ending import continue_as_one, keep_text, listen
+from hitl_tui.ui.ending import continue_as_one, keep_text, listen, outliving_the_terminal
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.terminal_bytes import take_any_bytes
 from hitl_tui.ui.theme_watch import LOOK_EVERY, ThemeWatch
@@ -385,7 +385,7 @@ def run_app(
     """
     app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads, breaks), look)
     take_any_bytes()
-    with short_turns():
+    with short_turns(), outliving_the_terminal():
         result = app.run(mouse=mouse)
     if app._exception is not None:
         raise app._exception

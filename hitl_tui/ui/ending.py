@@ -53,6 +53,40 @@ def _let_go_of_a_lost_terminal() -> None:
         os.close(nowhere)
 
 
+class _Enduring:
+    """A terminal to write to that may go away: what it does not take is lost, and nothing fails."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@contextmanager
+def outliving_the_terminal() -> Iterator[None]:
+    """Keep Textual's writer alive when the terminal goes away before its signal has come.
+
+    The writer's queue has an end: once nobody empties it, the app would wait for it for ever.
+    """
+    terminal: Any = sys.__stderr__
+    streams: Any = sys
+    streams.__stderr__ = _Enduring(terminal)
+    try:
+        yield
+    finally:
+        streams.__stderr__ = terminal
+
+
 def continue_as_one(driver: Driver | None) -> None:
     """Make SIGCONT start the screen again, not a second time.
 
