@@ -76,7 +76,6 @@ class Session(Outlook):
         self.on_moved: Callable[[], None] | None = None
         """Called where taking the thread for writing has loaded what another writer committed."""
         self._lease: Lease | None = None
-        self._not_released = ""
 
     @classmethod
     def new(
@@ -156,9 +155,6 @@ class Session(Outlook):
         if self.store is None:
             yield
             return
-        if self._not_released:
-            self.store.release(self.thread_id, self._not_released)
-            self._not_released = ""
         try:
             # A thread that does not exist yet is made by its first commit, so a refused input makes none.
             if self.exists or self.store.info(self.thread_id) is not None:
@@ -167,7 +163,9 @@ class Session(Outlook):
         finally:
             lease, self._lease = self._lease, None
             if lease:
-                self._release(lease.token)
+                # A store that can't be written now knows by itself that the lease is given back.
+                with suppress(StoreUnusable):
+                    self.store.release(self.thread_id, lease.token)
 
     def _acquire(self, store: Store) -> None:
         now = self.clock()
@@ -178,14 +176,6 @@ class Session(Outlook):
             self.on_moved()
         if dead is not None:
             self._note_takeover(dead)
-
-    def _release(self, token: str) -> None:
-        """Give the thread back; where the store can't be written now, before it is taken again."""
-        if self.store:
-            try:
-                self.store.release(self.thread_id, token)
-            except StoreUnusable:
-                self._not_released = token
 
     def recover(self) -> None:
         """Take over a thread that runs by its record though its process has died; a living one keeps it."""

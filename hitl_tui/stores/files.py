@@ -36,6 +36,7 @@ from hitl_tui.stores.files_io import locked, remove_file, replace_file, sync_dir
 from hitl_tui.stores.files_layout import directory_name, new_directory, number_file, open_directory
 from hitl_tui.stores.files_thread import ThreadFiles
 from hitl_tui.stores.lineage import Origin, Past, Spent
+from hitl_tui.stores.liveness import giving_back
 from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
 
 # A file younger than this when it was read may have changed since without looking it.
@@ -164,7 +165,7 @@ class FileCheckpointer(Checkpointer):
         thread = self._find(thread_id)
         if thread is None:
             return
-        with self._locked(thread):
+        with giving_back(token), self._locked(thread):
             held = thread.lease()
             if held is not None and held.token == token:
                 remove_file(thread.lease_file)

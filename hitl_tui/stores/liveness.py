@@ -6,13 +6,18 @@ import getpass
 import os
 import socket
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
 from hitl_tui.engine.records import Lease
+from hitl_tui.errors import StoreUnusable
 
 LEASE_TIME = 30_000_000
 """How long a lease lasts without being renewed, in microseconds; it only matters across hosts."""
+
+_given_back: set[str] = set()
 
 
 def new_lease(now: int, lasting: int = LEASE_TIME) -> Lease:
@@ -51,6 +56,22 @@ def is_dead(lease: Lease, now: int) -> bool:
     if started == 0:
         return True
     return bool(started and lease.process_started and started != lease.process_started)
+
+
+@contextmanager
+def giving_back(token: str) -> Iterator[None]:
+    """A block that takes a lease out of a store: where the store can't be written (it is full), the
+    lease counts as given back in this process."""
+    try:
+        yield
+    except StoreUnusable:
+        _given_back.add(token)
+        raise
+
+
+def is_given_back(lease: Lease) -> bool:
+    """Whether this process has given a lease back that its store could not take out."""
+    return lease.token in _given_back
 
 
 def describe(lease: Lease) -> str:

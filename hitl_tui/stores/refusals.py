@@ -6,7 +6,7 @@ import re
 
 from hitl_tui.engine.records import Commit, Lease
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
-from hitl_tui.stores.liveness import describe, is_dead
+from hitl_tui.stores.liveness import describe, is_dead, is_given_back
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -26,7 +26,7 @@ def check_thread_id(thread_id: str) -> str:
 
 def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int) -> Lease | None:
     """The dead holder that `lease` takes over from, if any; raises `ThreadBusy` for a living one."""
-    if holder is None or holder.token == lease.token:
+    if holder is None or holder.token == lease.token or is_given_back(holder):
         return None
     if not is_dead(holder, now):
         raise ThreadBusy(

@@ -30,8 +30,10 @@ from hitl_tui.stores import snapshots
 from hitl_tui.stores import sqlite_rows as rows
 from hitl_tui.stores.base import Checkpointer, writer
 from hitl_tui.stores.lineage import Origin, Past, Spent
+from hitl_tui.stores.liveness import giving_back
 from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
 from hitl_tui.stores.sqlite_file import damaged, open_file, translate
+from hitl_tui.stores.sqlite_schema import TOUCHED_SHIFT
 from hitl_tui.stores.sqlite_transaction import Transaction
 
 # Records read at a time: long logs are read in pieces, so that a writer never waits for a reader.
@@ -48,7 +50,7 @@ _ADD_RECORD = _insert("record", rows.RECORD)
 _ADD_CHECKPOINT = _insert("checkpoint", rows.CHECKPOINT)
 _ADD_LEDGER = _insert("ledger", rows.LEDGER)
 _ADD_SNAPSHOT = _insert("snapshot", "id, body")
-_ADD_CURSOR = _insert("cursor", f"{rows.CURSOR}, thread")
+_ADD_CURSOR = _insert("cursor", f"{rows.CURSOR}, thread, touched")
 _ADD_THREAD = _insert(
     "thread",
     "id, graph_name, graph_digest, source, parent, fork_step, fork_seq, shared_entries, "
@@ -59,13 +61,14 @@ _MOVE_CURSOR = (
     "waiting_since = ?, last_writer = coalesce(?, last_writer), updated_at = ?, body = ? "
     "WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
 )
+_TOUCH = "UPDATE cursor SET touched = ? WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
 _THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
 _CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
 _SUMMARIES = (
     f"SELECT {rows.THREAD}, {rows.SUMMARY} FROM cursor AS c JOIN thread AS t ON t.key = c.thread "
     "LEFT JOIN thread AS p ON p.key = t.parent LEFT JOIN lease AS l ON l.thread = c.thread "
-    "{where} ORDER BY c.updated_at DESC, c.thread DESC LIMIT ? OFFSET ?"
+    "{where} ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC LIMIT ? OFFSET ?"
 )
 _NEWEST = _SUMMARIES.format(where="")
 _ONE = _SUMMARIES.format(where="WHERE c.thread = ?")
@@ -104,12 +107,14 @@ class SQLiteCheckpointer(Checkpointer):
         self._lock = threading.RLock()
         self._writing = Transaction(self._db, self._lock, self.path)
         self._keys: dict[str, int] = {}
+        # The `touched` of threads that we hold: nobody else moves them meanwhile.
+        self._touched: dict[int, int] = {}
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
         check_thread_id(info.thread_id)
         with self._writing as db:
             key = self._add_thread(db, info, cursor)
-            db.execute(_ADD_CURSOR, (*rows.cursor_row(cursor, info.created_by or ""), key))
+            self._add_cursor(db, key, cursor, info.created_by or "")
 
     def commit(self, thread_id: str, commit: Commit) -> None:
         key = self._key(thread_id)
@@ -120,6 +125,10 @@ class SQLiteCheckpointer(Checkpointer):
             if db.execute(_MOVE_CURSOR, moved).rowcount != 1:
                 raise self._refusal(thread_id, key, commit)
             self._add_rows(db, key, commit)
+            touched = cursor.updated_at >> TOUCHED_SHIFT
+            if touched != self._touched.get(key):
+                db.execute(_TOUCH, (touched, key))
+        self._touched[key] = touched
 
     def write_thread(self, info: ThreadInfo, past: Sequence[Past], commits: Iterable[Commit]) -> None:
         check_thread_id(info.thread_id)
@@ -130,7 +139,7 @@ class SQLiteCheckpointer(Checkpointer):
                 self._add_rows(db, key, commit)
                 cursor = commit.cursor
                 last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
-            db.execute(_ADD_CURSOR, (*rows.cursor_row(cursor, last_writer), key))
+            self._add_cursor(db, key, cursor, last_writer)
 
     def _add_thread(
         self, db: sqlite3.Connection, info: ThreadInfo, cursor: Cursor, past: Sequence[Past] = ()
@@ -153,6 +162,10 @@ class SQLiteCheckpointer(Checkpointer):
             rows.owner_of(info),
         )
         return int(db.execute(_ADD_THREAD, row).lastrowid or 0)
+
+    def _add_cursor(self, db: sqlite3.Connection, key: int, cursor: Cursor, last_writer: str) -> None:
+        touched = cursor.updated_at >> TOUCHED_SHIFT
+        db.execute(_ADD_CURSOR, (*rows.cursor_row(cursor, last_writer), key, touched))
 
     def _add_rows(self, db: sqlite3.Connection, key: int, commit: Commit) -> None:
         base, point = key << 32, commit.checkpoint
@@ -206,6 +219,7 @@ class SQLiteCheckpointer(Checkpointer):
             held = db.execute(_LEASE, (key,)).fetchone()
             dead = refuse_takeover(thread_id, Lease(*held) if held else None, lease, now)
             db.execute(_TAKE, (key, *msgspec.structs.astuple(lease)))
+            self._touched.pop(key, None)
             return dead
 
     def renew(self, thread_id: str, token: str, expires_at: int) -> None:
@@ -216,7 +230,7 @@ class SQLiteCheckpointer(Checkpointer):
                 raise not_held(thread_id, self.lease(thread_id))
 
     def release(self, thread_id: str, token: str) -> None:
-        with self._writing as db:
+        with giving_back(token), self._writing as db:
             db.execute("DELETE FROM lease WHERE thread = ? AND token = ?", (self._find(thread_id), token))
 
     def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:

@@ -17,6 +17,9 @@ from hitl_tui.stores import sqlite_schema
 BUSY_SECONDS = 5.0
 """How long a writer waits for another process before the store counts as locked."""
 
+# A log beside the file grows to this before it is put into the file, which waits for the disk.
+_LOG_BYTES = 8 << 20
+
 _MAGIC = b"SQLite format 3\x00"
 _HEADER = 100
 _APPLICATION_ID_AT = 68
@@ -45,9 +48,12 @@ def open_file(path: Path) -> sqlite3.Connection:
     try:
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA synchronous = NORMAL")
+        db.execute(f"PRAGMA page_size = {sqlite_schema.PAGE_BYTES}")
         _migrate(db, path)
         # Last, so that a file is marked as ours in its first bytes before a log lies beside it.
         _write_ahead(db)
+        page_bytes = db.execute("PRAGMA page_size").fetchone()[0]
+        db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_bytes}")
     except (sqlite3.Error, UnicodeDecodeError) as error:
         db.close()
         raise translate(error, path) from error

@@ -120,3 +120,25 @@ def test_a_full_disk_can_not_be_made_a_store(disk: Path, make: Callable[[Path], 
         make(disk)
     ballast.unlink()
     make(disk).save("t", 0, {"a": 1})
+
+
+@pytest.mark.parametrize("make", [files, sqlite], ids=["files", "sqlite"])
+def test_whoever_ran_out_of_room_may_try_again_though_giving_the_thread_back_was_not_stored(
+    disk: Path, make: Callable[[Path], Checkpointer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make(disk)
+    store.save("t", 0, {"a": 1})
+    lease = store.new_lease(0)
+    store.acquire("t", lease, 0)
+
+    def full(*_: object) -> None:
+        raise StoreUnusable("no space is left")
+
+    with monkeypatch.context() as patch:
+        if isinstance(store, SQLiteCheckpointer):
+            patch.setattr("hitl_tui.stores.sqlite_transaction.Transaction.__enter__", full)
+        else:
+            patch.setattr("hitl_tui.stores.files.remove_file", full)
+        with pytest.raises(StoreUnusable):
+            store.release("t", lease.token)
+    assert make(disk).acquire("t", store.new_lease(0), 0) is None

@@ -383,6 +383,8 @@ class TestMigration:
         """Take away what later versions added to the tables."""
         with closing(sqlite3.connect(":memory:")) as first, closing(sqlite3.connect(path)) as db:
             sqlite_schema.MIGRATIONS[0](first)
+            db.execute("DROP INDEX cursor_touched")
+            db.execute("CREATE INDEX cursor_updated ON cursor (updated_at)")
             for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 now, then = (
                     [row[1] for row in one.execute(f"PRAGMA table_info({table})")] for one in (db, first)
