@@ -191,6 +191,11 @@ def as_result(answer: Any, node: str) -> NodeResult:
     if isinstance(answer, NodeResult):
         if answer.status != "completed":
             raise HitlError(f"the node reports status {answer.status!r}: {answer.text or 'without a reason'}")
+        if not isinstance(answer.updates, Mapping):
+            raise HitlError(
+                f"node {node!r} returned a NodeResult whose updates are a {type(answer.updates).__name__}",
+                "give a dict of channel updates, or leave them out",
+            )
         return answer
     if answer is None:
         return NodeResult()

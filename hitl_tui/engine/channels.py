@@ -14,7 +14,7 @@ from hitl_tui.engine.records import Visibility
 from hitl_tui.engine.reducers import Reducer, ReducerLike, Refused, as_reducer, last_n, overwrite
 from hitl_tui.engine.schema import ChannelSchema, as_schema, type_word
 from hitl_tui.engine.values import DEFAULT_MAX_BYTES, normalise
-from hitl_tui.errors import GraphInvalid, ReducerError
+from hitl_tui.errors import GraphInvalid, ReducerError, SchemaMismatch
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 RUN_INPUTS = ("goal", "constraints")
@@ -67,6 +67,7 @@ class BoundChannel:
         self.name = name
         self.max_bytes = max_bytes
         self.visibility = channel.visibility
+        self._private = channel.visibility == "private"
         self.description = channel.description
         self.reducer = channel.reducer or self._fallback_reducer(channel.default)
         self.default = self._default(channel.default)
@@ -77,11 +78,17 @@ class BoundChannel:
             self.reducer.part,
             appends=self.reducer.appends,
             picks=self.reducer.picks,
-            private=self.visibility == "private",
+            private=self._private,
         )
         if channel.default is not _MISSING and self.default is not None:
-            self.schema.check_value(self.default)
+            self._check_default()
         self.default_hash = channel_hash(self.default)
+
+    def _check_default(self) -> None:
+        try:
+            self.schema.check_value(self.default)
+        except SchemaMismatch as error:
+            raise SchemaMismatch(f"{error.message}, as its default", error.hint) from None
 
     @property
     def info(self) -> ChannelInfo:
@@ -97,7 +104,7 @@ class BoundChannel:
 
     def accept(self, update: Any) -> Any:
         """An update from outside: in the value domain, frozen, fitting its part of the schema."""
-        frozen = normalise(update, self.name, max_bytes=self.max_bytes)
+        frozen = normalise(update, self.name, max_bytes=self.max_bytes, private=self._private)
         self.schema.check_update(frozen)
         return frozen
 
@@ -116,25 +123,26 @@ class BoundChannel:
         except Exception as error:
             if not reducer.custom:
                 raise
-            raise self._broken(error) from (None if self.visibility == "private" else error)
+            raise self._broken(error) from (None if self._private else error)
         if reducer.custom:
-            value = normalise(value, self.name, max_bytes=sys.maxsize)  # the limit is one of updates
+            # The limit is one of updates.
+            value = normalise(value, self.name, max_bytes=sys.maxsize, private=self._private)
         self.schema.check_reduced(value)
         return value
 
     def replace(self, value: Any) -> Any:
         """A value set without the reducer, as a human's edit: in the domain and fitting the schema."""
-        frozen = normalise(value, self.name, max_bytes=self.max_bytes)
+        frozen = normalise(value, self.name, max_bytes=self.max_bytes, private=self._private)
         self.schema.check_value(frozen)
         return frozen
 
     def _refusal(self, refusal: Refused) -> ReducerError:
         # Errors go into event streams, where a private value must not be quoted (SPEC 8).
-        why = "refuses the update" if self.visibility == "private" else str(refusal)
+        why = "refuses the update" if self._private else str(refusal)
         return ReducerError(f"channel {self.name!r}: {self.reducer.text} {why}", refusal.hint)
 
     def _broken(self, error: Exception) -> ReducerError:
-        why = "" if self.visibility == "private" else f": {error}"
+        why = "" if self._private else f": {error}"
         return ReducerError(
             f"channel {self.name!r}: the reducer {self.reducer.text} raised {type(error).__name__}{why}",
             "a reducer gets (old, new) and returns the next value",
@@ -167,6 +175,10 @@ def bind(
     channels: Mapping[str, Channel], max_update_bytes: int = DEFAULT_MAX_BYTES
 ) -> dict[str, BoundChannel]:
     """Channels by name, checked; raises `GraphInvalid`."""
+    if not isinstance(channels, Mapping):
+        raise GraphInvalid(
+            f"the channels are a {type(channels).__name__}", 'give a dict, as {"draft": Channel("")}'
+        )
     bound = {}
     for name, channel in channels.items():
         if not isinstance(channel, Channel):

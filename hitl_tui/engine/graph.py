@@ -213,6 +213,11 @@ class StateGraph(Composing, Compensating):
             raise GraphInvalid(
                 f"node {name!r} is a {type(fn).__name__}", "a node is a function (state, config)"
             )
+        for option, names in (("reads", reads), ("writes", writes)):
+            if isinstance(names, str):
+                raise GraphInvalid(
+                    f"node {name!r}: {option}={names!r} is a text", f"give a list: {option}=[{names!r}]"
+                )
         if timeout is not None and timeout <= 0:
             raise GraphInvalid(f"node {name!r}: timeout {timeout!r} must be above 0 seconds")
         self._nodes[name] = Node(
@@ -365,7 +370,7 @@ class StateGraph(Composing, Compensating):
             wanted += [(f"reads of node {node.name!r}", name.partition(".")[0]) for name in node.reads or ()]
             wanted += [(f"writes of node {node.name!r}", name) for name in node.writes or ()]
         for where, name in wanted:
-            if name not in channels and name != "*":
+            if name not in channels and (name != "*" or not where.startswith("reads")):
                 raise GraphInvalid(
                     f"{where}: there is no channel {name!r}", f"channels: {', '.join(channels)}"
                 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hitl_tui.engine.events import Progress
+from typing import Any
+
+from hitl_tui.engine.events import PRIVATE, Progress
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.state import LiveState, WorkflowState
@@ -51,6 +53,14 @@ class Outlook:
         """The whole state as routes, gates and conditions read it."""
         extras = {"goal": self.cursor.goal, "constraints": self.cursor.constraints}
         return WorkflowState((state or self.state).values, self.graph.channels, None, extras)
+
+    def shown(self) -> dict[str, Any]:
+        """All values as streams tell them: those of private channels stay behind (SPEC 8)."""
+        channels = self.graph.channels
+        return {
+            name: PRIVATE if channels[name].visibility == "private" else value
+            for name, value in self.state.values.items()
+        }
 
     def route(self) -> str:
         """The node after the one at a "route:" position, by the state as it is; "" for a dead end."""

@@ -36,7 +36,7 @@ class NodeResult:
 
 @dataclass(frozen=True)
 class StepResult:
-    """One committed step, as `stream` yields it."""
+    """One committed step, as `stream` yields it; values of private channels are masked (SPEC 8)."""
 
     node: str
     step: int

@@ -151,9 +151,7 @@ class GraphRunner(AgentControl, Reporting):
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 cursor = session.cursor
-                yield StepResult(
-                    node, cursor.head, cursor.iteration, tuple(latest), dict(session.state.values)
-                )
+                yield StepResult(node, cursor.head, cursor.iteration, tuple(latest), session.shown())
         if run.error:
             raise run.error
 

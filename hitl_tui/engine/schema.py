@@ -197,7 +197,8 @@ def _compile(schema: dict[str, Any], channel: str, private: bool, at: str = "") 
     import jsonschema_rs
 
     try:
-        validator = jsonschema_rs.validator_for(schema, mask="[private]" if private else None)
+        mask = "[private]" if private else None
+        validator = jsonschema_rs.validator_for(schema, mask=mask, retriever=_retrieve)
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise GraphInvalid(
             f"channel {channel!r}: the schema is not valid: {str(error).splitlines()[0]}",
@@ -207,9 +208,14 @@ def _compile(schema: dict[str, Any], channel: str, private: bool, at: str = "") 
 
     def check(value: Any, at: str = at) -> None:
         if not is_valid(value):
-            raise _mismatch(channel, at, iter_errors(value))
+            raise _mismatch(channel, at, iter_errors(value), private)
 
     return check
+
+
+def _retrieve(address: str) -> Any:
+    """Keep a schema from reaching into the network or into files, wherever it came from."""
+    raise ValueError(f"a schema must hold all it refers to, and {address} is outside")
 
 
 def _text_check(channel: str, at: str) -> Check:
@@ -223,17 +229,41 @@ def _text_check(channel: str, at: str) -> Check:
     return check
 
 
-def _mismatch(channel: str, at: str, errors: Iterable[Any]) -> SchemaMismatch:
+def _mismatch(channel: str, at: str, errors: Iterable[Any], private: bool) -> SchemaMismatch:
     error = next(iter(errors))
-    path = at + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
-    message = str(error.message)
-    shown = message if len(message) <= 300 else f"{message[:140]} … {message[-150:]}"
     rules = [str(part) for part in error.schema_path]
+    # Of a private value only the keys that its schema names are told.
+    named = set(rules) if private else None
+    path = at + "".join(_part(part, named) for part in error.instance_path)
+    about_keys = "propertyNames" in rules or rules[-1:] in (
+        ["additionalProperties"],
+        ["unevaluatedProperties"],
+    )
+    message = "a key is not allowed" if private and about_keys else _told(error)
+    shown = message if len(message) <= 300 else f"{message[:140]} … {message[-150:]}"
     mend = _MENDS.get(rules[-1] if rules else "", "give a value that fits")
     return SchemaMismatch(
         f"channel {channel!r}{_at(path)}: {shown}",
         f"{mend}; see the rule {'/'.join(rules)} in the channel's schema",
     )
+
+
+def _part(part: int | str, named: set[str] | None) -> str:
+    if isinstance(part, int):
+        return f"[{part}]"
+    return f".{part if named is None or part in named else '[private]'}"
+
+
+def _told(error: Any) -> str:
+    """What jsonschema says; of alternatives what each of them expected."""
+    context = getattr(error.kind, "context", None)
+    ways = [way[0] for way in context or () if way]
+    here = [way for way in ways if list(way.instance_path) == list(error.instance_path)]
+    if not ways or len(here) < len(ways) or any(way.kind.name != "type" for way in here):
+        return str(error.message)
+    found, _, _ = str(here[0].message).partition(" is not of type")
+    types = [str(way.message).rpartition("of type")[2].strip() for way in here]
+    return f"{found} is not of type {' or '.join(dict.fromkeys(types))}"
 
 
 _MENDS = {

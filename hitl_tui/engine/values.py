@@ -28,6 +28,8 @@ from typing import Any, NoReturn
 
 from hitl_tui.errors import ValueRejected
 
+_GIVE_JSON = "return text, numbers, lists, dicts, dataclasses or pydantic models"
+
 MAX_DEPTH = 64
 DEFAULT_MAX_BYTES = 1 << 20
 # Python itself refuses to write longer numbers as text, as a guard against slow conversions.
@@ -98,18 +100,36 @@ def thaw(value: Any) -> Any:
 _DONE = frozenset({str, int, float, bool, type(None), FrozenList, FrozenDict})
 
 
-def normalise(value: Any, channel: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Any:
+class _NotJson(Exception):
+    """What is wrong with a value, where in it, and how to mend it."""
+
+    def __init__(self, path: str, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.path = path
+        self.what = what
+        self.hint = hint
+
+
+def normalise(value: Any, channel: str, *, max_bytes: int = DEFAULT_MAX_BYTES, private: bool = False) -> Any:
     """A value as a channel keeps it: JSON, frozen, checked.
 
     Args:
         value: anything of the table above.
         channel: named in errors.
         max_bytes: upper bound of its canonical size in bytes.
+        private: whether errors must not quote anything of it, the keys of a path included.
 
     Raises:
         ValueRejected: names channel, path and type, or the size.
     """
-    frozen, size = _freeze(value, channel, "", 0)
+    try:
+        frozen, size = _freeze(value, "", 0)
+    except _NotJson as found:
+        if private:
+            raise ValueRejected(f"channel {channel!r}: {found.what}", _GIVE_JSON) from None
+        raise ValueRejected(
+            f"channel {channel!r}{_at(found.path)}: {found.what}", found.hint
+        ) from found.__cause__
     # The estimate never exceeds the canonical size by more than escapes need, so most are settled here.
     if size > max_bytes // 6:
         from hitl_tui.engine.canonical import canonical
@@ -123,92 +143,114 @@ def normalise(value: Any, channel: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -
     return frozen
 
 
-def _freeze(value: Any, channel: str, path: str, depth: int) -> tuple[Any, int]:
+def _freeze(value: Any, path: str, depth: int) -> tuple[Any, int]:
     kind = type(value)
     if kind is str:
         if not value.isascii():
-            _check_text(value, channel, path)
+            _check_text(value, path)
         return value, len(value)
     if kind is bool or value is None:
         return value, 5
     if kind is int:
-        return value, 1 + _check_int(value, channel, path) // 3
+        return value, 1 + _check_int(value, path) // 3
     if kind is float:
-        return _check_float(value, channel, path), 24
+        return _check_float(value, path), 24
     if isinstance(value, (list, tuple)):
-        _check_depth(depth, channel, path)
-        return _freeze_list(value, channel, path, depth)
+        _check_depth(depth, path)
+        return _freeze_list(value, path, depth)
     if isinstance(value, dict):
-        _check_depth(depth, channel, path)
-        return _freeze_dict(value, channel, path, depth)
-    return _freeze(_convert(value, channel, path), channel, path, depth)
+        _check_depth(depth, path)
+        return _freeze_dict(value, path, depth)
+    if hasattr(value, "model_dump") and not isinstance(value, type):
+        return _freeze(_dumped(value, path, depth), path, depth)
+    return _freeze(_convert(value, path), path, depth)
 
 
-def _check_depth(depth: int, channel: str, path: str) -> None:
+def _check_depth(depth: int, path: str) -> None:
     if depth >= MAX_DEPTH:
-        raise ValueRejected(
-            f"channel {channel!r}{_at(path)}: nested deeper than {MAX_DEPTH} levels", "flatten the value"
-        )
+        raise _NotJson(path, f"nested deeper than {MAX_DEPTH} levels", "flatten the value")
 
 
-def _freeze_list(value: Any, channel: str, path: str, depth: int) -> tuple[FrozenList, int]:
+def _freeze_list(value: Any, path: str, depth: int) -> tuple[FrozenList, int]:
     total = 2
     items = []
     for index, item in enumerate(value):
-        frozen, size = _freeze(item, channel, f"{path}[{index}]", depth + 1)
+        frozen, size = _freeze(item, f"{path}[{index}]", depth + 1)
         items.append(frozen)
         total += size + 1
     return FrozenList(items), total
 
 
-def _freeze_dict(value: dict[Any, Any], channel: str, path: str, depth: int) -> tuple[FrozenDict, int]:
+def _freeze_dict(value: dict[Any, Any], path: str, depth: int) -> tuple[FrozenDict, int]:
     total = 2
     items = {}
     for key, item in value.items():
         if not isinstance(key, str):
-            raise ValueRejected(
-                f"channel {channel!r}{_at(path)}: a key of type {type(key).__name__}, JSON keys are text",
+            raise _NotJson(
+                path,
+                f"a key of type {type(key).__name__}, JSON keys are text",
                 f"use {str(key)!r}",
             )
         text = str.__str__(key)
         if not text.isascii():
-            _check_text(text, channel, path)
-        frozen, size = _freeze(item, channel, f"{path}.{text}", depth + 1)
+            _check_text(text, path)
+        frozen, size = _freeze(item, f"{path}.{text}", depth + 1)
         items[text] = frozen
         total += len(text) + size + 4
     return FrozenDict(items), total
 
 
-def _check_int(value: int, channel: str, path: str) -> int:
+def _check_int(value: int, path: str) -> int:
     bits = value.bit_length()
     if bits > _MAX_INT_BITS:
-        raise ValueRejected(
-            f"channel {channel!r}{_at(path)}: a whole number of more than 4,300 digits",
+        raise _NotJson(
+            path,
+            "a whole number of more than 4,300 digits",
             "keep such a number as text",
         )
     return bits
 
 
-def _check_float(value: float, channel: str, path: str) -> float:
+def _check_float(value: float, path: str) -> float:
     if not math.isfinite(value):
-        raise ValueRejected(
-            f"channel {channel!r}{_at(path)}: {value} is not a JSON number",
+        raise _NotJson(
+            path,
+            f"{value} is not a JSON number",
             "use null where there is no value",
         )
     return value
 
 
-def _check_text(text: str, channel: str, path: str) -> None:
+def _check_text(text: str, path: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueRejected(
-            f"channel {channel!r}{_at(path)}: text with a lone surrogate at {error.start}",
+        raise _NotJson(
+            path,
+            f"text with a lone surrogate at {error.start}",
             'decode bytes with errors="replace"',
         ) from None
 
 
-def _convert(value: Any, channel: str, path: str) -> Any:
+def _dumped(value: Any, path: str, depth: int) -> Any:
+    """A pydantic model as JSON; where it can't be written, the error names what in it is no JSON."""
+    try:
+        return value.model_dump(mode="json")
+    except Exception as error:
+        cause = error
+    try:
+        fields = value.model_dump()
+    except Exception:
+        fields = {}
+    _freeze(fields, path, depth)
+    raise _NotJson(
+        path,
+        f"a value of type {type(value).__name__} can't be written as JSON",
+        "see what its fields hold and how they are serialised",
+    ) from cause
+
+
+def _convert(value: Any, path: str) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, str):
@@ -219,15 +261,14 @@ def _convert(value: Any, channel: str, path: str) -> Any:
         return float.__float__(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    if hasattr(value, "model_dump") and not isinstance(value, type):
-        return value.model_dump(mode="json")
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, (uuid.UUID, pathlib.PurePath, decimal.Decimal)):
         return str(value)
-    raise ValueRejected(
-        f"channel {channel!r}{_at(path)}: a value of type {type(value).__name__} is not JSON",
-        "return text, numbers, lists, dicts, dataclasses or pydantic models",
+    raise _NotJson(
+        path,
+        f"a value of type {type(value).__name__} is not JSON",
+        _GIVE_JSON,
     )
 
 

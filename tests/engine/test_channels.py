@@ -189,8 +189,13 @@ def test_a_channel_that_is_no_channel_is_refused_with_the_way_to_write_it() -> N
 
 
 def test_a_default_that_does_not_fit_its_schema_is_refused_when_built() -> None:
-    with pytest.raises(SchemaMismatch, match="channel 'c'"):
+    with pytest.raises(SchemaMismatch, match=r"channel 'c': .* as its default"):
         one_node({"c": Channel("", schema={"type": "integer"})}, returning(None))
+
+
+def test_channels_that_are_no_dict_are_refused() -> None:
+    with pytest.raises(GraphInvalid, match="the channels are a list"):
+        one_node(["c"], returning(None))  # type: ignore[arg-type]
 
 
 def test_a_reducer_object_is_taken_as_its_text_is() -> None:

@@ -60,6 +60,9 @@ GATE = Gate("zap", "?", [GateChoice("ok", "ok")])
 LINE = ("a", "START a", "a END")
 
 BROKEN: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "reads that are a text": (lambda: built(*LINE, reads="c"), "reads='c' is a text", "reads=['c']"),
+    "writes that are a text": (lambda: built(*LINE, writes="c"), "writes='c' is a text", "writes=['c']"),
+    "a star in writes": (lambda: built(*LINE, writes=["*"]), "there is no channel '*'", "channels: c"),
     "no edge from START": (
         lambda: built("a", "a END"),
         "no edge leads from START",

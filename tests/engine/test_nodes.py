@@ -111,6 +111,11 @@ class TestNodeResult:
         times = len(usage or ())
         assert (info.tokens_in, info.tokens_out, info.cost) == (10 * times, 5 * times, 0.5 * times)
 
+    def test_updates_that_are_no_dict_fail_the_node_saying_what_to_give(self) -> None:
+        with pytest.raises(NodeFailed, match="NodeResult whose updates are a list") as caught:
+            one_node(CHANNELS, returning(NodeResult([("a", 1)]))).invoke()  # type: ignore[arg-type]
+        assert "give a dict of channel updates" in caught.value.hint
+
     @pytest.mark.parametrize("status", ["failed", "blocked", ""])
     def test_another_status_fails_the_node_with_its_text_and_applies_nothing(self, status: str) -> None:
         runner = one_node(CHANNELS, returning(NodeResult({"a": 1}, text="no budget", status=status)))

@@ -100,6 +100,47 @@ def test_a_failed_update_shows_no_private_value(update: dict[str, Any]) -> None:
     assert "hunter2" not in str(caught.value) + caught.value.details
 
 
+SECRET_KEYS: dict[str, tuple[Any, Any]] = {
+    "a value under it is no JSON": (None, {"hunter2": object()}),
+    "beside it stands a key that is no text": (None, {"hunter2": {1: 2}}),
+    "a value under it is not a number": (None, {"hunter2": float("nan")}),
+    "a text under it is broken": (None, {"hunter2": {"a": "\ud800"}}),
+    "a value under it does not fit": ({"additionalProperties": {"type": "string"}}, {"hunter2": 1}),
+    "a value deep under it does not fit": (
+        {"additionalProperties": {"properties": {"age": {"type": "integer"}}}},
+        {"hunter2": {"age": "x"}},
+    ),
+    "it is not allowed": ({"additionalProperties": False, "properties": {"a": {}}}, {"hunter2": 1}),
+    "it is not evaluated": ({"unevaluatedProperties": False}, {"hunter2": 1}),
+    "it is too long a name": ({"propertyNames": {"maxLength": 2}}, {"hunter2": 1}),
+}
+
+
+@pytest.mark.parametrize(("schema", "update"), SECRET_KEYS.values(), ids=SECRET_KEYS)
+def test_a_failed_update_shows_no_key_of_a_private_value(schema: Any, update: Any) -> None:
+    channels = {"key": Channel(None, schema=schema, visibility="private", reducer="merge")}
+    events: list[Any] = []
+    with pytest.raises(NodeFailed, match="channel 'key'") as caught:
+        chain(channels, returning({"key": update})).compile().invoke(on_event=events.append)
+    assert "hunter2" not in repr(events)
+    assert "hunter2" not in str(caught.value) + caught.value.details
+
+
+def test_a_failed_update_names_the_keys_that_the_schema_of_a_private_channel_has() -> None:
+    schema = {"properties": {"age": {"type": "integer"}}}
+    channels = {"key": Channel({}, schema=schema, visibility="private", reducer="merge_deep")}
+    with pytest.raises(NodeFailed, match=r"channel 'key' at age: \[private\] is not of type"):
+        chain(channels, returning({"key": {"age": "hunter2"}})).compile().invoke()
+
+
+def test_a_stream_shows_no_private_value(store: Checkpointer) -> None:
+    channels = {"key": Channel("hunter2", visibility="private"), "open": Channel(0)}
+    runner = chain(channels, returning({"open": 1})).compile(checkpointer=store)
+    (step,) = list(runner.stream(thread_id="t"))
+    assert "hunter2" not in repr(step)
+    assert repr(step.state) == "{'key': [private], 'open': 1}"
+
+
 def test_events_are_frozen(store: Checkpointer) -> None:
     for event in all_events(store):
         assert isinstance(event, msgspec.Struct)

@@ -298,3 +298,26 @@ def test_a_message_names_channel_path_expected_found_and_a_mend(case: tuple[Any,
     assert expected in caught.value.message
     assert found in caught.value.message
     assert mend in caught.value.hint
+
+
+ALTERNATIVES: dict[str, tuple[Any, Any, str]] = {
+    "a number or null": (int | None, "x", '"x" is not of type "integer" or "null"'),
+    "a text or a list of texts": (str | list[str], 5, '5 is not of type "string" or "array"'),
+    "a number or null inside": (list[int | None], ["x"], 'at [0]: "x" is not of type "integer" or "null"'),
+    "of the right type, but wrong inside": (int | list[int], ["x"], "is not valid under any of the schemas"),
+}
+
+
+@pytest.mark.parametrize(("schema", "value", "told"), ALTERNATIVES.values(), ids=ALTERNATIVES)
+def test_of_alternatives_the_message_names_each_type_that_was_expected(
+    schema: Any, value: Any, told: str
+) -> None:
+    with pytest.raises(SchemaMismatch) as caught:
+        write(Channel(schema=schema), value)
+    assert told in caught.value.message
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/s.json", "file:///etc/hostname"])
+def test_a_schema_reaches_into_no_network_and_no_files(address: str) -> None:
+    with pytest.raises(GraphInvalid, match="a schema must hold all it refers to"):
+        bound(Channel(schema={"$ref": address}))

@@ -111,6 +111,11 @@ def test_a_kept_value_is_json(value: Any, kept: Any) -> None:
     assert json.loads(json.dumps(normalise(value, "c"))) == kept
 
 
+class Holder(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(arbitrary_types_allowed=True)
+    held: Any
+
+
 REJECTIONS = {
     "a set": ({"a": [{1}]}, "a[0]", "set"),
     "bytes": ([b"x"], "[0]", "bytes"),
@@ -126,6 +131,7 @@ REJECTIONS = {
     "a lone surrogate in a key": ({"a": {"\udc00": 1}}, "a", "surrogate"),
     "an int as a key": ({"a": {1: 2}}, "a", "int"),
     "null as a key": ({"a": {None: 2}}, "a", "NoneType"),
+    "a bad value inside a pydantic model": ({"m": Holder(held=[object()])}, "m.held[0]", "object"),
     "a bad value inside a dataclass": (Finding({1}, ()), "path", "set"),  # type: ignore[arg-type]
 }
 
@@ -138,6 +144,20 @@ def test_anything_else_is_rejected_naming_channel_path_and_type(value: Any, path
     assert f"at {path}" in caught.value.message
     assert kind in caught.value.message
     assert caught.value.hint
+
+
+class Refusing(pydantic.BaseModel):
+    @pydantic.model_serializer
+    def _dump(self) -> Any:
+        raise OSError("no way")
+
+
+def test_a_model_that_can_not_be_dumped_is_rejected_naming_channel_path_and_type() -> None:
+    with pytest.raises(
+        ValueRejected, match=r"channel 'c' at \[0\]: a value of type Refusing can't be"
+    ) as caught:
+        normalise([Refusing()], "c")
+    assert "no way" in str(caught.value.__cause__)
 
 
 def test_a_rejected_update_of_a_node_names_node_channel_and_type() -> None:
