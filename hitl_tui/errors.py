@@ -50,6 +50,12 @@ class UsageError(HitlError):
     exit_code = ExitCode.USAGE
 
 
+class NoSuchStore(UsageError):
+    """There is no store where one was looked for."""
+
+    title = "No such store"
+
+
 class ValueRejected(HitlError):
     """A value outside JSON, too deep or too large (SPEC 1)."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_LINES = 12
 _MOST_FIELDS = 20
+_WHOLE = "--json has all of it"
 
 
 def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
@@ -55,7 +56,7 @@ def _words(snapshot: Snapshot, request: Request) -> list[str]:
     from hitl_tui.view.review import review_card
     from hitl_tui.view.run_view import open_view
 
-    return spans(review_card(request, open_view(snapshot), snapshot.values).words, _MOST_LINES)
+    return spans(review_card(request, open_view(snapshot), snapshot.values).words, _MOST_LINES, _WHOLE)
 
 
 def _actions(asked: Sequence[Action]) -> list[str]:
@@ -67,7 +68,7 @@ def _actions(asked: Sequence[Action]) -> list[str]:
     for number, action in enumerate(asked, 1):
         about = value_lines(action.description, "text") if action.description else ()
         whole = [f"{number} of {len(asked)}  {action.name}", *about, *value_lines(action.args, "json")]
-        lines += content(whole, _MOST_LINES)
+        lines += content(whole, _MOST_LINES, _WHOLE)
     return lines
 
 

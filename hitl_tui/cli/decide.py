@@ -115,10 +115,11 @@ def approve(
 ) -> int:
     """Approve what a thread waits for.
 
-    Answers "approve" where that is allowed, as for an advisor's verdict, else what the request
-    recommends, and says which; `answer` gives any other.
+    Answers "approve" where that is allowed, as for an advisor's verdict, else the one answer whose name
+    means yes (accept, allow, yes, ok, confirm, continue, proceed, pass, run), and says which. Where none
+    does, nothing is answered and the answers there are are listed; `answer` gives any of them.
     """
-    order = _Order(thread, request, _approving(note), at_step, note, yes, go_on)
+    order = _Order(thread, request, _approving(thread, note), at_step, note, yes, go_on)
     return _decide(order, {"store": store, "reviewer": reviewer}, as_json)
 
 
@@ -162,16 +163,18 @@ def _choosing(choice: str, words: str | None) -> Callable[[Request], Any]:
     return make
 
 
-def _approving(words: str | None) -> Callable[[Request], Any]:
+def _approving(thread: str, words: str | None) -> Callable[[Request], Any]:
     def make(request: Request) -> Any:
         from hitl_tui.cli.output import say
+        from hitl_tui.plain.answers import approving_choice
         from hitl_tui.plain.words import name
+        from hitl_tui.view.answers import choice_answer
 
-        usual = request.recommended
-        if usual is None or any(choice.id == "approve" for choice in request.choices):
-            return _choosing("approve", words)(request)
-        say(f"{name(request.title)}: answered {name(usual)!r}, which it recommends.", err=True)
-        return _choosing(usual, words)(request)
+        choice = approving_choice(request, thread)
+        value = choice_answer(choice, words)
+        if choice.id != "approve":
+            say(f"{name(request.title)}: answered {name(choice.id)!r}.", err=True)
+        return value
 
     return make
 

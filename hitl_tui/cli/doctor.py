@@ -13,7 +13,7 @@ import click
 
 from hitl_tui.cli.options import store_option
 from hitl_tui.cli.output import emit, json_option, one_line, say, table
-from hitl_tui.errors import ExitCode, HitlError
+from hitl_tui.errors import ExitCode, HitlError, NoSuchStore
 
 _LIBRARIES = ("textual", "rich", "litellm", "click", "msgspec", "tomli", "jsonschema-rs", "rfc8785")
 _KEYS = (
@@ -80,16 +80,16 @@ def _settings(store: str | None) -> Iterator[Finding]:
         yield Finding("keys", problem, ok=False)
     from hitl_tui.cli.storage import open_existing, store_path
 
-    path = store_path(settings)
-    if path is not None and not path.exists():
-        yield Finding("store", f"{settings.store}: none yet, it is made when it is needed")
-        return
     try:
+        path = store_path(settings)
         opened = open_existing(settings)
         try:
             newest = opened.threads(limit=1)
         finally:
             opened.close()
+    except NoSuchStore:
+        yield Finding("store", f"{settings.store}: none yet, it is made when it is needed")
+        return
     except HitlError as error:
         yield Finding("store", f"{settings.store}: {error.title}: {error.message}", ok=False)
         return

@@ -71,15 +71,16 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
     from hitl_tui.plain.words import name
     from hitl_tui.view.agent_settings import entry_words
 
+    whole = "--json has all of it"
     lines = []
     for entry in ledger:
         who = f" by {name(entry.actor)}" if entry.actor else ""
         about = f", request {name(entry.request_id)}" if entry.request_id else ""
         lines.append(f"{entry.n}. {time(entry.at)} {name(entry.kind)} at step {entry.step}{who}{about}")
         if entry.note:
-            lines += content([entry.note], 10)
+            lines += content([entry.note], 10, whole)
         if words := entry_words(entry):
-            lines += content([words], 10)
+            lines += content([words], 10, whole)
         elif entry.data:
-            lines += content([to_json({"data": entry.data})[9:-1]], 3)
+            lines += content([to_json({"data": entry.data})[9:-1]], 3, whole)
     return lines

@@ -9,8 +9,10 @@ import click
 
 from hitl_tui.cli.options import store_option
 from hitl_tui.cli.output import emit, json_option, say, table
+from hitl_tui.errors import NoSuchStore
 
 if TYPE_CHECKING:
+    from hitl_tui.config import Settings
     from hitl_tui.engine.records import ThreadSummary
 
 _HEADINGS = ("THREAD", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED")
@@ -26,24 +28,39 @@ def threads(query: str, limit: int, store: str | None, as_json: bool) -> None:
 
     With QUERY those whose name contains it. Newest first.
     """
-    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
 
-    opened = open_existing(load_settings({"store": store}))
-    try:
-        found = opened.threads(query, limit)
-    finally:
-        opened.close()
+    settings = load_settings({"store": store})
+    found = _found(settings, query, limit)
     if as_json:
         from hitl_tui.cli.shapes import listed, summary
 
         emit(listed("threads", [summary(one) for one in found]))
         return
     if not found:
-        say("no thread" + (" matches" if query else " yet"), err=True)
+        none = (
+            "no thread matches" if query else f"no thread yet in {settings.store}; `hitl-tui demo` makes one"
+        )
+        say(none, err=True)
         return
     now = time.time_ns() // 1000
     say(*table([_HEADINGS, *(_row(one, now) for one in found)]))
+
+
+def _found(settings: Settings, query: str, limit: int) -> list[ThreadSummary]:
+    """The threads; none where no store was made yet, unless one was asked for by its name."""
+    from hitl_tui.cli.storage import open_existing
+
+    try:
+        opened = open_existing(settings)
+    except NoSuchStore:
+        if settings.origins["store"] == "flag":
+            raise
+        return []
+    try:
+        return opened.threads(query, limit)
+    finally:
+        opened.close()
 
 
 def _row(summary: ThreadSummary, now: int) -> tuple[str, ...]:

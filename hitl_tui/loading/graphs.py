@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +24,10 @@ Graph: TypeAlias = StateGraph | GraphRunner
 USUAL_NAMES = ("graph", "runner", "workflow", "build")
 """What a graph is looked for under when GRAPH names a file alone."""
 
+_NO_GRAPHS = frozenset(
+    {"pyproject.toml", "setup.py", "conftest.py", "noxfile.py", "__init__.py", "__main__.py"}
+)
+_FEW = 12
 _KINDS = "a StateGraph, a GraphRunner, or a function that returns one"
 
 
@@ -45,10 +51,35 @@ def resolve_spec(spec: str, directory: Path | None = None) -> str:
     if path is None:
         return spec
     full = ((directory or Path.cwd()) / path.expanduser()).resolve()
-    if not full.is_file():
-        neighbours = [file.name for end in ("*.py", "*.toml") for file in full.parent.glob(end)]
-        raise UsageError(f"there is no file {full}", did_you_mean(full.name, neighbours))
+    if not os.path.isfile(full):
+        what = f"{full} is a directory" if os.path.isdir(full) else f"there is no file {full}"
+        raise UsageError(what, _instead_of(full))
     return f"{full}:{name}" if name else str(full)
+
+
+def _instead_of(missing: Path) -> str:
+    """What may have been meant by a file that isn't there."""
+    from difflib import get_close_matches
+
+    if os.path.isdir(missing):
+        return "give a .py or .toml file"
+    if not os.path.isdir(missing.parent):
+        return f"there is no directory {missing.parent} either"
+    with suppress(OSError):
+        here = {path.stem: path.name for path in missing.parent.iterdir() if _may_be_a_graph(path)}
+        # Endings are alike anyway, so names are compared without.
+        near = get_close_matches(missing.stem, here, n=1)
+        if near:
+            return f"did you mean {here[near[0]]!r}?"
+        if missing.stem not in sample_names() and 0 < len(here) <= _FEW:
+            return f"in that directory there are: {', '.join(sorted(here.values()))}"
+    if missing.stem in sample_names():
+        return f"did you mean the sample? It is called {missing.stem}, without an ending"
+    return "`hitl-tui new advisor my.toml` writes a start"
+
+
+def _may_be_a_graph(path: Path) -> bool:
+    return path.suffix in (".py", ".toml") and path.name not in _NO_GRAPHS and path.is_file()
 
 
 def spec_file(spec: str) -> Path | None:

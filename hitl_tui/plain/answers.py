@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,6 +59,38 @@ def named_choice(choices: Sequence[Choice], wanted: str) -> Choice:
     ids = [choice.id for choice in choices]
     raise UsageError(
         f"{wanted!r} is not an allowed answer (allowed: {', '.join(ids)})", did_you_mean(wanted, ids)
+    )
+
+
+APPROVING = ("approve", "accept", "allow", "yes", "ok", "confirm", "continue", "proceed", "pass", "run")
+"""Ids of answers that mean yes by their name, the plainest first."""
+
+
+def approving_choice(request: Request, thread_id: str) -> Choice:
+    """The answer that approves: the one called "approve", else the one there is whose name means yes.
+
+    Raises:
+        UsageError: none does, or several do and none of them is recommended; names all answers.  What
+            is recommended may be a no, so that alone makes no answer an approval.
+    """
+    if not request.choices:
+        return find_choice(request, "approve")
+    yes = [choice for choice in request.choices if choice.id in APPROVING]
+    plain = [one for one in yes if one.id == "approve"] or [
+        one for one in yes if one.id == request.recommended
+    ]
+    if found := plain or (yes if len(yes) == 1 else []):
+        return found[0]
+    which = (
+        f"several answers that approve: {', '.join(one.id for one in yes)}"
+        if yes
+        else "no answer that approves"
+    )
+    ids = [f"{one.id} (recommended)" if one.id == request.recommended else one.id for one in request.choices]
+    order = f"hitl-tui answer {shlex.quote(thread_id)} {request.id} ANSWER --step {request.step}"
+    raise UsageError(
+        f"{request.title!r} has {which}; its answers are {', '.join(ids)}",
+        f"give the one you mean: {order}",
     )
 
 

@@ -18,21 +18,27 @@ BAR = "  | "
 _NARROWEST = 20
 
 
-def content(lines: Iterable[str], limit: int | None = None) -> list[str]:
-    """Sanitised lines behind the bar, in the width of the terminal; with `limit` at most so many."""
+def content(lines: Iterable[str], limit: int | None = None, whole: str = "") -> list[str]:
+    """Sanitised lines behind the bar, in the width of the terminal.
+
+    Args:
+        limit: at most so many; a last one then says that there is more.
+        whole: where to see all of it, "" where there is no such place.
+    """
+    more = f"(more: {whole})" if whole else "(more)"
     room = columns_beside(cells(BAR))
     shown: list[str] = []
     for line in lines:
         for row in rows(line, room):
             if limit is not None and len(shown) == limit:
-                return [*shown, f"{BAR}(more: show it whole with its channel's number)"]
+                return [*shown, f"{BAR}{more}"]
             shown.append(BAR + row)
     return shown
 
 
-def spans(lines: Iterable[Line], limit: int | None = None) -> list[str]:
-    """Lines of spans behind the bar."""
-    return content(map(plain_text, lines), limit)
+def spans(lines: Iterable[Line], limit: int | None = None, whole: str = "") -> list[str]:
+    """Lines of spans behind the bar; the rest as for `content`."""
+    return content(map(plain_text, lines), limit, whole)
 
 
 def columns_beside(taken: int) -> int:

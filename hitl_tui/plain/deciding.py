@@ -97,7 +97,10 @@ def question(card: ReviewCard, snapshot: Snapshot) -> list[str]:
     subject = card.request.subject
     if subject is not None and snapshot.values.get(subject) not in (None, PRIVATE):
         shown = value_lines(snapshot.values[subject], "text")
-        lines += [f"The text of {name(subject)}:", *content(shown[:_SUBJECT], _SUBJECT)]
+        lines += [
+            f"The text of {name(subject)}:",
+            *content(shown[:_SUBJECT], _SUBJECT, f"v {name(subject)} shows it whole"),
+        ]
         if len(shown) > _SUBJECT:
             lines.append(f"({len(shown) - _SUBJECT} more lines: v {name(subject)} shows them)")
     if card.choices:

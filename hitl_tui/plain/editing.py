@@ -44,7 +44,10 @@ def edit(talk: Talk, typed: str) -> None:
     head = snapshot.progress.head
     channel = find_channel(list(snapshot.values), typed or talk.console.ask("Channel, by number or name:"))
     is_text = _type(snapshot, channel) == "text"
-    talk.console.say(f"{name(channel)} now:", *content(value_lines(snapshot.values[channel], "text"), 100))
+    talk.console.say(
+        f"{name(channel)} now:",
+        *content(value_lines(snapshot.values[channel], "text"), 100, "v shows it whole"),
+    )
     text = ask_text(talk.console, f"New value, as {'text' if is_text else 'JSON'}.")
     try:
         changes = {channel: text if is_text else _json(text)}

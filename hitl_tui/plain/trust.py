@@ -36,7 +36,10 @@ def declassify(talk: Talk, typed: str) -> None:
     channel = find_channel(listed, typed or talk.console.ask("Channel, by number or name:"))
     if channel not in tainted:
         raise UsageError(f"channel {channel!r} is not tainted", f"tainted channels: {', '.join(tainted)}")
-    talk.console.say(f"{name(channel)} now:", *content(value_lines(snapshot.values[channel], "text"), 100))
+    talk.console.say(
+        f"{name(channel)} now:",
+        *content(value_lines(snapshot.values[channel], "text"), 100, "v shows it whole"),
+    )
     reason = talk.console.ask("Why may it be trusted? Empty leaves it tainted:")
     if not reason:
         talk.console.say("Nothing was changed.")

@@ -31,18 +31,28 @@ def open_store(url: str) -> Checkpointer:
         from hitl_tui.stores.memory import MemoryCheckpointer
 
         return MemoryCheckpointer()
+    path = store_place(url)
+    if url.startswith("files:") or (path == url and _is_directory(path)):
+        from hitl_tui.stores.files import FileCheckpointer
+
+        return FileCheckpointer(path)
+    from hitl_tui.stores.sqlite import SQLiteCheckpointer
+
+    return SQLiteCheckpointer(path)
+
+
+def store_place(url: str) -> str:
+    """The path in a URL of a store that is kept in files, as it is written there.
+
+    Raises:
+        UsageError: the URL names no store.
+    """
     files, path = url.removeprefix("files:"), url.removeprefix("sqlite:///")
     if files == path:
         _refuse_other_urls(url)
     if not files or not path:
         raise UsageError(f"{url!r} names no file", _FORMS)
-    if files != url or (path == url and _is_directory(path)):
-        from hitl_tui.stores.files import FileCheckpointer
-
-        return FileCheckpointer(files)
-    from hitl_tui.stores.sqlite import SQLiteCheckpointer
-
-    return SQLiteCheckpointer(path)
+    return files if files != url else path
 
 
 def _is_directory(path: str) -> bool:

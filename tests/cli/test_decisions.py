@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,27 +69,45 @@ def test_approve_can_run_on(review: App) -> None:
 
 OTHERS = """
 from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph
-choices = [GateChoice("later", "later"), GateChoice("ship", "ship it", values={"n": 7})]
+choices = [GateChoice("stop", "stop"), GateChoice(YES, "ship it", values={"n": 7})]
 gate = Gate("check", title="Ship it?", choices=choices, recommended=RECOMMENDED)
 graph = StateGraph({"n": Channel(0)}).add_node("check", lambda state: {}).add_edge(START, "check")
 graph = graph.add_edge("check", END).compile(checkpointer=MemoryCheckpointer(), interrupt_after=[gate])
 """
 
 
-def test_approve_takes_what_is_recommended_where_no_answer_is_called_approve_and_says_so(
-    app: App, tmp_path: Path
+@pytest.fixture
+def other(app: App, tmp_path: Path) -> Callable[..., App]:
+    """A thread `o` that waits at a gate without an answer called "approve"."""
+
+    def begin(yes: str, recommended: str | None) -> App:
+        text = OTHERS.replace("YES", repr(yes)).replace("RECOMMENDED", repr(recommended))
+        (tmp_path / "other.py").write_text(text)
+        app.expect(3, "run", str(tmp_path / "other.py"), "--headless", "--thread", "o")
+        return app
+
+    return begin
+
+
+@pytest.mark.parametrize("recommended", ["accept", None, "stop"])
+def test_approve_gives_the_one_answer_whose_name_means_yes_and_says_so(
+    recommended: str | None, other: Callable[..., App]
 ) -> None:
-    (tmp_path / "other.py").write_text(OTHERS.replace("RECOMMENDED", "'ship'"))
-    app.expect(3, "run", str(tmp_path / "other.py"), "--headless", "--thread", "o")
-    done = app.expect(0, "approve", "o", "--json")
-    assert "Ship it?: answered 'ship', which it recommends." in done.err
+    done = other("accept", recommended).expect(0, "approve", "o", "--json")
+    assert "Ship it?: answered 'accept'." in done.err
     assert done.document["state"]["n"] == 7
 
 
-def test_approve_chooses_nothing_by_itself_where_nothing_is_recommended(app: App, tmp_path: Path) -> None:
-    (tmp_path / "other.py").write_text(OTHERS.replace("RECOMMENDED", "None"))
-    app.expect(3, "run", str(tmp_path / "other.py"), "--headless", "--thread", "o")
-    assert "'approve' is not an allowed answer (allowed: later, ship)" in app.expect(2, "approve", "o").err
+@pytest.mark.parametrize("recommended", ["ship", "stop", None])
+def test_approve_answers_nothing_where_no_answer_means_yes_and_lists_them(
+    recommended: str | None, other: Callable[..., App]
+) -> None:
+    app = other("ship", recommended)
+    done = app.expect(2, "approve", "o", "--json")
+    mark = {"stop": "stop (recommended), ship", "ship": "stop, ship (recommended)"}
+    assert mark.get(recommended or "", "stop, ship") in done.err
+    assert "hitl-tui answer o " in done.document["hint"]
+    assert app.expect(0, "show", "o", "--json").document["state"]["n"] == 0
 
 
 def test_an_answer_that_is_not_allowed_is_wrong_usage(review: App) -> None:

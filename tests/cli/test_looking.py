@@ -22,6 +22,29 @@ def test_threads_in_words_and_json(review: App) -> None:
     assert review.expect(0, "threads", "nothing", "--json").document["threads"] == []
 
 
+def test_before_the_first_thread_the_list_is_empty_and_says_how_to_make_one(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = app.expect(0, "threads")
+    assert "no thread yet in sqlite:///" in done.err
+    assert "`hitl-tui demo` makes one" in done.err
+    assert app.expect(0, "threads", "--json").document["threads"] == []
+    monkeypatch.setenv("HITL_TUI_STORE", "mine.db")
+    assert "no thread yet in mine.db" in app.expect(0, "threads").err
+
+
+def test_a_store_asked_for_by_name_must_be_there(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = app.expect(2, "threads", "--store", "none.db", "--json")
+    error = done.document
+    assert (error["title"], error["hint"]) == ("No such store", "check --store")
+    assert "`hitl-tui demo` makes it" in app.expect(2, "show", "x").err
+    monkeypatch.setenv("HITL_TUI_STORE", "mine.db")
+    assert "HITL_TUI_STORE names it" in app.expect(2, "show", "x").err
+    assert "there is no store of the kind" in app.expect(2, "show", "x", "--store", "postgres://x").err
+    assert "WRONG  store" in app.expect(1, "doctor", "--store", "postgres://x").out
+    assert "none yet" in app("doctor").out
+
+
 def test_show_is_the_newest_step_or_any_other(review: App) -> None:
     assert "channels at step 2:" in review.expect(0, "show", "r").out
     assert "channels at step 0 (the newest is 2):" in review.expect(0, "show", "r@0").out
@@ -43,6 +66,14 @@ def test_log_has_steps_updates_and_decisions(review: App) -> None:
     page = review.expect(0, "log", "r", "--limit", "1", "--before", "2", "--json").document
     assert [one["step"] for one in page["checkpoints"]] == [1]
     assert "(steps 0 to 0 are older" in review.expect(0, "log", "r", "--limit", "1", "--before", "2").out
+
+
+def test_a_long_decision_is_cut_in_the_log_with_the_way_to_see_it_whole(review: App) -> None:
+    review.expect(0, "revise", "r", "--note", "\n".join(f"line {n}" for n in range(30)))
+    words = review.expect(0, "log", "r").out
+    assert "  | line 9\n  | (more: --json has all of it)" in words
+    assert "channel's number" not in words
+    assert "line 29" in review.expect(0, "log", "r", "--json").out
 
 
 def test_diff_of_steps_and_forks(review: App) -> None:

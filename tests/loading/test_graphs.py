@@ -124,7 +124,13 @@ def test_a_function_that_needs_more(folder: Path) -> None:
     ("spec", "message", "hint"),
     [
         ("mime.py", "there is no file", "did you mean 'mine.py'?"),
-        ("nowhere/mine.py", "there is no file", ""),
+        ("nowhere/mine.py", "there is no file", "there is no directory"),
+        ("quite.py", "there is no file", "in that directory there are: mine.py"),
+        ("mime.toml", "there is no file", "did you mean 'mine.py'?"),
+        ("review.py", "there is no file", "did you mean the sample? It is called review"),
+        ("empty/quite.py", "there is no file", "`hitl-tui new advisor my.toml` writes a start"),
+        ("empty", "doesn't name a graph", "give module:attribute"),
+        ("folder.py", "is a directory", "give a .py or .toml file"),
         ("mine.py:grahp", "there is no 'grahp' in it", "did you mean 'graph'?"),
         ("mine", "doesn't name a graph", "did you mean mine.py?"),
         ("", "doesn't name a graph", "give module:attribute"),
@@ -136,6 +142,9 @@ def test_a_function_that_needs_more(folder: Path) -> None:
 )
 def test_nothing_there_of_that_name(folder: Path, spec: str, message: str, hint: str) -> None:
     write(folder / "mine.py", "graph = make()")
+    write(folder / "pyproject.toml", "")
+    (folder / "folder.py").mkdir()
+    (folder / "empty").mkdir()
     with pytest.raises(UsageError, match=message) as caught:
         load_graph(spec)
     assert hint in caught.value.hint

@@ -31,5 +31,6 @@ def test_no_row_is_wider_than_the_terminal(text: str, monkeypatch: pytest.Monkey
 
 
 def test_more_than_the_limit_is_said() -> None:
-    assert content(["a", "b", "c"], 2)[-1].endswith("(more: show it whole with its channel's number)")
+    assert content(["a", "b", "c"], 2)[-1] == f"{BAR}(more)"
+    assert content(["a", "b", "c"], 2, "v draft")[-1] == f"{BAR}(more: v draft)"
     assert len(content(["a", "b"], 2)) == 2
