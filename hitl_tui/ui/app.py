@@ -11,6 +11,7 @@ import importlib
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from hitl_tui.drivers.protocol import Driver, Hub
     from hitl_tui.ui.screens.run import RunScreen
+    from hitl_tui.ui.session import Session
 
 log = logging.getLogger(__name__)
 OpenDriver = Callable[[], Awaitable["tuple[Hub, Driver]"]]
@@ -214,18 +216,32 @@ class HitlApp(App[AppResult]):
 
     async def _begin_with(self, hub: Hub, driver: Driver) -> None:
         """Show the first thread; where its log is damaged, what is wrong with it."""
-        from hitl_tui.ui.screens.run import RunScreen
+        from hitl_tui.ui.damage import Damage, show_damage
         from hitl_tui.ui.session import Session
+
+        def left(found: Session | HitlError) -> None:
+            work = self._give_up(hub, found) if isinstance(found, HitlError) else self._show(hub, found)
+            self.run_worker(work, group="open", exit_on_error=False)
 
         try:
             session = await Session.open(hub, driver)
         except LogCorrupt as error:
-            self._show_damage(hub, driver, error)
-            return
+            show_damage(self, hub, Damage(driver, error), "Quit", left)
         except HitlError as error:
-            self.exit(AppResult(error=error))
-            return
+            await self._give_up(hub, error)
+        else:
+            await self._show(hub, session)
+
+    async def _give_up(self, hub: Hub, error: HitlError) -> None:
+        """End: nothing can be shown."""
+        with suppress(HitlError):
+            await hub.close()
+        self.exit(AppResult(error=error))
+
+    async def _show(self, hub: Hub, session: Session) -> None:
+        """Show a thread on the run screen from now on."""
         from hitl_tui.ui.keymap import KeysInvalid, load_keymap
+        from hitl_tui.ui.screens.run import RunScreen
 
         keymap = load_keymap(self.look.keys, lambda name: self.look.key_places.get(name, name))
         self.set_keymap({name: ",".join(keymap.bindings[name]) for name in keymap.configured})
@@ -234,8 +250,7 @@ class HitlApp(App[AppResult]):
         try:
             await screen.begin(session)
         except HitlError as error:
-            await hub.close()
-            self.exit(AppResult(error=error))
+            await self._give_up(hub, error)
             return
         if keymap.problems:
             self._untold.append(KeysInvalid("\n".join(keymap.problems), "all other keys apply"))
@@ -249,28 +264,6 @@ class HitlApp(App[AppResult]):
             screen.on_progress(session)
         for key in self._opening.early_keys:
             self.simulate_key(key)
-
-    def _show_damage(self, hub: Hub, driver: Driver, error: HitlError) -> None:
-        """Say why a thread can't be opened, check its log, and go on with another one or leave."""
-        from hitl_tui.ui.screens.damaged import DamagedScreen
-
-        async def go_on(thread_id: str) -> None:
-            try:
-                other = await hub.open(thread_id)
-            except HitlError as refused:
-                self._show_damage(hub, driver, refused)
-                return
-            await self._begin_with(hub, other)
-
-        async def end() -> None:
-            await hub.close()
-            self.exit(AppResult(error=error))
-
-        def left(thread_id: str | int | None) -> None:
-            work = go_on(thread_id) if isinstance(thread_id, str) else end()
-            self.run_worker(work, group="open", exit_on_error=False)
-
-        self.push_screen(DamagedScreen(hub, driver, error), left)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """All our actions with their keys, and what Textual offers that is of use here."""

@@ -9,38 +9,50 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from hitl_tui.drivers.protocol import Driver, Hub
-from hitl_tui.errors import HitlError
+from hitl_tui.drivers.protocol import Hub
+from hitl_tui.errors import HitlError, LogCorrupt
+from hitl_tui.ui.damage import Damage
 from hitl_tui.ui.screens.check import CheckFooter, CheckScreen
 from hitl_tui.ui.screens.threads import ThreadsScreen
+from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.ui.wrap import wrap_line
-from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Span
 
 _MOST = 1_000
+_SECONDS = 12
 
 
 class DamagedFooter(CheckFooter):
     """The keys of this screen."""
 
+    def __init__(self, leave: str) -> None:
+        super().__init__()
+        self._word = leave
+
     def bar(self, width: int) -> Line:
         """The spans."""
-        keys = (("1", "Log"), ("2", "Strict"), ("3", "Replay"), ("t", "Threads"), ("q", "Quit"))
+        keys = (("1", "Log"), ("2", "Strict"), ("3", "Replay"), ("t", "Threads"), ("q", self._word))
         return tuple(span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ")))
 
 
 class DamagedScreen(CheckScreen):
-    """Comes back with the id of another thread to open, or None to leave.  Nothing here changes anything."""
+    """Comes back with another thread that was opened, with one that is damaged too, or None to leave.
+
+    Nothing here changes anything.
+    """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["check.tcss", "damaged.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "threads", "Threads", show=False)]
     leads_to_steps = False
 
-    def __init__(self, hub: Hub, driver: Driver, error: HitlError) -> None:
-        super().__init__(driver)
+    def __init__(self, hub: Hub, damage: Damage, leave: str) -> None:
+        """`leave` is what leaving does, in a word for the footer."""
+        super().__init__(damage.driver)
         self._hub = hub
-        self._error = error
+        self._error = damage.error
+        self._word = leave
 
     def compose(self) -> ComposeResult:
         """Why it can't be opened, then what a check finds."""
@@ -48,7 +60,7 @@ class DamagedScreen(CheckScreen):
         yield LineView("checks", "Verify")
         yield LineView("findings", "Findings")
         yield LineView("finding", "What it means")
-        yield DamagedFooter()
+        yield DamagedFooter(self._word)
 
     def on_mount(self) -> None:
         """Say why."""
@@ -76,9 +88,24 @@ class DamagedScreen(CheckScreen):
 
         def chosen(thread_id: str | None) -> None:
             if thread_id:
-                self.dismiss(thread_id)
+                self.run_worker(self._open(thread_id), group="open", exit_on_error=False)
 
         def now() -> int:
             return time.time_ns() // 1_000
 
         self.app.push_screen(ThreadsScreen(self._hub, self._driver.thread_id, now, ("t",)), chosen)
+
+    async def _open(self, thread_id: str) -> None:
+        """Open another thread; what keeps it from being opened is said here, and nothing is left."""
+        try:
+            driver = await self._hub.open(thread_id)
+            try:
+                session = await Session.open(self._hub, driver)
+            except LogCorrupt as error:
+                self.dismiss(Damage(driver, error))
+                return
+        except HitlError as error:
+            text = f"{error.message} — {error.hint}" if error.hint else error.message
+            self.notify(sanitise(text), title=error.title, severity="error", markup=False, timeout=_SECONDS)
+            return
+        self.dismiss(session)

@@ -13,8 +13,8 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.records import Request
 from hitl_tui.ui.actions import ACTIONS, BY_ID, Situation
 from hitl_tui.ui.screens.agent_keys import AgentKeys
-from hitl_tui.ui.screens.entering import Entering
 from hitl_tui.ui.screens.stopping import Stopping
+from hitl_tui.ui.screens.switching import Switching
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hitl_tui.ui.widgets.review import ReviewPane
 
 
-class RunScreen(Stopping, AgentKeys, Entering):
+class RunScreen(Switching, Stopping, AgentKeys):
     """One thread: see it, step it, travel, edit, decide, fork."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,8 +40,6 @@ class RunScreen(Stopping, AgentKeys, Entering):
         Binding("left", "go('left')", "Earlier", show=False),
         Binding("right", "go('right')", "Later", show=False),
     ]
-
-    _card_shown_for = ""
 
     async def begin(self, session: Session) -> None:
         """Show a session; a thread without a step gets its input first."""
@@ -235,15 +233,6 @@ class RunScreen(Stopping, AgentKeys, Entering):
         if self.session:
             ask_fork(self, self.session, self.hitl.actor)
 
-    async def open_thread(self, thread_id: str) -> None:
-        """Show another thread of the hub."""
-        assert self.hitl.hub is not None
-        driver = await self.hitl.hub.open(thread_id)
-        session = await Session.open(self.hitl.hub, driver)
-        self.close_card()
-        self._card_shown_for = ""
-        await self.begin(session)
-
     # The review card
 
     @property
@@ -356,20 +345,6 @@ class RunScreen(Stopping, AgentKeys, Entering):
             self.open_card(request)
 
     # App
-
-    def do_app_threads(self) -> None:
-        """List the threads."""
-        from hitl_tui.ui.screens.threads import ThreadsScreen
-
-        def chosen(thread_id: str | None) -> None:
-            if thread_id and (self.session is None or thread_id != self.session.thread_id):
-                self.command(self.open_thread(thread_id))
-
-        if self.hitl.hub is not None:
-            current = self.session.thread_id if self.session else ""
-            self.app.push_screen(
-                ThreadsScreen(self.hitl.hub, current, self.now, self.keymap.bindings["app.threads"]), chosen
-            )
 
     def do_app_reload(self) -> None:
         """Go on with the graph as it is in its file now."""

@@ -1,0 +1,43 @@
+"""Terminals of any size, and what they send."""
+
+from __future__ import annotations
+
+from tests.support.hostile import unexpected
+from tests.support.program import APP
+from tests.support.terminal import Terminal
+
+
+def test_a_tiny_terminal_and_a_storm_of_sizes() -> None:
+    with Terminal([*APP, "demo", "--pace", "0", "--thread", "tiny"], size=(20, 5)) as terminal:
+        terminal.wait_for("newest")
+        for key in ("s", "?", "escape", "w", "w", "t", "escape", "s", "d", "escape", "e", "escape"):
+            terminal.press(key)
+            # An escape with a key right behind it would be alt and that key.
+            terminal.settle(0.12)
+        for step in range(60):
+            terminal.resize(*((1, 1), (20, 5), (200, 60), (7, 40), (120, 3))[step % 5])
+            terminal.press("w" if step % 7 == 0 else "")
+        terminal.resize(120, 40)
+        terminal.press("escape")
+        terminal.settle()
+        terminal.wait_for("WAITING")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+def test_bytes_that_are_no_text_are_typed_and_pasted() -> None:
+    with Terminal([*APP, "demo", "--pace", "0", "--thread", "bytes"]) as terminal:
+        terminal.wait_for("worker is next")
+        terminal.send(b"\xff\xc3(\x1b[M\xe1\xe2\xe3")
+        terminal.press("e")
+        terminal.wait_for("Becomes step 1")
+        terminal.send(b"a\xffb\x1b[200~" + "\u202e[red][/]\x05\x9b31m".encode() + b"\xfe\x1b[201~")
+        terminal.wait_for("[red][/]")
+        terminal.settle()
+        assert not unexpected(bytes(terminal.raw))
+        terminal.press("escape")
+        terminal.wait_for("Drop the changes?")
+        terminal.press("d")
+        terminal.wait_for("worker is next")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0

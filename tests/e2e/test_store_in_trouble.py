@@ -1,0 +1,112 @@
+"""Stores that can't be used for a while: full, locked, read-only.  The run says so and goes on later."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import App, close_log
+from tests.support.program import APP, COUNTER, call
+from tests.support.terminal import Terminal
+
+
+@pytest.fixture
+def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
+    yield App(capsys)
+    close_log()
+
+
+def test_a_full_disk_and_on_screen(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=False, capture_output=True
+    ).returncode:
+        pytest.skip("a file system can't be mounted here")
+    try:
+        ballast = disk / "ballast"
+        with contextlib.suppress(OSError):
+            ballast.write_bytes(b"\0" * 2_000_000)
+        store = str(disk / "runs.db")
+        done = call("run", COUNTER, "--headless", "--thread", "c", "--store", store, cwd=tmp_path)
+        assert done.returncode == 1
+        assert "no space is left" in done.stderr
+        ballast.write_bytes(b"\0" * 850_000)
+        with Terminal(
+            [*APP, "run", COUNTER, "--thread", "c", "--store", store, "--input", "limit=9999"]
+        ) as terminal:
+            terminal.wait_for("increment is next")
+            terminal.press("c")
+            terminal.wait_for("no space is left")
+            terminal.settle()
+            terminal.press("q")
+            assert terminal.wait_exit() == 0
+        ballast.unlink()
+        done = call("verify", "c", "--store", store, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr + done.stdout
+        assert call("step", "c", "--store", store, cwd=tmp_path).returncode in (0, 3)
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_a_store_that_somebody_keeps_locked(tmp_path: Path) -> None:
+    store = str(tmp_path / "runs.db")
+    begun = call("run", COUNTER, "--headless", "--thread", "c", "--store", store, cwd=tmp_path)
+    assert begun.returncode == 0
+    holder = sqlite3.connect(store, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        assert call("show", "c", "--store", store, cwd=tmp_path).returncode == 0
+        done = call("fork", "c@1", "d", "--store", store, cwd=tmp_path)
+    finally:
+        holder.close()
+    assert done.returncode == 1
+    assert "stayed locked by another program" in done.stderr
+    assert call("fork", "c@1", "d", "--store", store, cwd=tmp_path).returncode == 0
+
+
+def test_a_store_that_gets_locked_while_it_is_on_screen(app: App, tmp_path: Path) -> None:
+    store = str(tmp_path / "runs.db")
+    with Terminal(
+        [*APP, "run", COUNTER, "--thread", "c", "--store", store, "--input", "limit=3"]
+    ) as terminal:
+        terminal.wait_for("increment is next")
+        holder = sqlite3.connect(store, isolation_level=None)
+        holder.execute("BEGIN EXCLUSIVE")
+        try:
+            terminal.press("s")
+            terminal.wait_for("stayed locked by another program")
+        finally:
+            holder.close()
+        terminal.press("c")
+        terminal.wait_for("DONE")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+    assert "ok" in app.expect(0, "verify", "c", "--store", store).out
+
+
+@pytest.mark.parametrize("kind", ["sqlite:///{}/runs.db", "files:{}/runs"])
+def test_a_file_system_that_is_read_only(kind: str, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(disk)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("a file system can't be mounted here")
+    store = kind.format(disk)
+    try:
+        run = ("run", COUNTER, "--headless", "--thread", "c", "--store", store)
+        assert call(*run, cwd=tmp_path).returncode == 0
+        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+        for arguments in (("fork", "c@1", "d"), ("resume", "c", "--headless"), ("threads",), ("show", "c")):
+            done = call(*arguments, "--store", store, cwd=tmp_path)
+            assert done.returncode in (0, 1)
+            assert done.returncode == 0 or "read-only" in done.stderr.lower(), done.stderr
+            assert "unexpected" not in done.stderr
+        assert call("fork", "c@1", "d", "--store", store, cwd=tmp_path).returncode == 1
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
