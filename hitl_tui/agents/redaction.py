@@ -8,18 +8,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hitl_tui.agents.litellm_errors import scrub
-from hitl_tui.engine.activity import current_activity
+from hitl_tui.engine.activity import Activity, current_activity
 
 _SHORT = 4
 
 
-def redactor(options: Mapping[str, Any]) -> Callable[[Any], Any]:
+def redactor(options: Mapping[str, Any], activity: Activity | None = None) -> Callable[[Any], Any]:
     """A function that hides in any JSON what is secret here and now: below the running node, in this call.
 
     Args:
         options: of the call; values of those that look like keys are hidden.
+        activity: of the node; the running one by default.
     """
-    activity = current_activity.get()
+    activity = activity or current_activity.get()
     private = activity.state.private() if activity and activity.state is not None else {}
     hidden = [
         (pattern, f"[private: {name}]") for name, value in private.items() for pattern in _patterns(value)

@@ -13,33 +13,14 @@ import msgspec
 
 from hitl_tui.agents.approval import Approver, Decision, ToolRequest, must_ask, read_decision
 from hitl_tui.agents.backend import ToolCall
+from hitl_tui.agents.tool_notes import Outcome, tell
 from hitl_tui.agents.tools import Approve, BadArguments, Tool, cut
 from hitl_tui.engine.activity import Activity
 from hitl_tui.engine.calling import TookTooLong
-from hitl_tui.engine.events import ToolCalled
 from hitl_tui.engine.memory import MISSING
 from hitl_tui.errors import HitlError, UsageError
 
 _REJECTED = "A person refused this call"
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How a call ended: the arguments it ran with and its result, or what went wrong.
-
-    `ran` says that the tool was called, so that something from outside may have come in; `duration` is
-    in microseconds.
-    """
-
-    arguments: Any
-    result: str | None = None
-    error: str | None = None
-    duration: int = 0
-    ran: bool = False
-
-    @property
-    def told(self) -> str:
-        """What the model reads."""
-        return self.result if self.result is not None else f"Error: {self.error}"
 
 
 @dataclass(frozen=True)
@@ -78,8 +59,7 @@ class ToolBox:
         if activity:
             if outcome.ran and tool is not None and tool.external:
                 activity.taint(f"tool {tool.name}")
-            done = (outcome.arguments, outcome.result, outcome.error, outcome.duration)
-            activity.tell(ToolCalled(activity.node, self.agent, call.name, *done, activity.path))
+            tell(activity, self.agent, call.name, outcome, anew=kept is MISSING)
         return outcome.told
 
     async def _new(self, call: ToolCall, tool: Tool | None, activity: Activity | None, key: str) -> Outcome:

@@ -90,6 +90,7 @@ class Tool:
         """
         try:
             arguments = json.loads(text) if text.strip() else {}
+            json.dumps(arguments, ensure_ascii=False).encode()  # a lone half of a character is no text
         except (ValueError, RecursionError) as error:
             raise BadArguments(f"the arguments are not JSON: {error}") from None
         return self.check(arguments)
@@ -177,7 +178,8 @@ def as_text(result: Any) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    """A text of at most `longest` characters, and a note where more is left out."""
+    """A text of at most `longest` characters that can be stored, and a note where more is left out."""
+    text = text.encode(errors="replace").decode()  # names of files may hold bytes that are no characters
     if len(text) <= longest:
         return text
     return f"{text[:longest]}\n[cut here: the first {longest} of {len(text)} characters]"

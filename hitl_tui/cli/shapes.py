@@ -21,7 +21,8 @@ Every document has `"hitl_tui": 1` and a `"kind"`; a change that could break a r
 
 A `checkpoint` has `branches`: what became of each branch of a map or a parallel (`path`, `index`, `status`,
 `error`, `attempts`, `overridden`), or of a subgraph's run, whose `thread` it names; `updates` and events name
-theirs by `path`. The `thread` of a subgraph's run has an `owner`; `unfinished` says what is kept of a node
+theirs by `path`. Its `calls` are the tools that its agents called (`agent`, `tool`, `arguments`, `result` or
+`error`, `duration`, `attempt`, `path`), long texts cut. The `thread` of a subgraph's run has an `owner`; `unfinished` says what is kept of a node
 with branches that waits; a request's `thread` is the one that asks.
 `notes` of `thread`, `log`, `diff`, `blame` and `cost` say what a reader should know, as that the graph is missing.
 Values of private channels are `"[private]"`, and so are the state hashes of a graph that has some;
@@ -38,7 +39,7 @@ from typing import Any
 from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.description import GraphInfo, NodeInfo
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate, Progress
-from hitl_tui.engine.outcomes import BranchOutcome
+from hitl_tui.engine.outcomes import BranchOutcome, ToolUse
 from hitl_tui.engine.records import Checkpoint, LedgerEntry, Owner, Request, ThreadSummary
 from hitl_tui.engine.taint import Taint
 from hitl_tui.errors import ExitCode, HitlError
@@ -212,6 +213,21 @@ def checkpoint(one: Checkpoint, secret: bool) -> dict[str, Any]:
         "branches": [branch(each) for each in one.branches],
         "tainted": [taint(each) for each in one.tainted],
         "read": list(one.read),
+        "calls": [tool_call(each) for each in one.calls],
+    }
+
+
+def tool_call(one: ToolUse) -> dict[str, Any]:
+    """A call of a tool as the step keeps it; long arguments are text, cut."""
+    return {
+        "agent": one.agent,
+        "tool": one.tool,
+        "arguments": one.arguments,
+        "result": one.result,
+        "error": one.error,
+        "duration": one.duration / 1e6,
+        "attempt": one.attempt,
+        "path": one.path or None,
     }
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from hitl_tui.engine.events import Event, ModelCalled, NodeRetrying, TextStreamed
-from hitl_tui.engine.outcomes import Exchange, ModelUse
+from hitl_tui.engine.outcomes import Exchange, ModelUse, ToolUse
 
 if TYPE_CHECKING:
     from hitl_tui.engine.memory import Memory
@@ -33,6 +33,8 @@ class Activity:
         """The branch of a map or a parallel it is at work for, "" for a plain node."""
         self.attempt = attempt
         self.uses: list[ModelUse] = []
+        self.calls: list[ToolUse] | None = None
+        """Where calls of tools are noted for the step's record; None where nobody keeps one."""
         self.tainted_by: list[str] = []
         self.read: dict[str, None] | None = {} if sink else None
         """What the node has read of the state, in order; None where that is not noted."""
@@ -132,6 +134,11 @@ class Activity:
                     self.path,
                 )
             )
+
+    def tool_called(self, use: ToolUse) -> None:
+        """Note a call of a tool that was made now, not one that is served again after an answer."""
+        if self.calls is not None:
+            self.calls.append(use)
 
     def tell(self, event: Event) -> None:
         """Tell something else that happens below the node."""

@@ -162,6 +162,7 @@ class _FanOut:
             activity = branch.activity = Activity(
                 self.node.name, branch.attempt, self.session.sink, branch.path
             )
+            activity.calls = self.activity.calls
             try:
                 return await self._attempt(branch, activity)
             except NodeFailed as error:

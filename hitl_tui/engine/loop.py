@@ -23,7 +23,7 @@ from hitl_tui.engine.graph import Node
 from hitl_tui.engine.interrupts import InterruptRaised
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
 from hitl_tui.engine.on_taint import guard
-from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
+from hitl_tui.engine.outcomes import ErrorInfo, ModelUse, ToolUse
 from hitl_tui.engine.records import END, Cursor, LedgerEntry, Request, Status
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.spending import limit_reached, spent
@@ -63,6 +63,7 @@ class Run:
         self._threads = threads
         self._pause_asked, self._drop_reason = False, ""
         self._activity: Activity | None = None
+        self._calls: list[ToolUse] = []
         self._inner: Run | None = None
         self._task: asyncio.Task[object] | None = None
 
@@ -224,6 +225,7 @@ class Run:
         return self._inner
 
     def _begun(self, activity: Activity) -> None:
+        activity.calls = self._calls
         self._activity = activity
 
     async def _run_node(self, name: str) -> bool:
@@ -231,6 +233,8 @@ class Run:
         session = self.session
         started = session.clock()
         uses: list[ModelUse] = []
+        if self._calls:
+            self._calls = []
         attempt = session.cursor.attempt
         try:
             node, called = self._called(name)
@@ -277,7 +281,7 @@ class Run:
 
     def _waiting_cursor(self, uses: Sequence[ModelUse], started: int) -> Cursor:
         cursor = spent(self.session.cursor, uses, self.session.clock() - started)
-        return replace(cursor, uses=(*cursor.uses, *uses))
+        return replace(cursor, uses=(*cursor.uses, *uses), calls=(*cursor.calls, *self._calls))
 
     def _called(self, name: str) -> tuple[Node, Cursor]:
         """What runs under a name, and the cursor its config tells of."""
@@ -301,6 +305,7 @@ class Run:
             branches=(),
             exchanges=(),
             uses=(),
+            calls=(),
             pending=(),
             retries=session.cursor.retries + made.retries,
             compensated=session.cursor.compensated or bool(made.compensations),
@@ -327,6 +332,7 @@ class Run:
             ledger=ledger,
             read=made.read,
             branches=made.branches,
+            calls=(*session.cursor.calls, *self._calls),
         )
 
     def _way_on(self, cursor: Cursor, name: str, state: LiveState) -> Cursor:
@@ -357,7 +363,8 @@ class Run:
     def _after_attempt(self, uses: Sequence[ModelUse], started: int) -> Cursor:
         """The cursor after an attempt that committed nothing: what it cost counts."""
         cursor = spent(self.session.cursor, uses, self.session.clock() - started)
-        return replace(cursor, attempt=cursor.attempt + 1, uses=(*cursor.uses, *uses))
+        calls = (*cursor.calls, *self._calls)
+        return replace(cursor, attempt=cursor.attempt + 1, uses=(*cursor.uses, *uses), calls=calls)
 
     def _broke(self, error: Exception) -> None:
         """Say why a run ended that can't write it down, as when the store went away.

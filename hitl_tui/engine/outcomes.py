@@ -40,6 +40,26 @@ class ModelUse(msgspec.Struct, frozen=True):
     cost: float | None
 
 
+class ToolUse(msgspec.Struct, frozen=True):
+    """One call of a tool by an agent; `duration` in microseconds.
+
+    Args:
+        arguments: what it ran with; text where they could not be read, or are too long to be kept whole.
+        result, error: what came of it, cut where it is long; neither is set where a tool gave no text.
+        attempt: of the node.
+        path: the branch it was made for, "" for a plain node.
+    """
+
+    agent: str
+    tool: str
+    arguments: Any
+    result: str | None = None
+    error: str | None = None
+    duration: int = 0
+    attempt: int = 1
+    path: str = ""
+
+
 class Compensation(msgspec.Struct, frozen=True):
     """How to undo what a node did: a handler's name and what it is given (SPEC 13).
 

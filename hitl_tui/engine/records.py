@@ -10,7 +10,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from hitl_tui.engine.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, Exchange, ModelUse
+from hitl_tui.engine.outcomes import (
+    BranchOutcome,
+    BranchState,
+    Compensation,
+    ErrorInfo,
+    Exchange,
+    ModelUse,
+    ToolUse,
+)
 from hitl_tui.engine.taint import Lineage, Taint
 
 Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
@@ -69,7 +77,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
     `position` is the cursor after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its
     way on is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
     `tainted` are the tainted channels after it.  `read` is what the node read, where that was noted: in
-    runs that somebody watches or that have taint to follow.
+    runs that somebody watches or that have taint to follow.  `calls` are the tools that its agents called, in
+    failed attempts, too.
     """
 
     thread_id: str
@@ -101,6 +110,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
     tainted: tuple[Taint, ...] = ()
     read: tuple[str, ...] = ()
     compensations: tuple[Compensation, ...] = ()
+    calls: tuple[ToolUse, ...] = ()
 
     @property
     def next_node(self) -> str | None:
@@ -244,9 +254,9 @@ class Cursor(msgspec.Struct, frozen=True):
     node at `position`, `passed` says that the interrupt before that node has been answered, `branches` is
     what that node's branches have come to, `approved_hash` what that node would read when a human agreed
     that it does, tainted as it is.
-    `exchanges` is what that node got from outside before it asked a human, `uses` the model calls since
-    the last step of a node that no checkpoint has yet, `compensated` says that some step may have something
-    to undo.
+    `exchanges` is what that node got from outside before it asked a human, `uses` and `calls` the calls of
+    models and tools since the last step of a node that no checkpoint has yet, `compensated` says that some
+    step may have something to undo.
     """
 
     thread_id: str
@@ -286,6 +296,7 @@ class Cursor(msgspec.Struct, frozen=True):
     uses: tuple[ModelUse, ...] = ()
     agents: dict[str, dict[str, Any]] = {}
     compensated: bool = False
+    calls: tuple[ToolUse, ...] = ()
 
     @property
     def next_node(self) -> str | None:

@@ -201,7 +201,7 @@ class Rollback(Run):
         all_uses = (*uses, *(result.usage or ()))
         duration = session.clock() - started
         session.commit_step(
-            replace(spent(session.cursor, all_uses, duration), attempt=1, uses=()),
+            replace(spent(session.cursor, all_uses, duration), attempt=1, uses=(), calls=()),
             changes,
             source="rollback",
             node=name,
@@ -213,6 +213,7 @@ class Rollback(Run):
             attempt=session.cursor.attempt,
             ledger=ledger,
             read=made.read,
+            calls=(*session.cursor.calls, *self._calls),
         )
 
     def _fail(self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "") -> str:

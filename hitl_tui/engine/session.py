@@ -15,7 +15,7 @@ from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import Change, after
 from hitl_tui.engine.events import Event, LedgerWritten, ProgressChanged, StepCommitted
 from hitl_tui.engine.graph import CompiledGraph
-from hitl_tui.engine.outcomes import BranchOutcome, Compensation, ModelUse
+from hitl_tui.engine.outcomes import BranchOutcome, Compensation, ModelUse, ToolUse
 from hitl_tui.engine.outlook import Outlook
 from hitl_tui.engine.rebuild import live_state
 from hitl_tui.engine.records import (
@@ -224,6 +224,7 @@ class Session(Outlook):
         ledger: Sequence[LedgerEntry] = (),
         branches: tuple[BranchOutcome, ...] = (),
         read: tuple[str, ...] = (),
+        calls: tuple[ToolUse, ...] = (),
     ) -> None:
         """Write one step: its records, its checkpoint and the cursor as given, in one transaction.
 
@@ -284,6 +285,7 @@ class Session(Outlook):
             tainted=tuple(state.taint.values()) if state.taint else (),
             read=read,
             compensations=compensations,
+            calls=calls,
         )
         before = self.cursor
         snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state)

@@ -20,7 +20,7 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import plain_text
 from hitl_tui.view.status import retry_words
 from hitl_tui.view.taint import taint_line
-from hitl_tui.view.tool_line import tool_line
+from hitl_tui.view.tool_line import call_lines, tool_line
 from hitl_tui.view.writer import writer
 
 _NAME = 60
@@ -43,7 +43,7 @@ def event_lines(event: ev.Event) -> list[str]:
             does = f"undo {name(undone)}" if undone != event.node else f"{name(event.node)} runs"
             return [f"Step {event.step}: {does}{again}."]
         case ev.StepCommitted():
-            return step_lines(event.checkpoint, event.updates)
+            return step_lines(event.checkpoint, event.updates, live=True)
         case ev.ToolCalled():
             where = f"{event.path}, " if event.path else ""
             return content([f"{where}{event.agent}: {tool_line(event)}"], 4)
@@ -71,8 +71,14 @@ def event_lines(event: ev.Event) -> list[str]:
     return inside_lines(event)
 
 
-def step_lines(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -> list[str]:
-    """A step that is committed: who made it, what it cost and what it changed."""
+def step_lines(
+    checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate], *, live: bool = False
+) -> list[str]:
+    """A step that is committed: who made it, what it cost and what it changed.
+
+    Args:
+        live: it was followed as it ran, so that its calls of tools have been told.
+    """
     facts = [f"Step {checkpoint.step} by {writer(checkpoint)}"]
     if checkpoint.decision:
         facts.append(f"decision {name(checkpoint.decision)}")
@@ -86,6 +92,8 @@ def step_lines(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -> l
         lines += ["It says:", *content([checkpoint.text], 10)]
     if checkpoint.note:
         lines += ["Note:", *content([checkpoint.note], 10)]
+    if not live:
+        lines += spans(call_lines(checkpoint.calls, ASCII))
     lines += branch_lines(checkpoint)
     if not updates:
         return [*lines, "It changed nothing."]

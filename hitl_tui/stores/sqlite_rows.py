@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.outcomes import BranchOutcome, Compensation, ModelUse
+from hitl_tui.engine.outcomes import BranchOutcome, Compensation, ModelUse, ToolUse
 from hitl_tui.engine.records import (
     Checkpoint,
     Cursor,
@@ -48,6 +48,7 @@ _decode_branches = msgspec.json.Decoder(tuple[BranchOutcome, ...]).decode
 _decode_owner = msgspec.json.Decoder(Owner).decode
 _decode_compensations = msgspec.json.Decoder(tuple[Compensation, ...]).decode
 _decode_uses = msgspec.json.Decoder(tuple[ModelUse, ...]).decode
+_decode_calls = msgspec.json.Decoder(tuple[ToolUse, ...]).decode
 _decode_tainted = msgspec.json.Decoder(tuple[Taint, ...]).decode
 _decode_read = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_lineage = msgspec.json.Decoder(Lineage).decode
@@ -141,7 +142,7 @@ def record_hash_of(hashes: bytes) -> bytes:
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
     "duration, tokens_in, tokens_out, cost, state_hash, first_seq, last_seq, at, actor, note, decision, "
-    "text, uses, branches, tainted, read, compensations"
+    "text, uses, branches, tainted, read, compensations, calls"
 )
 
 
@@ -176,19 +177,21 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         _encode(point.tainted) if point.tainted else None,
         _encode(point.read) if point.read else None,
         _encode(point.compensations) if point.compensations else None,
+        _encode(point.calls) if point.calls else None,
     )
 
 
 def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
     row_id, parent, *rest = row
-    uses, branches, tainted, read, compensations = rest[-5:]
-    rest[-5:] = (
+    uses, branches, tainted, read, compensations, calls = rest[-6:]
+    rest[-6:] = (
         _decode_uses(uses) if uses else (),
         _decode_branches(branches) if branches else (),
         _decode_tainted(tainted) if tainted else (),
         _decode_read(read) if read else (),
         _decode_compensations(compensations) if compensations else (),
+        _decode_calls(calls) if calls else (),
     )
     return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
 

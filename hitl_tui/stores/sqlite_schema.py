@@ -172,6 +172,11 @@ def _touched(db: Connection) -> None:
     db.execute("DROP INDEX cursor_updated")
 
 
+def _tool_calls(db: Connection) -> None:
+    # JSON of the tools that a step's agents called, NULL for none.
+    db.execute("ALTER TABLE checkpoint ADD COLUMN calls BLOB")
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _first_version,
     _carried_threads,
@@ -180,5 +185,6 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _compensations,
     _pauses_asked,
     _touched,
+    _tool_calls,
 )
 """Item n makes version n + 1 out of version n; an empty file is version 0.  Only ever append."""

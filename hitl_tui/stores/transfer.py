@@ -23,6 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.outcomes import ToolUse
 from hitl_tui.engine.records import Checkpoint, Commit, Cursor, LedgerEntry, ThreadInfo, UpdateRecord
 from hitl_tui.errors import LogCorrupt, StoreUnusable, UsageError
 from hitl_tui.stores import snapshots
@@ -132,7 +133,7 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: set[st
             records.setdefault(record.step, []).append(record)
         for point in reversed(store.checkpoints(thread_id, last + 1, last + 1 - first)):
             line: dict[str, Any] = {
-                "step": _shown(_without_args(point) if secret else point, secret),
+                "step": _shown(_without_quotes(point) if secret else point, secret),
                 "records": [_shown_record(record, secret) for record in records.get(point.step, ())],
             }
             if point.step in steps and (found := store.snapshot(thread_id, point.step)):
@@ -143,7 +144,10 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: set[st
         yield {"decision": _shown(replace(entry, data=None) if secret else entry, secret)}
     if secret:
         pending = tuple(replace(request, payload=None, votes=()) for request in cursor.pending)
-        cursor = replace(cursor, pending=pending, answers=(), exchanges=(), branches=(), error=None)
+        calls = tuple(map(_unquoted, cursor.calls))
+        cursor = replace(
+            cursor, pending=pending, answers=(), exchanges=(), branches=(), error=None, calls=calls
+        )
     yield {"cursor": _shown(cursor, secret)}
 
 
@@ -175,9 +179,17 @@ def _shown(row: msgspec.Struct, secret: set[str]) -> dict[str, Any]:
     return fields
 
 
-def _without_args(point: Checkpoint) -> Checkpoint:
-    """A step whose compensations may quote anything, as its node was free to."""
-    return replace(point, compensations=tuple(replace(one, args=None) for one in point.compensations))
+def _without_quotes(point: Checkpoint) -> Checkpoint:
+    """A step whose compensations and tools may have been given anything, as its node was free to."""
+    return replace(
+        point,
+        compensations=tuple(replace(one, args=None) for one in point.compensations),
+        calls=tuple(map(_unquoted, point.calls)),
+    )
+
+
+def _unquoted(call: ToolUse) -> ToolUse:
+    return replace(call, arguments=None, result=None, error=None if call.error is None else repr(PRIVATE))
 
 
 def _is_hash(name: str, value: str) -> bool:

@@ -15,6 +15,7 @@ from hitl_tui.view.format import Kind, kind, preview_line
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text
+from hitl_tui.view.tool_line import call_lines
 from hitl_tui.view.writer import writer
 
 PREVIEW_LIMIT = 240
@@ -47,8 +48,8 @@ class ChannelRow:
 class StepView:
     """A step and everything the panes show of it; `checkpoint` is None before the first step.
 
-    `why` is what the node says about it, as why the run goes on as it does; "" for nothing.
-    `afterwards` is what humans changed of the agents before the next step.
+    `calls` are the tools that its agents called.  `why` is what the node says about it, as why the run goes
+    on as it does; "" for nothing.  `afterwards` is what humans changed of the agents before the next step.
     """
 
     step: int
@@ -59,6 +60,7 @@ class StepView:
     rows: tuple[ChannelRow, ...]
     why: str
     lens: tuple[Line, ...]
+    calls: tuple[Line, ...] = ()
     afterwards: tuple[str, ...] = ()
 
 
@@ -107,6 +109,7 @@ def _step_view(
         updates=tuple(updates),
         rows=rows,
         why=sanitise_line(checkpoint.text, _WHY) if checkpoint and checkpoint.text else "",
+        calls=call_lines(checkpoint.calls) if checkpoint and checkpoint.calls else (),
         lens=branch_lens(updates, checkpoint.branches if checkpoint else ()),
         afterwards=change_notes(view.ledger, step),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.commands import App
@@ -71,3 +73,40 @@ def test_what_a_model_lacks_is_told_with_the_change(
     done = app.expect(0, "agents", thread, "writer.model=openai/x")
     assert "warning: openai/x: no API key; set OPENAI_API_KEY in the environment" in done.err
     assert "unknown provider" in app.expect(0, "agents", thread, "writer.model=nope/x").err
+
+
+TOOLS = """
+from hitl_tui import Agent, END, START, Channel, ScriptedModel, StateGraph, ToolCall
+
+def weather(city: str) -> str:
+    "Tell the weather."
+    return f"{city}: sun"
+
+model = ScriptedModel([ToolCall("weather", {"city": "Graz"}), "Sun."], pace=0)
+graph = (
+    StateGraph({"out": Channel("")}, name="tools")
+    .add_node("ask", lambda state, config: {"out": config.agents["clerk"].chat("go")})
+    .add_edge(START, "ask").add_edge("ask", END)
+    .compile(agents={"clerk": Agent("clerk", model, tools=[weather])})
+)
+"""
+
+
+def test_looking_back_at_a_step_tells_its_calls_of_tools(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "tools.py"
+    file.write_text(TOOLS)
+    app.expect(0, "run", str(file), "--headless", "--thread", "t")
+    app.expect(0, "update-state", "t", "out=Rain.")
+    (call,) = app.expect(0, "show", "t@1", "--json").document["checkpoint"]["calls"]
+    assert call["duration"] > 0
+    assert {name: call[name] for name in ("agent", "tool", "arguments", "result", "error", "attempt")} == {
+        "agent": "clerk", "tool": "weather", "arguments": {"city": "Graz"},
+        "result": "Graz: sun", "error": None, "attempt": 1,
+    }  # fmt: skip
+    assert app.expect(0, "show", "t", "--json").document["checkpoint"]["calls"] == []
+    assert app.expect(0, "log", "t", "--json").document["checkpoints"][1]["calls"] == [call]
+    said = app.expect(0, "show", "t@1").out
+    assert "clerk called weather" in said
+    assert '{"city": "Graz"}' in said
+    assert "> “Graz: sun”" in said
+    assert "clerk called weather" in app.expect(0, "log", "t").out

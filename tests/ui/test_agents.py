@@ -254,3 +254,20 @@ async def test_a_call_of_a_tool_is_told_with_its_arguments_and_result(store: Che
         await it.shows('tool look {"day": "monday"} ->', "“noon")
         await it.press("A")
         await it.shows("calls look", '"day": "monday"', "3 tool look gave", "noon on monday", "4 assistant")
+
+
+async def test_going_back_to_a_step_tells_which_tools_it_called(store: Checkpointer) -> None:
+    def look(day: str) -> str:
+        """A free hour."""
+        return f"noon on {day}"
+
+    def model(messages: Any) -> Any:
+        asked = [one for one in messages if one["role"] == "tool"]
+        return "At noon." if asked else ToolCall("look", {"day": "monday"})
+
+    async with opened(graph(store, model, tools=[look])) as it:
+        await it.press("c")
+        await it.shows("reached the end", "What step 2 changed")
+        assert "called look" not in it.text()
+        await it.press("[")
+        await it.shows("What step 1 changed", "writer called look", '{"day": "monday"}', "→ “noon on monday”")

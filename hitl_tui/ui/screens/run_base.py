@@ -212,7 +212,9 @@ class RunBase(RoleScreen):
         failed = failure_lines(session, self.ways, width) if not session.is_past else ()
         why = [(Span(row, "accent"),) for row in wrap_line(step.why, max(width, 12))] if step.why else []
         then = [(Span(row, "human"),) for said in self._afterwards for row in wrap_line(said, max(width, 12))]
-        lines: tuple[Line, ...] = (*failed, *why, *step.lens, *then) or ((Span("nothing yet", "dim"),),)
+        lines: tuple[Line, ...] = (*failed, *why, *step.calls, *step.lens, *then) or (
+            (Span("nothing yet", "dim"),),
+        )
         if lines != tuple(pane.lines):
             pane.show(lines, home=True)
         failing = session.view.error if failed else None
