@@ -15,7 +15,7 @@ from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode, HitlError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from hitl_tui.engine.verify import VerifyReport
     from hitl_tui.stores import Checkpointer
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--private", is_flag=True, help="With the values of private channels: only such a file imports."
 )
+@click.option("--alone", is_flag=True, help="Without the threads that its subgraphs ran in.")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there.")
 @store_option
 @reviewer_option
@@ -36,6 +37,7 @@ def export_command(
     thread: str,
     file: Path | None,
     private: bool,
+    alone: bool,
     force: bool,
     store: str | None,
     reviewer: str | None,
@@ -43,8 +45,9 @@ def export_command(
 ) -> None:
     """Write a thread to a file, or to stdout for a pipe.
 
-    Lines of JSON with all its steps and decisions. A thread with private channels is written without
-    their values, for reading, unless --private is given; the thread's ledger then keeps who took them.
+    Lines of JSON with all its steps and decisions, and those of the threads that its subgraphs ran in. A
+    thread with private channels is written without their values, for reading, unless --private is given;
+    the thread's ledger then keeps who took them.
     """
     from hitl_tui.cli.resume import find_thread
     from hitl_tui.cli.storage import open_existing
@@ -62,9 +65,11 @@ def export_command(
     opened = open_existing(settings)
     try:
         found = find_thread(opened, thread)
+        threads = [found] if alone else _with_inside(opened, found)
         if private:
-            _note_export(opened, found, settings.reviewer, "stdout" if to_stdout else str(file))
-        lines = export_thread(opened, found, private=private)
+            for one in threads:
+                _note_export(opened, one, settings.reviewer, "stdout" if to_stdout else str(file))
+        lines = export_thread(opened, found, private=private, alone=alone)
         if file is None or to_stdout:
             _write_all(sys.stdout.buffer, lines)
             return
@@ -74,9 +79,11 @@ def export_command(
     if as_json:
         from hitl_tui.cli.shapes import document
 
-        emit(document("export", thread=thread, file=str(file), lines=count, private=private))
+        facts = {"lines": count, "private": private, "threads": threads[1:]}
+        emit(document("export", thread=thread, file=str(file), **facts))
     else:
-        say(f"wrote {count:,} lines to {file}")
+        also = f", those of {_inside_it(threads[1:])} among them" if threads[1:] else ""
+        say(f"wrote {count:,} lines to {file}{also}")
 
 
 @click.command("import")
@@ -87,8 +94,9 @@ def export_command(
 def import_command(file: Path, thread: str | None, store: str | None, as_json: bool) -> None:
     """Take in a thread that `export` wrote.
 
-    All of it or nothing; - reads from stdin. Its graph is not in the file: where that is elsewhere
-    here, `hitl-tui run GRAPH --thread ID` opens it.
+    All of it or nothing; - reads from stdin. The threads that its subgraphs ran in come along and are
+    named after it, as in ID/NODE#1. Its graph is not in the file: where that is elsewhere here,
+    `hitl-tui run GRAPH --thread ID` opens it.
     """
     from hitl_tui.cli.storage import open_for_writing
     from hitl_tui.config import load_settings
@@ -96,14 +104,16 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
     opened = open_for_writing(load_settings({"store": store}))
     try:
         name = _read_thread(opened, file, thread)
+        inside = _with_inside(opened, name)[1:]
     finally:
         opened.close()
     if as_json:
         from hitl_tui.cli.shapes import document
 
-        emit(document("import", thread=name, file=str(file)))
+        emit(document("import", thread=name, file=str(file), threads=inside))
     else:
-        say(f"imported {name!r}")
+        also = f" with {_inside_it(inside)}" if inside else ""
+        say(f"imported {name!r}{also}")
 
 
 @click.command()
@@ -134,6 +144,19 @@ def verify(thread: str, strict: bool, store: str | None, as_json: bool) -> int:
     else:
         say(*_findings(report))
     return ExitCode.DONE if report.ok else ExitCode.FAILED
+
+
+def _with_inside(store: Checkpointer, thread: str) -> list[str]:
+    """A thread and those that its subgraphs ran in, as far as the store has them."""
+    from hitl_tui.engine.below import inside
+
+    cursor = store.cursor(thread)
+    below = [one.thread_id for one in inside(store, cursor)] if cursor else []
+    return [thread, *(name for name in below if store.info(name) is not None)]
+
+
+def _inside_it(threads: Sequence[str]) -> str:
+    return f"{len(threads):,} thread{'s' if len(threads) > 1 else ''} inside it"
 
 
 def _write_all(stream: BinaryIO, lines: Iterable[bytes]) -> int:
@@ -215,14 +238,11 @@ def _counts(report: VerifyReport) -> dict[str, Any]:
 
 def _findings(report: VerifyReport) -> list[str]:
     from hitl_tui.view.findings import finding_line
-    from hitl_tui.view.sanitise import sanitise_line
 
     lines = [finding_line(one) for one in report.mismatches]
-    also = f", those of {len(report.threads)} inside it among them" if report.threads else ""
+    also = f", those of {_inside_it(report.threads)} among them" if report.threads else ""
     checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked{also}"
-    if report.missing:
-        names = ", ".join(sanitise_line(name, 60) for name in report.missing)
-        checked += f"; not in this store, so not looked at: {names}"
     if report.unchecked:
         checked += f"; --strict would check {report.unchecked:,} more"
-    return [*lines, f"{'ok' if report.ok else f'{len(lines)} findings'}: {checked}"]
+    found = f"{len(lines):,} finding{'s' if len(lines) > 1 else ''}" if lines else "ok"
+    return [*lines, f"{found}: {checked}"]

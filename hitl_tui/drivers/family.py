@@ -29,6 +29,8 @@ def family(store: Store, thread_id: str, page: int) -> tuple[Relative, ...]:
         summary = store.summary(one.thread_id)
         if summary is not None:
             newest = store.checkpoints(one.thread_id, None, page)
-            own = tuple(checkpoint for checkpoint in reversed(newest) if checkpoint.step > one.fork_step)
-            relatives.append(Relative(one.thread_id, one.parent, one.fork_step, summary, own))
+            # A fork that was carried here without its parent owns all of its steps.
+            shared = one.fork_step if one.parent else -1
+            own = tuple(checkpoint for checkpoint in reversed(newest) if checkpoint.step > shared)
+            relatives.append(Relative(one.thread_id, one.parent, shared, summary, own))
     return tuple(relatives)

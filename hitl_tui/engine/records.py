@@ -315,8 +315,10 @@ class ThreadInfo(msgspec.Struct, frozen=True):
     """What never changes about a thread: its graph and where it was forked from.
 
     `source` says how to build the graph again: {"graph": "module:attribute", "options": {...}}.
-    `fork_seq` is the last record it shares with its parent.  `owner` is set for the thread of a
-    subgraph's run; its `source` names the way to its graph as "within": [node, ...].
+    `fork_seq` is the last record it shares with its parent.  A fork that was carried here from another
+    store has no parent, but keeps `fork_step`: the steps up to it are still another thread's doing.  `owner`
+    is set for the thread of a subgraph's run; its `source` names the way to its graph as
+    "within": [node, ...].
     """
 
     thread_id: str

@@ -59,6 +59,8 @@ def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | Belo
         return []
     # Of a visit that came to no step, the place is where it began.
     left = {name: info.created_at for name, info in begun.items()}
+    info = store.info(cursor.thread_id)
+    shared = info.fork_step if info else -1
     fates = _fates(store.ledger(cursor.thread_id))
     found: list[RollbackEntry | Below] = []
     for point in _points(store, cursor.thread_id):
@@ -66,9 +68,9 @@ def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | Belo
         for name in threads:
             left.pop(name, None)
         found += [_below(store, name, node_of(begun[name])) for name in _since(left, point.at)]
-        foreign = point.thread_id != cursor.thread_id
+        foreign = point.step <= shared
         found += _of_step(point, fates, foreign)
-        found += [_below(store, name, point.node, own=name in begun or not foreign) for name in threads]
+        found += [_below(store, name, point.node, own=not foreign) for name in threads]
     return found + [_below(store, name, node_of(begun[name])) for name in _since(left, 0)]
 
 

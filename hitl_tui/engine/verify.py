@@ -47,11 +47,12 @@ class Mismatch(msgspec.Struct, frozen=True):
     """One thing that is not as it should be.
 
     Args:
-        kind: "gap" (a record or step is missing), "record" (a record was changed), "value" (an update or
-            its result is not what was hashed), "channel" (a record does not begin where the one before
-            it ended), "reducer" (strict: the graph reduces otherwise today), "taint" (it does not follow
-            from what the node brought in and read), "checkpoint", "snapshot", "ledger", "cursor",
-            "unreadable", or of a replay "node" (the graph goes another way today).
+        kind: "gap" (a record, a step or, with the field "thread", the log of a subgraph's run is missing),
+            "record" (a record was changed), "value" (an update or its result is not what was hashed),
+            "channel" (a record does not begin where the one before it ended), "reducer" (strict: the graph
+            reduces otherwise today), "taint" (it does not follow from what the node brought in and read),
+            "checkpoint", "snapshot", "ledger", "cursor", "unreadable", or of a replay "node" (the graph
+            goes another way today).
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
         expected, actual: hashes as text, `[private]` for a private channel's.
@@ -76,7 +77,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
         unchecked: checkpoints whose state_hash could not be compared: without the graph's channels
             the defaults of channels that nothing has written yet are unknown.
         threads: of subgraphs' runs below, which were checked, too.
-        missing: threads of such runs that are not in this store, as after an import of their parent.
+        missing: threads of such runs that are not in this store; each is a finding, too.
     """
 
     mismatches: tuple[Mismatch, ...] = ()

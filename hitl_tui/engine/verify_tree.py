@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.below import threads_below
+from hitl_tui.engine.below import Inside, inside
 from hitl_tui.engine.children import inner_graph
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.records import ThreadInfo
@@ -38,13 +38,30 @@ def verify_tree(
     if info is None or cursor is None:
         return report
     try:
-        below = threads_below(store, cursor)
+        below = inside(store, cursor)
     except LogCorrupt:
         return report  # told of the thread's own log, which alone knows what is below
-    for name in below:
-        for part in _verify_one(store, name, info, graph, strict=strict, watch=watch):
-            report = _added(report, name, part)
+    for one in below:
+        if _is_missing(store, one.thread_id):
+            report = _without(report, one, thread_id) if one.needed else report
+            continue
+        for part in _verify_one(store, one.thread_id, info, graph, strict=strict, watch=watch):
+            report = _added(report, one.thread_id, part)
     return report
+
+
+def _is_missing(store: Store, thread_id: str) -> bool:
+    try:
+        return store.info(thread_id) is None
+    except LogCorrupt:
+        return False  # it is there, and what is wrong with it is told
+
+
+def _without(report: VerifyReport, gone: Inside, root: str) -> VerifyReport:
+    """The report with a gap: the log of a thread that made a step is not there to be checked."""
+    place = "" if gone.of == root else gone.of
+    gap = Mismatch("gap", None, gone.step, None, "thread", gone.thread_id, None, place)
+    return replace(report, mismatches=(*report.mismatches, gap), missing=(*report.missing, gone.thread_id))
 
 
 def _verify_one(
@@ -58,18 +75,14 @@ def _verify_one(
 ) -> Iterator[VerifyReport]:
     try:
         info = store.info(thread_id)
-        if info is None:
-            # An export carries one thread, so that this alone is no damage.
-            yield VerifyReport(missing=(thread_id,))
-            return
+        own = None
         try:
-            inside = inner_graph(graph, info.source, root.source) if graph else None
+            own = inner_graph(graph, info.source, root.source) if graph and info else None
         except GraphInvalid as error:
-            inside = None
-            if strict:
+            if strict and info:
                 yield _only("node", "subgraph", info.graph_name, error.message)
-        channels = inside.channels if inside else None
-        yield verify(store, thread_id, channels, strict=strict and inside is not None, watch=watch)
+        channels = own.channels if own else None
+        yield verify(store, thread_id, channels, strict=strict and own is not None, watch=watch)
     except LogCorrupt as error:
         yield _only("unreadable", "thread", None, error.message)
 
@@ -85,6 +98,6 @@ def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyR
         report.records + below.records,
         report.checkpoints + below.checkpoints,
         report.unchecked + below.unchecked,
-        tuple(dict.fromkeys((*report.threads, *([] if below.missing else [thread_id])))),
-        (*report.missing, *below.missing),
+        tuple(dict.fromkeys((*report.threads, thread_id))),
+        report.missing,
     )

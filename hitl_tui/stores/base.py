@@ -7,7 +7,7 @@ together here (see `lineage`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hitl_tui.engine.rebuild import state_at
@@ -23,7 +23,7 @@ from hitl_tui.engine.records import (
     Totals,
     UpdateRecord,
 )
-from hitl_tui.stores.lineage import UNBOUNDED, Origin, Past, Segment, Spent, own_segments
+from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
 from hitl_tui.stores.liveness import describe, is_dead, new_lease
 
 
@@ -51,14 +51,14 @@ class Checkpointer(ABC):
         """Write all of a commit or none of it (see `Store.commit`)."""
 
     @abstractmethod
-    def write_thread(self, info: ThreadInfo, past: Sequence[Past], commits: Iterable[Commit]) -> None:
-        """Add a whole thread, its commits in order, or nothing of it when `commits` raises.
+    def write_threads(self, threads: Iterable[Carried]) -> None:
+        """Add whole threads, one after the other, or nothing of any when reading one raises.
 
         Neither leases nor versions of the commits are looked at.
 
         Raises:
-            ThreadBusy: the name is taken.
-            UsageError: the name can't be a thread's.
+            ThreadBusy: a name is taken.
+            UsageError: a name can't be a thread's.
         """
 
     def info(self, thread_id: str) -> ThreadInfo | None:

@@ -35,7 +35,7 @@ from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
 from hitl_tui.stores.files_io import locked, remove_file, replace_file, sync_directory, translate
 from hitl_tui.stores.files_layout import directory_name, new_directory, number_file, open_directory
 from hitl_tui.stores.files_thread import ThreadFiles
-from hitl_tui.stores.lineage import Origin, Past, Spent
+from hitl_tui.stores.lineage import Carried, Origin, Spent
 from hitl_tui.stores.liveness import giving_back
 from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
 
@@ -73,25 +73,25 @@ class FileCheckpointer(Checkpointer):
         self._seen: dict[Path, _Seen] = {}
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
-        check_thread_id(info.thread_id)
         if info.parent is not None:
             self._thread(info.parent)
         origin = Origin(info, 0 if info.parent is None else cursor.ledger_n)
         with self._making(origin) as thread:
             replace_file(thread.cursor_file, shapes.cursor_file(cursor, info.created_by or ""))
+            sync_directory(thread.path)
+            self._place([thread])
 
-    def write_thread(self, info: ThreadInfo, past: Sequence[Past], commits: Iterable[Commit]) -> None:
-        check_thread_id(info.thread_id)
-        cursor, last_writer = Cursor(info.thread_id), info.created_by or ""
-        with self._making(Origin(info, 0, tuple(past))) as thread:
-            for commit in commits:
-                for file, data in thread.files_of(commit, cursor.head):
-                    replace_file(file, data, durable=False)
-                cursor = commit.cursor
-                last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
-            replace_file(thread.cursor_file, shapes.cursor_file(cursor, last_writer))
+    def write_threads(self, threads: Iterable[Carried]) -> None:
+        with contextlib.ExitStack() as making:
+            made: list[ThreadFiles] = []
+            for info, past, commits in threads:
+                origin = Origin(info, 0, past)
+                thread = making.enter_context(self._making(origin))
+                _fill(thread, commits)
+                made.append(thread)
             # One for all is far cheaper than one for each of many small files.
             os.sync()
+            self._place(made)
 
     def commit(self, thread_id: str, commit: Commit) -> None:
         thread = self._thread(thread_id)
@@ -254,26 +254,49 @@ class FileCheckpointer(Checkpointer):
 
     @contextlib.contextmanager
     def _making(self, origin: Origin) -> Iterator[ThreadFiles]:
-        """A directory to fill, which becomes the thread's once that went well."""
-        thread_id = origin.info.thread_id
-        target = self._directory / directory_name(thread_id)
-        if os.path.lexists(target):
+        """A directory to fill, which is gone afterwards unless it was put in its place."""
+        thread_id = check_thread_id(origin.info.thread_id)
+        if os.path.lexists(self._directory / directory_name(thread_id)):
             raise taken(thread_id)
         path = new_directory(self._directory)
         try:
             with _no_surrogates():
                 replace_file(path / "info.json", shapes.info_file(origin, time.time_ns()))
                 yield ThreadFiles(path, origin)
-            sync_directory(path)
-            _rename(path, target, thread_id)
         finally:
             shutil.rmtree(path, ignore_errors=True)
+
+    def _place(self, made: Sequence[ThreadFiles]) -> None:
+        """Make directories the threads', the first one last: whoever finds it finds the others, too."""
+        placed: list[tuple[Path, Path]] = []
+        try:
+            for thread in reversed(made):
+                thread_id = thread.origin.info.thread_id
+                target = self._directory / directory_name(thread_id)
+                _rename(thread.path, target, thread_id)
+                placed.append((thread.path, target))
+        except BaseException:
+            for path, target in placed:
+                os.rename(target, path)
+            raise
         sync_directory(self._directory)
 
     @contextlib.contextmanager
     def _locked(self, thread: ThreadFiles) -> Iterator[None]:
         with locked(thread.path / "lock"), _no_surrogates():
             yield
+
+
+def _fill(thread: ThreadFiles, commits: Iterable[Commit]) -> None:
+    """Write a whole thread into a directory that nobody finds yet."""
+    info = thread.origin.info
+    cursor, last_writer = Cursor(info.thread_id), info.created_by or ""
+    for commit in commits:
+        for file, data in thread.files_of(commit, cursor.head):
+            replace_file(file, data, durable=False)
+        cursor = commit.cursor
+        last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
+    replace_file(thread.cursor_file, shapes.cursor_file(cursor, last_writer))
 
 
 def _rename(path: Path, target: Path, thread_id: str) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.records import Checkpoint, LedgerEntry, Source, ThreadInfo, UpdateRecord
+from hitl_tui.engine.records import Checkpoint, Commit, LedgerEntry, Source, ThreadInfo, UpdateRecord
 
 UNBOUNDED = 2**32 - 1
 """The highest step, seq and ledger number a thread can have."""
@@ -37,6 +37,14 @@ class Origin(NamedTuple):
     info: ThreadInfo
     shared_entries: int
     past: tuple[Past, ...] = ()
+
+
+class Carried(NamedTuple):
+    """A thread to be taken in whole: what is fixed about it, and all it was written with, the cursor last."""
+
+    info: ThreadInfo
+    past: tuple[Past, ...]
+    commits: Iterable[Commit]
 
 
 class Spent(NamedTuple):

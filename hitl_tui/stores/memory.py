@@ -21,7 +21,7 @@ from hitl_tui.engine.records import (
     UpdateRecord,
 )
 from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
-from hitl_tui.stores.lineage import UNBOUNDED, Origin, Past, Spent
+from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent
 from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
 
 
@@ -81,16 +81,18 @@ class MemoryCheckpointer(Checkpointer):
                 raise refusal
             thread.add(commit)
 
-    def write_thread(self, info: ThreadInfo, past: Sequence[Past], commits: Iterable[Commit]) -> None:
-        check_thread_id(info.thread_id)
-        thread = _Thread(info, Cursor(info.thread_id), 0, past)
-        for commit in commits:
-            thread.add(commit)
+    def write_threads(self, threads: Iterable[Carried]) -> None:
+        made: dict[str, _Thread] = {}
+        for info, past, commits in threads:
+            thread = made[check_thread_id(info.thread_id)] = _Thread(info, Cursor(info.thread_id), 0, past)
+            for commit in commits:
+                thread.add(commit)
         with self._lock:
-            if info.thread_id in self._threads:
-                raise taken(info.thread_id)
-            thread.order = len(self._threads)
-            self._threads[info.thread_id] = thread
+            for name in made.keys() & self._threads.keys():
+                raise taken(name)
+            for name, thread in made.items():
+                thread.order = len(self._threads)
+                self._threads[name] = thread
 
     def cursor(self, thread_id: str) -> Cursor | None:
         thread = self._threads.get(thread_id)

@@ -29,7 +29,7 @@ from hitl_tui.errors import HitlError
 from hitl_tui.stores import snapshots
 from hitl_tui.stores import sqlite_rows as rows
 from hitl_tui.stores.base import Checkpointer, writer
-from hitl_tui.stores.lineage import Origin, Past, Spent
+from hitl_tui.stores.lineage import Carried, Origin, Past, Spent
 from hitl_tui.stores.liveness import giving_back
 from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
 from hitl_tui.stores.sqlite_file import damaged, open_file, translate
@@ -130,16 +130,16 @@ class SQLiteCheckpointer(Checkpointer):
                 db.execute(_TOUCH, (touched, key))
         self._touched[key] = touched
 
-    def write_thread(self, info: ThreadInfo, past: Sequence[Past], commits: Iterable[Commit]) -> None:
-        check_thread_id(info.thread_id)
-        cursor, last_writer = Cursor(info.thread_id), info.created_by or ""
+    def write_threads(self, threads: Iterable[Carried]) -> None:
         with self._writing as db:
-            key = self._add_thread(db, info, cursor, past)
-            for commit in commits:
-                self._add_rows(db, key, commit)
-                cursor = commit.cursor
-                last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
-            self._add_cursor(db, key, cursor, last_writer)
+            for info, past, commits in threads:
+                cursor, last_writer = Cursor(check_thread_id(info.thread_id)), info.created_by or ""
+                key = self._add_thread(db, info, cursor, past)
+                for commit in commits:
+                    self._add_rows(db, key, commit)
+                    cursor = commit.cursor
+                    last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
+                self._add_cursor(db, key, cursor, last_writer)
 
     def _add_thread(
         self, db: sqlite3.Connection, info: ThreadInfo, cursor: Cursor, past: Sequence[Past] = ()

@@ -10,7 +10,7 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 MEANING: Final[Mapping[Kind, str]] = {
-    "gap": "A record, a step or a decision is missing between its neighbours.",
+    "gap": "A record, a step, a decision or the thread of a subgraph's run is missing from the store.",
     "record": "This record was changed after it was written: it no longer has the hash it was stored with.",
     "value": "An update, or what its reducer made of it, is not what was hashed when it was written.",
     "channel": "This record does not begin where the record before it left the channel.",
@@ -49,8 +49,16 @@ def shown(value: object) -> str:
 
 def finding_line(one: Mismatch) -> str:
     """A finding on one line."""
+    if is_missing_thread(one):
+        where = f"{place_of(one)}: " if one.thread or one.step is not None else ""
+        return f"{one.kind}: {where}{shown(one.expected)} ran inside it and is not in this store"
     expected, actual = values_of(one)
     return f"{one.kind}: {place_of(one)}: {one.field}: expected {expected}, found {actual}"
+
+
+def is_missing_thread(one: Mismatch) -> bool:
+    """Whether what is missing is the whole thread of a subgraph's run."""
+    return (one.kind, one.field) == ("gap", "thread")
 
 
 def finding_row(one: Mismatch) -> Line:

@@ -6,9 +6,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hitl_tui import GraphRunner, SQLiteCheckpointer
+from hitl_tui.engine.outcomes import BranchState, ChildLink
+from hitl_tui.engine.verify import Mismatch
+from hitl_tui.view.findings import finding_line
 from tests.engine_rollback.booking import World
 from tests.engine_rollback.nested_trip import DESK, TEAM, nested
 
@@ -59,13 +64,45 @@ def test_a_damaged_thread_below_is_found_and_named(path: Path, thread: str, stri
     assert {one.field for one in report.mismatches} == {"record_hash"}
 
 
-def test_a_thread_that_is_no_longer_in_the_store_is_told_as_not_looked_at(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("gone", "of", "step"), [(TEAM, "", 2), (DESK, TEAM, 2)], ids=["the child", "the child's child"]
+)
+def test_a_thread_that_is_no_longer_in_the_store_is_a_gap_at_the_step_it_made(
+    path: Path, gone: str, of: str, step: int
+) -> None:
     made(path)
     with closing(sqlite3.connect(path)) as db:
-        db.execute("UPDATE thread SET id = 'gone' WHERE id = ?", [DESK])
+        db.execute("UPDATE thread SET id = 'gone' WHERE id = ?", [gone])
         db.commit()
     report = nested(SQLiteCheckpointer(path), World()).verify("t")
-    assert (report.ok, report.threads, report.missing) == (True, (TEAM,), (DESK,))
+    assert report.missing == (gone,)
+    assert report.mismatches == (Mismatch("gap", None, step, None, "thread", gone, None, of),)
+    where = f"{of}, step {step}" if of else f"step {step}"
+    assert (
+        finding_line(report.mismatches[0]) == f"gap: {where}: {gone} ran inside it and is not in this store"
+    )
+
+
+def test_a_thread_that_is_not_begun_yet_is_no_gap(path: Path) -> None:
+    store = SQLiteCheckpointer(path)
+    nested(store, World()).invoke({"note": "x"}, thread_id="t")
+    link = BranchState("team", child=ChildLink("t/team#9"))
+    cursor = store.cursor("t")
+    assert cursor is not None
+    with closing(sqlite3.connect(path)) as db:
+        body = msgspec.json.encode(replace(cursor, branches=(link,)))
+        db.execute("UPDATE cursor SET body = ? WHERE thread = 1", [body])
+        db.commit()
+    assert nested(SQLiteCheckpointer(path), World()).verify("t").missing == ()
+
+
+def test_a_child_that_can_not_be_read_is_told_and_does_not_hide_the_others(path: Path) -> None:
+    made(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE checkpoint SET branches = x'7b' WHERE node = 'desk'")
+        db.commit()
+    report = nested(SQLiteCheckpointer(path), World()).verify("t")
+    assert {(one.thread, one.kind) for one in report.mismatches} == {(TEAM, "unreadable")}
 
 
 def test_a_fork_is_checked_with_the_threads_of_the_steps_it_shares(path: Path) -> None:

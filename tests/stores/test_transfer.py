@@ -200,7 +200,7 @@ class TestRefused:
             (lambda lines: lines[:-1], "line 7 .* missing"),
             (lambda lines: lines[:3], "line 4 .* missing"),
             (lambda lines: [*lines[:-1], lines[-1][:-20]], "line 7 .* cut off"),
-            (lambda lines: [*lines, lines[2]], "line 7 .* more behind"),
+            (lambda lines: [*lines, lines[2]], "line 8 .* more behind"),
             (lambda lines: [*lines[:2], *lines[3:]], "line 3 .* step 1 is missing"),
             (lambda lines: [*lines[:2], b"{]\n", *lines[3:]], "line 3"),
             (lambda lines: [*lines[:2], b"\xff\n", *lines[3:]], "line 3"),
@@ -235,7 +235,7 @@ class TestRefused:
         [
             (b"hello\n", UsageError, "line 1: this is no thread"),
             (b"{}\n", UsageError, "no thread"),
-            (b'{"format":"hitl-tui thread","version":2}\n', StoreUnusable, "newer hitl-tui"),
+            (b'{"format":"hitl-tui thread","version":3}\n', StoreUnusable, "newer hitl-tui"),
             (b'{"format":"hitl-tui thread","version":1}\n', LogCorrupt, "line 1"),
             (b"", LogCorrupt, "line 1"),
         ],

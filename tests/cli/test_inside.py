@@ -1,0 +1,48 @@
+"""The threads of subgraphs on the command line: they travel with their parent, and are listed below it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import App
+
+
+@pytest.fixture
+def desk(app: App) -> App:
+    """The command line with a thread `d` that waits for `d/editor#1` inside it."""
+    app.expect(3, "run", "desk", "--headless", "--thread", "d")
+    return app
+
+
+def test_they_go_through_a_pipe_and_are_verified_there(desk: App, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hitl_tui"]
+    other = f"files:{tmp_path / 'other'}"
+    exporting = subprocess.Popen([*command, "export", "d"], stdout=subprocess.PIPE, env=os.environ)
+    importing = [*command, "import", "-", "--thread", "new", "--store", other]
+    done = subprocess.run(importing, stdin=exporting.stdout, capture_output=True, text=True, check=True)
+    assert exporting.wait() == 0
+    assert done.stdout == "imported 'new' with 1 thread inside it\n"
+    assert "those of 1 thread inside it among them" in desk.expect(0, "verify", "new", "--store", other).out
+    found = desk.expect(0, "verify", "new", "--strict", "--store", other, "--json").document
+    assert (found["ok"], found["threads"], found["missing"]) == (True, ["new/editor#1"], [])
+    shown = desk.expect(0, "show", "new", "--store", other, "--json").document["standing"]
+    assert shown["pending"][0]["thread"] == "new/editor#1"
+
+
+def test_a_file_says_what_is_in_it_and_alone_leaves_them_behind(desk: App, tmp_path: Path) -> None:
+    whole, alone = tmp_path / "whole.jsonl", tmp_path / "alone.jsonl"
+    assert desk.expect(0, "export", "d", str(whole), "--json").document["threads"] == ["d/editor#1"]
+    assert (
+        "those of 1 thread inside it among them" in desk.expect(0, "export", "d", str(whole), "--force").out
+    )
+    assert "inside" not in desk.expect(0, "export", "d", str(alone), "--alone").out
+    desk.expect(0, "import", str(whole), "--thread", "whole")
+    desk.expect(0, "import", str(alone), "--thread", "alone")
+    told = desk.expect(1, "verify", "alone").out
+    assert told.startswith("gap: alone/editor#1 ran inside it and is not in this store\n1 finding: ")
+    assert desk.expect(1, "verify", "alone", "--json").document["missing"] == ["alone/editor#1"]
