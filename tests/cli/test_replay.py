@@ -87,7 +87,7 @@ def test_what_a_subgraph_s_run_did_is_listed_with_its_thread(app: App, tmp_path:
         app.expect(0, "replay", thread)
 
 
-def test_an_imported_thread_is_verified_without_the_threads_that_did_not_come_along(
+def test_an_imported_thread_is_undone_and_replayed_with_the_threads_inside_it(
     app: App, tmp_path: Path
 ) -> None:
     file = tmp_path / "trip.py"
@@ -95,6 +95,10 @@ def test_an_imported_thread_is_verified_without_the_threads_that_did_not_come_al
     app.expect(0, "run", str(file), "--headless", "--thread", "t")
     app.expect(0, "export", "t", str(tmp_path / "t.jsonl"))
     other = ["--store", str(tmp_path / "other.db")]
-    app.expect(0, "import", str(tmp_path / "t.jsonl"), *other)
-    assert "not in this store, so not looked at: t/team#1" in app.expect(0, "verify", "t", *other).out
-    assert "inside it among them" in app.expect(0, "verify", "t").out
+    app.expect(0, "import", str(tmp_path / "t.jsonl"), "--thread", "new", *other)
+    app.expect(0, "rollback", "new", "--yes", *other)
+    for thread in ("new", "new/team#1"):
+        assert "Cancelled" in app.expect(0, "show", thread, *other).out
+        app.expect(0, "verify", thread, "--strict", *other)
+        app.expect(0, "replay", thread, *other)
+    assert "t: Done at step 2" in app.expect(0, "show", "t").out
