@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 # What a record takes in the log besides its update, for the balance of log and snapshots.
 _RECORD_OVERHEAD = 200
 _SMALLEST_SNAPSHOT = 16_384
-_SNAPSHOT_PART = 4
+_SNAPSHOT_PART = 8
 
 
 def record_hash(record: UpdateRecord) -> bytes:

@@ -34,7 +34,7 @@ def new_lease(now: int, lasting: int = LEASE_TIME) -> Lease:
         user=user,
         host=host,
         pid=pid,
-        process_started=process_started(pid) or 0,
+        process_started=_own_start(pid),
         expires_at=now + lasting,
     )
 
@@ -94,6 +94,11 @@ def process_started(pid: int) -> int | None:
     if len(fields) < 20:
         return None
     return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+@lru_cache(maxsize=1)
+def _own_start(pid: int) -> int:
+    return process_started(pid) or 0
 
 
 def _pid_exists(pid: int) -> bool | None:

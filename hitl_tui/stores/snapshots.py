@@ -44,12 +44,12 @@ def part_of(snapshot: bytes, before: bytes | None) -> bytes:
     tails: list[str] = []
     lists: dict[str, tuple[int, bytes]] = {}
     for name, raw in values.items():
-        text = bytes(raw)
         new[name] = raw
+        text = memoryview(raw)
         if text[:1] != b"[":
             continue
-        lists[name] = (len(text), sha256(text[:-1]).digest())
-        if name in known and (tail := _tail(text, *known[name])) is not None:
+        lists[name], tail = _list(text, known.get(name))
+        if tail is not None:
             new[name] = msgspec.Raw(tail)
             tails.append(name)
     data = _encode(_Part(new, tuple(tails), lists))
@@ -149,13 +149,17 @@ def _inside(part: _Part, name: str) -> memoryview:
     return memoryview(part.values[name])[1:-1]
 
 
-def _tail(text: bytes, length: int, digest: bytes) -> bytes | None:
-    """The list of the elements that `text` has beyond a list known by length and digest, None where it
-    does not begin with that list."""
-    grown = length > 2 and text[length - 1 : length] in (b",", b"]")
-    if not grown or sha256(text[: length - 1]).digest() != digest:
-        return None
-    return b"[" + text[length:] if text[length - 1 : length] == b"," else b"[]"
+def _list(text: memoryview, before: tuple[int, bytes] | None) -> tuple[tuple[int, bytes], bytes | None]:
+    """How a list is known to the next snapshot, and the list of the elements that it has beyond the one
+    before, which is known so; None where it does not begin with that list."""
+    length, known = before or (0, b"")
+    # The text goes through the hash once, with a stop where the list before would end.
+    begins = length > 2 and length <= len(text) and text[length - 1 : length] in (b",", b"]")
+    digest = sha256(text[: length - 1] if begins else b"")
+    grown = begins and digest.digest() == known
+    digest.update(text[length - 1 if begins else 0 : -1])
+    beyond = bytes(text[length:]) or b"]"
+    return (len(text), digest.digest()), b"[" + beyond if grown else None
 
 
 def _part(stored: bytes) -> _Part | None:

@@ -39,7 +39,7 @@ from hitl_tui.stores.sqlite_transaction import Transaction
 # Records read at a time: long logs are read in pieces, so that a writer never waits for a reader.
 _CHUNK = 128
 # Every so many steps what they took so far is noted, so that totals cost no walk over all steps.
-_SPENDING_STEPS = 512
+_SPENDING_STEPS = 128
 
 
 def _insert(table: str, columns: str) -> str:
@@ -76,6 +76,7 @@ _MATCHING = _SUMMARIES.format(where="WHERE instr(lower(t.id), lower(?))")
 _CHECKPOINTS = f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _RECORDS = f"SELECT {rows.RECORD} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
 _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+_PARTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
 _LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
 _SPENDING = (
@@ -266,9 +267,10 @@ class SQLiteCheckpointer(Checkpointer):
     # -- over one thread's own rows ---------------------------------------------------------------
 
     def _origin(self, thread_id: str) -> Origin | None:
-        if self._find(thread_id) is None:
+        found = self._rows(_THREAD, (thread_id,))
+        if not found:
             return None
-        row = self._rows(_THREAD, (thread_id,))[0]
+        row = found[0]
         with self._decoding():
             return Origin(rows.thread_of(row[:-2]), row[-2], rows.past_of(row[-1]))
 
@@ -331,9 +333,11 @@ class SQLiteCheckpointer(Checkpointer):
 
     def _parts(self, base: int, last: int) -> Iterator[bytes]:
         """The parts of the snapshots up to the row `last`, newest first."""
-        while found := self._rows(_SNAPSHOT, (base, last)):
-            last = found[0][0] - 1
-            yield found[0][1]
+        # How many a reader needs is known to it alone: the further it reads, the more come at once.
+        count = 1
+        while found := self._rows(_PARTS, (base, last, count)):
+            yield from (body for _, body in found)
+            last, count = found[-1][0] - 1, 2 * count
 
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         base = self._key(thread_id) << 32
