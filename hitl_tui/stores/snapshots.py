@@ -46,7 +46,7 @@ def part_of(snapshot: bytes, before: bytes | None) -> bytes:
     for name, raw in values.items():
         new[name] = raw
         text = memoryview(raw)
-        if text[:1] != b"[":
+        if text[0] != ord("["):
             continue
         lists[name], tail = _list(text, known.get(name))
         if tail is not None:
@@ -154,7 +154,7 @@ def _list(text: memoryview, before: tuple[int, bytes] | None) -> tuple[tuple[int
     before, which is known so; None where it does not begin with that list."""
     length, known = before or (0, b"")
     # The text goes through the hash once, with a stop where the list before would end.
-    begins = length > 2 and length <= len(text) and text[length - 1 : length] in (b",", b"]")
+    begins = length > 2 and length <= len(text) and text[length - 1] in b",]"
     digest = sha256(text[: length - 1] if begins else b"")
     grown = begins and digest.digest() == known
     digest.update(text[length - 1 if begins else 0 : -1])
