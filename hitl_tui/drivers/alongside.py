@@ -25,9 +25,10 @@ class Alongside:
         tell: Callable[[Event], None],
         resync: Callable[[], None],
         busy: Callable[[], bool],
+        inside: Callable[[], bool],
     ) -> None:
         self.deadlines = Deadlines(session)
-        self.watcher = Watcher(session, store, tell=tell, resync=resync, busy=busy)
+        self.watcher = Watcher(session, store, tell=tell, resync=resync, busy=busy, inside=inside)
         self.graph_file: GraphFile | None = follow_file(session, build, tell)
         self._tasks: list[asyncio.Task[None]] = []
 

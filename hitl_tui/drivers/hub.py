@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hitl_tui.drivers.below import Below
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
@@ -31,6 +32,7 @@ class LocalHub:
         self._store = store
         self._build = build
         self._drivers: dict[str, LocalDriver] = {}
+        self._below = Below()
 
     async def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> tuple[ThreadSummary, ...]:
         """Threads of the store by last change, newest first."""
@@ -109,6 +111,6 @@ class LocalHub:
         return tuple(sentence for sentence in lost if sentence)
 
     def _add(self, thread_id: str, open_session: Callable[[], Session]) -> LocalDriver:
-        driver = LocalDriver(thread_id, open_session, self._store, self._build)
+        driver = LocalDriver(thread_id, open_session, self._store, self._build, self._below)
         self._drivers[thread_id] = driver
         return driver

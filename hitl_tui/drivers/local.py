@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from hitl_tui.drivers import reading
 from hitl_tui.drivers.afterwards import Afterwards
 from hitl_tui.drivers.alongside import Alongside
+from hitl_tui.drivers.below import Below
 from hitl_tui.drivers.breakpoints import Stops
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.disclosing import Disclosing
@@ -18,11 +19,11 @@ from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.family import family
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.holding import Holding
+from hitl_tui.drivers.nested import Nested
 from hitl_tui.drivers.protocol import NO_BREAKPOINTS, Capabilities, Preview, Relative, Snapshot, Stamped
 from hitl_tui.drivers.trying import Trying
 from hitl_tui.engine import decisions
 from hitl_tui.engine.calling import SyncCaller
-from hitl_tui.engine.children import graph_inside
 from hitl_tui.engine.events import (
     AppliedUpdate,
     Event,
@@ -32,7 +33,6 @@ from hitl_tui.engine.events import (
     RunEnded,
     RunStarted,
 )
-from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.preview import preview_answer, preview_edit
 from hitl_tui.engine.records import Checkpoint
@@ -48,13 +48,14 @@ _QUIT_PATIENCE = 3.0
 _TRIES, _BETWEEN_TRIES = 40, 0.025
 
 
-class LocalDriver(Afterwards, Disclosing, Trying):
+class LocalDriver(Afterwards, Disclosing, Nested, Trying):
     """One thread of a local store, run by an engine thread of its own.
 
     Args:
         open_session: opens (or prepares) the thread; called on the engine's thread.
         store: where the thread lives.
         build: makes the thread's graph again when its file was saved; None never does.
+        below: what runs inside the runs of others; None where only this thread is open.
     """
 
     capabilities = Capabilities()
@@ -65,11 +66,13 @@ class LocalDriver(Afterwards, Disclosing, Trying):
         open_session: Callable[[], Session],
         store: Store,
         build: BuildGraph | None = None,
+        below: Below | None = None,
     ) -> None:
         self.thread_id = thread_id
         self._open_session = open_session
         self._store = store
         self._build = build
+        self._below = below or Below()
         self._buffer = EventBuffer()
         self._engine = EngineThread(f"hitl-tui engine {thread_id}")
         self._callers = SyncCaller()
@@ -88,6 +91,7 @@ class LocalDriver(Afterwards, Disclosing, Trying):
         def look(session: Session) -> Snapshot:
             self._catch_up()
             running = self._run is not None and bool(self._run.node_in_flight)
+            running = running or (self._follower is not None and self._follower.live)
             # While a node runs, its own events are told again, so that a screen sees it at work.
             last_event = self._replay_from if running else self._buffer.last
             return reading.snapshot(
@@ -146,24 +150,6 @@ class LocalDriver(Afterwards, Disclosing, Trying):
             await self._launch(partial(Run, on_limit="pause", stop_before=stops))
 
         await self._engine.call(launch())
-
-    async def pause(self) -> None:
-        """Stop at the next node boundary."""
-
-        def ask(_session: Session) -> None:
-            if self._run:
-                self._run.pause()
-
-        await self._on_engine(ask)
-
-    async def cancel_attempt(self) -> None:
-        """Give up the node in flight; the thread waits before that node."""
-
-        def drop(_session: Session) -> None:
-            if self._run:
-                self._run.drop_attempt("cancelled by hand")
-
-        await self._on_engine(drop)
 
     async def cancel(self, *, actor: str | None = None, note: str | None = None) -> None:
         """End the thread as cancelled(user), giving up the node in flight."""
@@ -245,10 +231,6 @@ class LocalDriver(Afterwards, Disclosing, Trying):
 
         return await self._engine.call(reload())
 
-    async def graph_inside(self, node: str) -> CompiledGraph | None:
-        """The graph of a subgraph's node, None where there is no such node any more."""
-        return await self._on_engine(lambda session: graph_inside(session.graph, node))
-
     async def close(self) -> str:
         """Stop at once; committed steps stay. Returns what was not committed, "" for nothing."""
 
@@ -262,6 +244,7 @@ class LocalDriver(Afterwards, Disclosing, Trying):
                         "it will run again when the thread is resumed"
                     )
                 await asyncio.wait([self._task], timeout=_QUIT_PATIENCE)
+            self._end_following()
             if self._alongside:
                 self._alongside.end()
             self._callers.close()
@@ -287,11 +270,13 @@ class LocalDriver(Afterwards, Disclosing, Trying):
                 session,
                 self._store,
                 self._build,
-                tell=self._tell,
+                tell=self._tell_in_order,
                 resync=self._resync,
                 busy=lambda: self._task is not None and not self._task.done(),
+                inside=lambda: self._above is not None,
             )
             self._alongside.begin()
+            self._begin_following(session, self._alongside.watcher.catch_up)
         return self._session
 
     def _refuse_running(self) -> None:
@@ -307,6 +292,8 @@ class LocalDriver(Afterwards, Disclosing, Trying):
         """Let every watcher take a new snapshot."""
         self._buffer.skip()
         if self._session:
+            if self._follower:
+                self._follower.skip_to(self._session.cursor.head)
             self._tell(ProgressChanged(self._session.progress))
 
     async def _on_engine(self, work: Callable[[Session], T]) -> T:
@@ -318,6 +305,7 @@ class LocalDriver(Afterwards, Disclosing, Trying):
     async def _write(self, work: Callable[[Session], T]) -> T:
         def write() -> T:
             session = self._opened()
+            self._refuse_inside()
             self._catch_up()
             with session.writing():
                 result = work(session)
@@ -343,6 +331,7 @@ class LocalDriver(Afterwards, Disclosing, Trying):
             self._refuse_running()
             await asyncio.wait([self._task])
         session = self._opened()
+        self._refuse_inside()
         self._catch_up()
         self._run = make(session, threads=self._callers)
         self._started = asyncio.get_running_loop().create_future()

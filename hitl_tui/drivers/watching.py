@@ -30,6 +30,7 @@ class Watcher:
         tell: takes the events.
         resync: called where too much has happened to tell it step by step.
         busy: True while this process runs the thread itself.
+        inside: True while this process runs it as a part of another thread's run.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Watcher:
         tell: Callable[[Event], None],
         resync: Callable[[], None],
         busy: Callable[[], bool],
+        inside: Callable[[], bool],
     ) -> None:
         self.holder = ""
         self._session = session
@@ -47,6 +49,7 @@ class Watcher:
         self._tell = tell
         self._resync = resync
         self._busy = busy
+        self._inside = inside
 
     async def follow(self) -> None:
         """Look again and again, until cancelled."""
@@ -63,13 +66,16 @@ class Watcher:
         session = self._session
         if not session.exists and self._store.info(session.thread_id) is None:
             return
+        inside = self._inside()
         summary = self._store.summary(session.thread_id)
-        holder = (summary.held_by or "") if summary else ""
+        held = (summary.held_by or "") if summary else ""
+        # A run inside another may have ended since: who held it then was this process.
+        holder = "" if inside or self._inside() else held
         if holder != self.holder:
             self.holder = holder
             self._tell(HolderChanged(holder))
         self.catch_up()
-        if not holder and session.cursor.status == "running":
+        if not held and session.cursor.status == "running":
             session.recover()
         if outdated(session):
             with suppress(ThreadBusy), session.writing():

@@ -130,7 +130,10 @@ def refresh(session: Session, ledger: Sequence[LedgerEntry] = ()) -> None:
 
 def outdated(session: Session) -> bool:
     """Whether a thread asks something else than the child it waits for, which was answered by itself."""
-    if session.cursor.status != "waiting" or not any(one.thread for one in session.cursor.pending):
+    cursor = session.cursor
+    if cursor.status != "waiting" or cursor.reason == "limit" or link_of(cursor) is None:
+        return False
+    if cursor.pending and not any(one.thread for one in cursor.pending):
         return False
     child = waiting_child(session)
     return child is not None and tuple(passed_on(session, child)) != session.cursor.pending

@@ -35,7 +35,9 @@ class InsideEvents:
 
     def tell(self, event: Event) -> None:
         """The child's sink."""
-        node = self.node
+        node, child = self.node, self.child
+        if child.on_below:
+            child.on_below(child.thread_id, event)
         if isinstance(event, (TextStreamed, ModelCalled, NodeRetrying)):
             self.session.emit(replace(event, node=node, path=f"{node}/{event.path or event.node}"))
         elif isinstance(event, ToolCalled):
@@ -46,5 +48,4 @@ class InsideEvents:
             self._running = event.node if isinstance(event, NodeStarted) else ""
             if isinstance(event, StepCommitted):
                 self.uses.extend(event.checkpoint.uses)
-            child = self.child
             self.session.emit(ChildMoved(node, node, child.thread_id, self._running, child.progress))

@@ -73,8 +73,9 @@ class Session(Outlook):
         self.clock = clock
         self.notice = ""
         self.children: dict[str, Session] = {}
-        self.on_moved: Callable[[], None] | None = None
-        """Called where taking the thread for writing has loaded what another writer committed."""
+        self.on_moved: Callable[[], None] | None = None  # taking the thread has loaded what others wrote
+        self.on_below: Callable[[str, Event], None] | None = None
+        """Told what happens in threads below while this one runs them."""
         self._lease: Lease | None = None
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.children import link_of, new_child_id, open_child, passed_on
 from hitl_tui.engine.composing import SubgraphWork
 from hitl_tui.engine.decisions import start
+from hitl_tui.engine.events import AttemptDropped
 from hitl_tui.engine.graph import Node
 from hitl_tui.engine.inside_events import InsideEvents
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
@@ -20,12 +22,13 @@ from hitl_tui.engine.records import Cursor, Limits
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.taint import Lineage
-from hitl_tui.errors import HitlError, NodeFailed
+from hitl_tui.errors import HitlError, NodeFailed, ThreadBusy
 
 if TYPE_CHECKING:
     from hitl_tui.engine.loop import Run
 
 _ALL = 1 << 31
+_TRIES, _BETWEEN_TRIES = 40, 0.025
 
 
 async def run_subgraph(
@@ -38,9 +41,9 @@ async def run_subgraph(
         make_run: a run of the child thread like the parent's.
 
     Raises:
-        NodeFailed: the child thread failed or was cancelled, or another process holds it.
+        NodeFailed: the child thread failed or was cancelled.
         BranchesWait: it asks a human.
-        ChildStopped: it was paused, or a limit stopped it.
+        ChildStopped: it was paused, a limit stopped it, or somebody else runs it.
     """
     assert isinstance(node.work, SubgraphWork)
     return await _Visit(session, node, node.work, activity).run(make_run)
@@ -61,8 +64,10 @@ class _Visit:
         try:
             child = open_child(self.session, self.node, link.thread_id)
             self.events = InsideEvents(self.session, self.node.name, child)
-            child.sink = self.events.tell
+            child.sink, child.on_below = self.events.tell, self.session.on_below
             await self._run_child(child, link, make_run(child))
+        except ThreadBusy as busy:
+            raise self._held(link.thread_id, busy) from busy
         except NodeFailed:
             raise
         except HitlError as error:
@@ -84,13 +89,31 @@ class _Visit:
                 inputs, tainted = self._inputs()
                 with child.writing():
                     start(child, inputs, tainted=tainted)
-            child.cursor = replace(child.cursor, limits=self._limits(child.cursor, link))
-            async with aclosing(run.steps()) as steps:
-                async for _ in steps:
-                    pass
+            for tries_left in reversed(range(_TRIES)):
+                try:
+                    await self._steps(child, link, run)
+                    break
+                except ThreadBusy:
+                    # Somebody may be in the middle of an answer or an edit; a run takes longer than that.
+                    if run.ended or not tries_left:
+                        raise
+                await asyncio.sleep(_BETWEEN_TRIES)
+                child.reload()
         finally:
             unsubscribe()
             self._roll_up(child, link)
+
+    async def _steps(self, child: Session, link: ChildLink, run: Run) -> None:
+        child.cursor = replace(child.cursor, limits=self._limits(child.cursor, link))
+        async with aclosing(run.steps()) as steps:
+            async for _ in steps:
+                pass
+
+    def _held(self, thread_id: str, busy: ThreadBusy) -> ChildStopped:
+        """Somebody else runs the child: the thread waits before its node, and nothing of it is lost."""
+        why = f"{busy.message}; go on once that has ended"
+        self.session.emit(AttemptDropped(self.node.name, self.activity.attempt, why))
+        return ChildStopped("waiting", "paused", f"{thread_id} was busy")
 
     def _outcome(self, child: Session) -> Made:
         cursor = child.cursor

@@ -29,8 +29,10 @@ def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int
     if holder is None or holder.token == lease.token or is_given_back(holder):
         return None
     if not is_dead(holder, now):
+        ours = (holder.host, holder.pid) == (lease.host, lease.pid)
+        who = "another run in this process" if ours else describe(holder)
         raise ThreadBusy(
-            f"thread {thread_id!r} is held by {describe(holder)}",
+            f"thread {thread_id!r} is held by {who}",
             "wait until it is done, or watch it meanwhile",
         )
     return holder

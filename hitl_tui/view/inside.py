@@ -162,7 +162,8 @@ class Inside:
 
     def begin(self, node: str, step: int, pending: Sequence[Request], members: Sequence[str] = ()) -> None:
         """A node with an inside begins, or goes on after a human answered one of its branches."""
-        again = self.branches if node == self.node and step == self.step else {}
+        same = node == self.node and step == self.step
+        again = self.branches if same else {}
         asked = [one for one in pending if one.node == node and one.path and not one.thread]
         self.node, self.step, self.live = node, step, True
         self.total = self.total if again else 0
@@ -173,7 +174,7 @@ class Inside:
                 request.path, request.path, place_of(request.path, members)
             )
             self.branches[request.path] = replace(known, phase="waiting", asks=request.title)
-        self.children = self.children if again else {}
+        self.children = self.children if same else {}
 
     def started(self, event: ev.BranchStarted) -> None:
         """A branch begins."""

@@ -152,7 +152,7 @@ def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint 
     """Where inside the node it is asked; round, model and use of the step that asks."""
     facts: list[str] = []
     if request.thread:
-        inner = request.path.rpartition("/")[2]
+        inner = request.path.partition("/")[2]
         facts.append(f"node {sanitise_line(inner, _NAME)} of thread {sanitise_line(request.thread, _TITLE)}")
     elif request.path and not request.title.startswith(request.path):
         facts.append(f"branch {sanitise_line(request.path, _NAME)}")
@@ -183,9 +183,20 @@ def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[L
         lines = ()
     elif isinstance(request.payload, str):
         lines = value_lines(request.payload, "text")[:_WORDS]
+    elif request.thread and payload and all(isinstance(value, str) for value in payload.values()):
+        return _parts(payload)
     else:
         lines = _json(request.payload)
     return tuple((trusted(line, "value"),) for line in lines)
+
+
+def _parts(payload: Mapping[str, Any]) -> tuple[Line, ...]:
+    """Texts of a thread inside, each below its name; that thread has the channels, this one has not."""
+    lines: list[Line] = []
+    for name, value in payload.items():
+        lines.append((untrusted(name, "name", _TITLE), trusted(f", {count(len(value), 'character')}", "dim")))
+        lines += [(trusted(line, "value"),) for line in value_lines(value, "text")[:_WORDS]]
+    return tuple(lines)
 
 
 def _actions(request: Request, decided: Sequence[str]) -> tuple[Line, ...]:

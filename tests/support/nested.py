@@ -87,6 +87,51 @@ def team(store: Checkpointer | None, *, deeper: bool = False) -> GraphRunner:
     )
 
 
+def chain(*nodes: Callable[..., Any]) -> StateGraph:
+    """n1 -> n2 -> …, on `question` and `draft`."""
+    names = [f"n{place}" for place in range(1, len(nodes) + 1)]
+    graph = StateGraph({"question": Channel(""), "draft": Channel("")}, name="inner")
+    for name, node in zip(names, nodes, strict=True):
+        graph.add_node(name, node)
+    for source, target in zip([START, *names], [*names, END], strict=True):
+        graph.add_edge(source, target)
+    return graph
+
+
+def around(inner: Any, store: Checkpointer | None) -> GraphRunner:
+    """START -> team (a graph on `question` and `draft`) -> END."""
+    return (
+        StateGraph({"task": Channel("moss"), "results": Channel([], reducer="append")}, name="outer")
+        .add_subgraph("team", inner, inputs={"task": "question"}, outputs={"draft": "results"})
+        .add_edge(START, "team")
+        .add_edge("team", END)
+        .compile(checkpointer=store)
+    )
+
+
+def again(store: Checkpointer | None) -> GraphRunner:
+    """START -> team (a subgraph that asks about its draft until it is good) -> END."""
+    text = Channel("", reducer="overwrite")
+    gate = Gate(
+        "write",
+        "is it good?",
+        [GateChoice("ok", "good", "a", values={"good": True}), GateChoice("redo", "once more", "r")],
+        subject="draft",
+    )
+
+    def write(state: Any) -> Mapping[str, Any]:
+        return {"draft": f"{state['draft']}, again" if state["draft"] else f"all about {state['question']}"}
+
+    inner = (
+        StateGraph({"question": text, "draft": text, "good": Channel(False)}, name="inner")
+        .add_node("write", write)
+        .add_edge(START, "write")
+        .add_conditional_edge("write", lambda s: s["good"], {"true": END, "false": "write"})
+        .compile(checkpointer=store, interrupt_after=[gate])
+    )
+    return around(inner, store)
+
+
 @dataclass
 class Bench:
     """A hub on a store, with a thread of a graph in it."""

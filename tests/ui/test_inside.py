@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any, cast
+import threading
+from typing import Any
 
-from hitl_tui import MemoryCheckpointer
-from hitl_tui.drivers.protocol import Driver, Hub
-from hitl_tui.drivers.replay import ReplayDriver
-from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.stores import Checkpointer
-from hitl_tui.ui.app import HitlApp, Look, Start
 from tests.support import nested
-from tests.ui.harness import Clock, Desk
-
-
-@asynccontextmanager
-async def real(make: Any, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Desk]:
-    """The app on a real run of a graph in memory."""
-    store: Checkpointer = MemoryCheckpointer()
-    runner: GraphRunner = make(store)
-    bench = nested.Bench(store, runner)
-    driver = await bench.thread()
-
-    async def open_driver() -> tuple[Hub, Driver]:
-        return bench.hub, driver
-
-    app = HitlApp(Start(open_driver, "anna", None, False), Look())
-    async with app.run_test(size=size, notifications=True) as pilot:
-        it = Desk(app, pilot, cast(ReplayDriver, driver), Clock())
-        await it.until(lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen")
-        it.run.clock = it.clock
-        await it.shows("READY")
-        yield it
-    await bench.hub.close()
+from tests.support.watching import PATIENCE
+from tests.ui.real import answer, asked, real
 
 
 async def test_the_branches_of_a_step_open_as_a_list_and_esc_closes_it():
@@ -114,3 +87,65 @@ async def test_a_child_that_ends_on_its_own_lets_its_parent_go_on():
         await it.shows("PAUSED", "outer")
         await it.press("c")
         await it.shows("DONE", "reached the end")
+
+
+async def test_a_child_opened_while_its_parent_runs_shows_what_is_written_there_and_pauses_both():
+    go_on = threading.Event()
+
+    def write(state: Any, config: Any) -> dict[str, Any]:
+        config.emit(f"thinking about {state['question']}")
+        go_on.wait(PATIENCE)
+        return {"draft": "done"}
+
+    def build(store: Any) -> Any:
+        return nested.around(nested.chain(write, lambda _s: {}), store)
+
+    async with real(build) as it:
+        await it.press("c")
+        await it.shows("thinking about moss")
+        await it.press("N")
+        await it.shows("inside team of t", "RUNNING", "thinking about moss")
+        assert "runs this thread" not in it.text()
+        await it.press("p")
+        await it.shows("pausing after n1")
+        go_on.set()
+        await it.shows("PAUSED", "n2 is next")
+        await it.press("escape")
+        await it.shows("outer", "PAUSED", "in t/team#1")
+        await it.press("c")
+        await it.shows("DONE", "“done”")
+
+
+async def test_a_parent_whose_child_runs_by_itself_says_so_and_the_way_on():
+    go_on = threading.Event()
+
+    def build(store: Any) -> Any:
+        return nested.around(
+            nested.chain(
+                lambda _s, c: {"draft": c.interrupt({"kind": "approve", "title": "Begin?"})},
+                lambda _s: {"draft": str(go_on.wait(PATIENCE))},
+            ),
+            store,
+        )
+
+    async with real(build) as it:
+        await it.press("s")
+        await it.shows("WAITING")
+        await it.press("N")
+        await it.shows("inside team of t")
+        await it.press("d")
+        await asked(it, "Begin?")
+        await answer(it, "a")
+        await it.press("c")
+        await it.shows("RUNNING", "n2")
+        await it.press("escape")
+        await it.gone("inside team of t")
+        await it.press("c")
+        await it.shows("t/team#1 was busy — press s to step or c to continue", "go on once that has ended")
+        go_on.set()
+        await it.press("N")
+        await it.shows("inside team of t", "DONE")
+        await it.press("escape")
+        await it.gone("inside team of t")
+        await it.press("c")
+        await it.shows("DONE", "“True”")

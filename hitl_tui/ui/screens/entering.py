@@ -67,6 +67,11 @@ class Entering(Vouching):
             self._outside[self.session.thread_id] = self._continuing
             self.command(self.open_thread(thread_id))
 
+    def stop_going_on(self) -> None:
+        """Neither this thread nor those that were left for it go on by themselves."""
+        self._continuing = False
+        self._outside = dict.fromkeys(self._outside, False)
+
     def do_look_outside(self) -> None:
         """Back to the thread that this one runs for."""
         if self.session is not None and self.session.view.owners:

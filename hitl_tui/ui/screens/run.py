@@ -143,7 +143,7 @@ class RunScreen(Switching, Stopping, AgentKeys):
         """Stop at the next node boundary."""
         if self.session:
             self.session.pausing = True
-            self._continuing = False
+            self.stop_going_on()
             self.show_all()
             self.command(self.session.driver.pause())
 

@@ -34,6 +34,10 @@ def card_options(
     taken = {key for option in options for key in (option.key, *option.also)}
     if request.subject and can_edit and not taken & set(map(written, edit_keys)):
         options.append(_editing("_edit", f"edit {sanitise_line(request.subject, 40)} first", edit_keys))
+    if request.thread and request.choices and not taken & set(map(written, edit_keys)):
+        options.append(
+            _editing("_inside", f"edit it in {sanitise_line(request.thread, 40)} first", edit_keys)
+        )
     return [*options, LATER]
 
 

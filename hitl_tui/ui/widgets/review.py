@@ -282,9 +282,8 @@ class ReviewPane(SendingPane):
                     self._send()
             case "_later":
                 self.run_screen.close_card()
-            case "_edit":
-                if self._request is not None and self._request.subject:
-                    self.run_screen.edit_channel(self._request.subject)
+            case "_edit" | "_inside":
+                self.run_screen.do_card_edit()
             case "_free":
                 self._decide_freely()
             case "_form" | "_take":

@@ -33,7 +33,7 @@ class StreamPane(LineView):
             self._stream = stream
             return
         if self._inside is not None:
-            self._inside, self._stream = None, StreamView()
+            self._inside, self._stream, self._text = None, StreamView(), GrowingText(0)
         if stream is self._stream:
             return
         known = self._stream

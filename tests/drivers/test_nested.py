@@ -1,0 +1,163 @@
+"""The thread of a subgraph on a driver of its own, while the run of its parent runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from hitl_tui import END, START, Channel, GraphRunner, StateGraph, ThreadBusy
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.events import BranchEnded, NodeStarted, RunEnded, StepCommitted
+from hitl_tui.stores import Checkpointer
+from tests.support.watching import PATIENCE, Watcher
+
+CHANNELS = {"items": Channel(["ants", "bees"], reducer="overwrite"), "log": Channel([], reducer="append")}
+
+
+class Slow:
+    """Nodes that write a word, wait until they are let go, and write another one."""
+
+    def __init__(self) -> None:
+        self.go_on = threading.Event()
+
+    async def node(self, _state: Any, config: Any) -> dict[str, Any]:
+        config.emit("before ")
+        await asyncio.to_thread(self.go_on.wait, PATIENCE)
+        config.emit("after")
+        return {"log": config.item or "one"}
+
+
+def around(inner: StateGraph, store: Checkpointer | None = None, name: str = "team") -> StateGraph:
+    graph = StateGraph(CHANNELS).add_subgraph(name, inner, inputs={}, outputs={"log": "log"})
+    return graph.add_edge(START, name).add_edge(name, END)
+
+
+def of_two(slow: Slow) -> StateGraph:
+    """one -> scan, a map over two items."""
+    graph = StateGraph(CHANNELS).add_node("one", slow.node).add_map("scan", over="items", node=slow.node)
+    return graph.add_edge(START, "one").add_edge("one", "scan").add_edge("scan", END)
+
+
+class Desk:
+    """A parent that runs, and those who look at it and at its child."""
+
+    def __init__(self, store: Checkpointer, runner: GraphRunner) -> None:
+        self.hub = LocalHub(store, lambda _info: runner)
+        self.runner = runner
+
+    async def begin(self) -> Watcher:
+        parent = await Watcher.open(await self.hub.new("t", self.runner))
+        await parent.driver.start({})
+        await parent.driver.run()
+        return parent
+
+    async def look_at(self, thread: str, parent: Watcher) -> Watcher:
+        """A watcher of a thread below, once a node there has written."""
+        await parent.until(lambda view: any(one.text for one in view.inside.branches.values()))
+        return await Watcher.open(await self.hub.open(thread))
+
+
+async def test_what_a_child_writes_is_told_from_the_beginning_of_its_node(store: Checkpointer) -> None:
+    slow = Slow()
+    desk = Desk(store, around(of_two(slow)).compile(checkpointer=store))
+    parent = await desk.begin()
+    child = await desk.look_at("t/team#1", parent)
+    view = await child.until(lambda view: view.stream.text)
+    assert (view.stream.text, view.running_node, view.held_by) == ("before ", "one", "")
+    assert view.progress.status == "running"
+    slow.go_on.set()
+    view = await child.until(lambda _: child.told(RunEnded))
+    assert (view.progress.status, view.values["log"]) == ("completed", ["one", "ants", "bees"])
+    assert {path: one.text for path, one in view.inside.branches.items()} == {
+        "scan[0]": "before after",
+        "scan[1]": "before after",
+    }
+    assert len(child.told(BranchEnded)) == 2
+    # Each step comes after what its node has said.
+    order = [one.event for one in child.seen if isinstance(one.event, (NodeStarted, StepCommitted))]
+    assert [type(event) for event in order] == [NodeStarted, StepCommitted] * 2
+    await child.check()
+    await parent.until(lambda view: view.progress.status == "completed")
+    await desk.hub.close()
+
+
+async def test_a_child_two_deep_is_told_of_too(store: Checkpointer) -> None:
+    slow = Slow()
+    desk = Desk(store, around(around(of_two(slow), name="desk")).compile(checkpointer=store))
+    parent = await desk.begin()
+    middle = await desk.look_at("t/team#1", parent)
+    deep = await desk.look_at("t/team#1/desk#1", parent)
+    view = await middle.until(lambda view: view.inside.branches)
+    assert [(one.path, one.text) for one in view.inside.branches.values()] == [("desk/one", "before ")]
+    assert (await deep.until(lambda view: view.stream.text)).stream.text == "before "
+    slow.go_on.set()
+    await deep.until(lambda view: view.progress.status == "completed")
+    await middle.until(lambda view: view.progress.status == "completed")
+    await desk.hub.close()
+
+
+async def test_a_child_is_paused_by_the_run_that_it_is_a_part_of(store: Checkpointer) -> None:
+    slow = Slow()
+    desk = Desk(store, around(of_two(slow)).compile(checkpointer=store))
+    parent = await desk.begin()
+    child = await desk.look_at("t/team#1", parent)
+    await child.driver.pause()
+    slow.go_on.set()
+    view = await child.until(lambda _: child.told(RunEnded))
+    assert (view.progress.status, view.progress.reason, view.progress.head) == ("waiting", "paused", 1)
+    await parent.until(lambda view: view.progress.reason == "paused")
+    view = await child.run()  # on its own now
+    assert view.progress.status == "completed"
+    assert (await parent.run()).values["log"] == [["one", "ants", "bees"]]
+    await desk.hub.close()
+
+
+async def test_the_node_of_a_child_is_given_up_with_its_parents(store: Checkpointer) -> None:
+    slow = Slow()
+    desk = Desk(store, around(of_two(slow)).compile(checkpointer=store))
+    parent = await desk.begin()
+    child = await desk.look_at("t/team#1", parent)
+    await child.driver.cancel_attempt()
+    view = await child.until(lambda view: view.progress.status == "waiting")
+    assert (view.progress.reason, view.progress.head, view.running_node) == ("paused", 0, None)
+    await parent.until(lambda view: view.progress.status == "waiting")
+    slow.go_on.set()
+    assert (await parent.run()).values["log"] == [["one", "ants", "bees"]]
+    await desk.hub.close()
+
+
+async def test_a_child_that_its_parent_runs_is_not_written_to(store: Checkpointer) -> None:
+    slow = Slow()
+    desk = Desk(store, around(of_two(slow)).compile(checkpointer=store))
+    parent = await desk.begin()
+    child = await desk.look_at("t/team#1", parent)
+    for attempt in (child.driver.step(), child.driver.update_state({"log": []}, expected_step=0)):
+        with pytest.raises(ThreadBusy, match=r"thread 't/team#1' runs inside 't'"):
+            await attempt
+    slow.go_on.set()
+    await parent.until(lambda view: view.progress.status == "completed")
+    await desk.hub.close()
+
+
+async def test_a_parent_waits_for_a_child_that_runs_on_its_own(store: Checkpointer) -> None:
+    slow = Slow()
+    desk = Desk(store, around(of_two(slow)).compile(checkpointer=store))
+    parent = await desk.begin()
+    child = await desk.look_at("t/team#1", parent)
+    await child.driver.pause()
+    slow.go_on.set()
+    await parent.until(lambda view: view.progress.reason == "paused")
+    slow.go_on.clear()
+    await child.driver.run()
+    await child.until(lambda view: view.running_node == "scan")
+    view = await parent.run()
+    assert (view.progress.status, view.progress.reason) == ("waiting", "paused")
+    assert "go on once that has ended" in view.dropped
+    assert view.inside.child is not None  # so that one can look inside
+    slow.go_on.set()
+    await child.until(lambda view: view.progress.status == "completed")
+    assert (await parent.run()).values["log"] == [["one", "ants", "bees"]]
+    await desk.hub.close()

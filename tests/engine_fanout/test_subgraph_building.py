@@ -1,0 +1,72 @@
+"""SPEC 7, subgraph: what is refused when a graph is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hitl_tui import (
+    END,
+    START,
+    GraphInvalid,
+    MemoryCheckpointer,
+    StateGraph,
+)
+from tests.engine_fanout.subgraphs import INNER, OUTER, inner, outer
+
+
+class TestBuilding:
+    def test_cycles_are_refused(self) -> None:
+        one, two = StateGraph(INNER, name="one"), StateGraph(INNER, name="two")
+        for graph, other in ((one, two), (two, one)):
+            graph.add_subgraph("sub", other, inputs={}, outputs={}).add_edge(START, "sub").add_edge(
+                "sub", END
+            )
+        with pytest.raises(GraphInvalid, match="'one' is a subgraph of itself"):
+            one.compile()
+
+    @pytest.mark.parametrize(("depth", "fits"), [(32, True), (33, False)])
+    def test_subgraphs_are_at_most_32_deep(self, depth: int, fits: bool) -> None:
+        graph: Any = inner()
+        for _ in range(depth):
+            graph = (
+                StateGraph(INNER)
+                .add_subgraph("s", graph, inputs={"question": "question"}, outputs={"draft": "draft"})
+                .add_edge(START, "s")
+                .add_edge("s", END)
+            )
+        if fits:
+            assert graph.compile().invoke({"question": "why?"}, thread_id="t")["draft"] == "re: why?"
+        else:
+            with pytest.raises(GraphInvalid, match="nested 33 deep"):
+                graph.compile()
+
+    @pytest.mark.parametrize(
+        ("inputs", "outputs", "told"),
+        [
+            ({"tusk": "question"}, {}, "inputs: there is no channel 'tusk'"),
+            ({"task": "query"}, {}, "inputs, inside: there is no channel 'query'"),
+            ({}, {"graft": "results"}, "outputs, inside: there is no channel 'graft'"),
+            ({}, {"draft": "result"}, "outputs: there is no channel 'result'"),
+            (["task"], {}, "inputs is"),
+        ],
+    )
+    def test_channels_that_are_not_there_are_refused(self, inputs: Any, outputs: Any, told: str) -> None:
+        with pytest.raises(GraphInvalid, match=told):
+            (
+                StateGraph(OUTER)
+                .add_subgraph("team", inner(), inputs=inputs, outputs=outputs)
+                .add_edge(START, "team")
+                .add_edge("team", END)
+                .compile()
+            )
+
+    def test_a_child_that_waits_for_humans_needs_a_store(self) -> None:
+        child = inner().compile(checkpointer=MemoryCheckpointer(), interrupt_after=["n1"])
+        with pytest.raises(GraphInvalid, match="interrupts need a checkpointer"):
+            outer(child)
+
+    def test_a_graph_that_does_not_fit_is_told_by_its_name(self) -> None:
+        with pytest.raises(GraphInvalid, match="subgraph 'team': no edge leads from START"):
+            outer(StateGraph(INNER).add_node("n", lambda _s: None))
