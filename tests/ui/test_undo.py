@@ -141,6 +141,50 @@ async def test_verify_lists_what_is_wrong_says_what_it_means_and_goes_to_its_ste
         await it.shows("Channels at step 2")
 
 
+def booked_inside(store: Checkpointer, world: World) -> Any:
+    runner = nested(store, world)
+    runner.invoke({"note": "x"}, thread_id="t")
+    return runner
+
+
+async def test_a_finding_in_a_thread_inside_opens_that_thread_at_the_step(
+    store: Checkpointer, world: World, tmp_path: Path
+) -> None:
+    def damaged(store: Checkpointer, world: World) -> Any:
+        runner = booked_inside(store, world)
+        with closing(sqlite3.connect(tmp_path / "runs.db")) as db:
+            db.execute("UPDATE record SET note = 'forged' WHERE node = 'hotel' AND channel = 'log'")
+            db.commit()
+        return runner
+
+    async with opened(store, damaged, world) as it:
+        await it.pilot.press("V")
+        await it.shows("Findings · 1", "t/team#1, step 1, seq", "enter goes to step 1 of t/team#1")
+        await it.pilot.press("enter")
+        await it.shows("t/team#1", "Channels at step 1", "hotel")
+        await it.pilot.press("escape")
+        await it.pilot.press("escape")
+        await it.shows("flight", "Timeline")
+        assert it.app.run_screen is not None
+        assert it.app.run_screen.session is not None
+        assert it.app.run_screen.session.thread_id == "t"
+
+
+async def test_a_thread_inside_that_is_missing_leads_to_the_step_it_made(
+    store: Checkpointer, world: World, tmp_path: Path
+) -> None:
+    booked_inside(store, world)
+    store.close()
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as db:
+        db.execute("UPDATE thread SET id = 'gone' WHERE id = 't/team#1'")
+        db.commit()
+    async with opened(SQLiteCheckpointer(tmp_path / "runs.db"), nested, world) as it:
+        await it.pilot.press("V")
+        await it.shows("the thread of a subgraph's run is missing", "t/team#1", "enter goes to step 2")
+        await it.pilot.press("enter")
+        await it.shows("Channels at step 2")
+
+
 async def test_verify_reduces_again_and_replays(store: Checkpointer, world: World) -> None:
     async with opened(store, booked, world) as it:
         await it.pilot.press("V")

@@ -14,11 +14,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from hitl_tui.drivers.protocol import Check, Checked, Driver
+from hitl_tui.engine.verify import Mismatch
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.findings import MEANING, finding_row, values_of
-from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 CHECKS: Final[tuple[tuple[Check, str, str], ...]] = (
@@ -59,7 +59,7 @@ class CheckFooter(LineBar):
 
 
 class CheckScreen(RoleScreen):
-    """Comes back with the step of the chosen finding, or None."""
+    """Comes back with the thread and the step of the chosen finding, or None; "" is the thread checked."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["check.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -191,9 +191,18 @@ class CheckScreen(RoleScreen):
             (Span("expected  ", "dim"), Span(expected, "added")),
             (Span("found     ", "dim"), Span(actual, "removed")),
         ]
-        if one.step is not None and not one.thread and self.leads_to_steps:
-            rows.append((Span(f"enter goes to step {sanitise_line(str(one.step), 20)}", "dim"),))
+        if where := self._leads_to(one):
+            rows.append((untrusted(f"enter goes to {where}", "dim", limit=120),))
         view.show(rows)
+
+    def _leads_to(self, one: Mismatch) -> str:
+        """Where enter goes at a finding, in words; "" for nowhere."""
+        if not self.leads_to_steps:
+            return ""
+        step = f"step {one.step}" if one.step is not None else ""
+        if not one.thread:
+            return step
+        return f"{step} of {one.thread}" if step else one.thread
 
     def action_move(self, by: int) -> None:
         """Select another finding."""
@@ -219,8 +228,8 @@ class CheckScreen(RoleScreen):
         row = self.query_one("#findings", LineView).cursor_row
         if self._checked and row is not None and self.leads_to_steps:
             one = self._checked.mismatches[row]
-            if one.step is not None and not one.thread:
-                self.dismiss(one.step)
+            if self._leads_to(one):
+                self.dismiss((one.thread, one.step))
 
     def on_key(self, event: events.Key) -> None:
         """Close with the key that opened it."""

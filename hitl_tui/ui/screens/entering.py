@@ -72,6 +72,32 @@ class Entering(Vouching):
         self._continuing = False
         self._outside = dict.fromkeys(self._outside, False)
 
+    def do_look_check(self) -> None:
+        """Check the log; comes back to the step of what was found, here or in a thread inside."""
+        from hitl_tui.ui.screens.check import CheckScreen
+
+        session = self.session
+        if session is None:
+            return
+
+        def chosen(found: tuple[str, int | None] | None) -> None:
+            if found is None or session is not self.session:
+                return
+            thread_id, step = found
+            if thread_id:
+                self._outside[session.thread_id] = self._continuing
+                self.command(self._enter_at(thread_id, step))
+            elif step is not None:
+                self.travel((session.thread_id, step))
+
+        self.app.push_screen(CheckScreen(session.driver, self.keymap.bindings["look.check"]), chosen)
+
+    async def _enter_at(self, thread_id: str, step: int | None) -> None:
+        """Open a thread inside at one of its steps, where it can be opened."""
+        await self.open_thread(thread_id)
+        if step is not None and self.session is not None and self.session.thread_id == thread_id:
+            self.travel((thread_id, step))
+
     def do_look_outside(self) -> None:
         """Back to the thread that this one runs for."""
         if self.session is not None and self.session.view.owners:

@@ -119,20 +119,6 @@ class Looking(RunBase):
         """Next pane on a narrow screen."""
         self.show_tab(self.query_one(TabsBar).next())
 
-    def do_look_check(self) -> None:
-        """Check the log; comes back to the step of what was found."""
-        from hitl_tui.ui.screens.check import CheckScreen
-
-        session = self.session
-        if session is None:
-            return
-
-        def chosen(step: int | None) -> None:
-            if step is not None and session is self.session:
-                self.travel((session.thread_id, step))
-
-        self.app.push_screen(CheckScreen(session.driver, self.keymap.bindings["look.check"]), chosen)
-
     def action_go(self, direction: str) -> None:
         """Show the step next to the shown one."""
         session = self.session
