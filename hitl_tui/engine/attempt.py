@@ -20,6 +20,7 @@ from hitl_tui.engine.prompt_block import state_block
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.state import LiveState, NotedState, WorkflowState
+from hitl_tui.engine.values import freeze
 from hitl_tui.errors import HitlError, NodeFailed, UndeclaredChannel, WriteDenied
 
 
@@ -117,7 +118,7 @@ class NodeConfig:
             order = self._asked
             self._asked += 1
             if order < len(self._cursor.answers):
-                return self._cursor.answers[order]
+                return freeze(self._cursor.answers[order])
         node, path, now = self._activity.node, self._activity.path, self._clock()
         raise InterruptRaised(inside_request(self._cursor, node, order, request, now, key=key, path=path))
 

@@ -24,6 +24,7 @@ from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_re
 from hitl_tui.engine.on_taint import approve
 from hitl_tui.engine.outcomes import Exchange
 from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry, Limits, Request
+from hitl_tui.engine.run_inputs import INPUT
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.taint import Lineage
 from hitl_tui.engine.values import normalise
@@ -70,11 +71,12 @@ def start(
             error=None,
         )
     run_inputs, changes = read_input(session, inputs, tainted)
-    cursor = replace(cursor, **run_inputs)
     step = session.cursor.head + 1
+    if run_inputs:
+        ledger.append(_entry(session, ledger, INPUT, step=step, actor=actor, data=run_inputs))
     for request in cursor.pending:
         ledger.append(_entry(session, ledger, "rebound", step=step, request=request, actor=actor))
-    cursor = replace(cursor, pending=session.rebound(cursor.pending, step))
+    cursor = replace(cursor, pending=session.rebound(cursor.pending, step), **run_inputs)
     session.commit_step(cursor, changes, source="input", actor=actor, ledger=ledger)
     return step
 

@@ -13,6 +13,7 @@ from hitl_tui.engine.changes import set_values
 from hitl_tui.engine.preview import past_position
 from hitl_tui.engine.rebuild import live_state
 from hitl_tui.engine.records import Checkpoint, Cursor, ThreadInfo
+from hitl_tui.engine.run_inputs import as_of, given_at_steps
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
@@ -84,7 +85,8 @@ def _fork_cursor(
 ) -> Cursor:
     step = checkpoint.step
     totals = store.totals(session.thread_id, step)
-    decided = [entry for entry in store.ledger(session.thread_id) if entry.at <= checkpoint.at]
+    ledger = store.ledger(session.thread_id)
+    decided = [entry for entry in ledger if entry.at <= checkpoint.at]
     position = past_position(session, checkpoint, edited=edited)
     done = checkpoint.status == "completed" and not edited
     return Cursor(
@@ -108,8 +110,7 @@ def _fork_cursor(
         active=totals.active,
         limits=session.cursor.limits,
         agents=settings_at(decided),
-        goal=session.cursor.goal,
-        constraints=session.cursor.constraints,
+        **as_of(step, given_at_steps(ledger), session.cursor),
         snapshot_bytes=session.cursor.snapshot_bytes,
         compensated=session.cursor.compensated,
         created_at=now,

@@ -212,9 +212,10 @@ class Request(msgspec.Struct, frozen=True):
 class LedgerEntry(msgspec.Struct, frozen=True):
     """One entry of the decision ledger: who decided what, when, why and seeing what (SPEC 10).
 
-    `kind` is one of request, rebound, withdrawn, vote, answer, refused, timeout, edit, declassify, reveal,
-    export, taint, extend, cancel, pause, resume, fork, takeover, graph, agent, failed, rollback, undone,
-    undo_failed, rolled_back.  `seen` is the state_hash that was on screen, b"" where there was none.
+    `kind` is one of input (goal and constraints, as they were given), request, rebound, withdrawn, vote,
+    answer, refused, timeout, edit, declassify, reveal, export, taint, extend, cancel, pause, resume, fork,
+    takeover, graph, agent, stop, failed, rollback, undone, undo_failed, rolled_back.  `seen` is the
+    state_hash that was on screen, b"" where there was none.
     Entries form a hash chain of their own.
     """
 

@@ -21,6 +21,7 @@ from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.outlook import Outlook
 from hitl_tui.engine.rebuild import next_value
 from hitl_tui.engine.records import END, Checkpoint, Cursor, Source, UpdateRecord
+from hitl_tui.engine.run_inputs import as_of, given_at_steps
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.verify import Kind, Mismatch
@@ -93,7 +94,8 @@ class _Replay(Outlook):
         self.store = store
         self.graph = graph
         self.recorded = cursor
-        self.cursor = Cursor(cursor.thread_id, goal=cursor.goal, constraints=cursor.constraints)
+        self.given = given_at_steps(store.ledger(cursor.thread_id))
+        self.cursor = Cursor(cursor.thread_id, **as_of(-1, self.given, cursor))
         self.state = LiveState.initial(graph.channels)
         self.found: list[Mismatch] = []
         self.records = self.nodes = 0
@@ -193,6 +195,7 @@ class _Replay(Outlook):
             invocation=point.invocation,
             iteration=point.iteration,
             cost=self.cursor.cost + sum(use.cost or 0.0 for use in point.uses),
+            **self.given.get(point.step, {}),
         )
 
     def _known_to_differ(self) -> bool:

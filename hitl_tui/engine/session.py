@@ -29,6 +29,7 @@ from hitl_tui.engine.records import (
     ThreadInfo,
     takeover_notice,
 )
+from hitl_tui.engine.run_inputs import frozen
 from hitl_tui.engine.spending import cost_of, limits_near
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
@@ -134,6 +135,7 @@ class Session(Outlook):
         info, cursor = store.info(thread_id), store.cursor(thread_id)
         if info is None or cursor is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
+        cursor = frozen(cursor)
         session = cls(graph, store, info, cursor, LiveState({}, {}), agents=agents, sink=sink, clock=clock)
         if with_state:
             session.load_state()
@@ -196,7 +198,7 @@ class Session(Outlook):
         cursor = self.store.cursor(self.thread_id) if self.store else None
         if cursor is None or cursor.version == self.cursor.version:
             return False
-        self.cursor = cursor
+        self.cursor = frozen(cursor)
         apply(self.agents, cursor.agents)
         self.load_state()
         return True

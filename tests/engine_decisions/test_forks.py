@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner, SchemaMismatch, UsageError
+from hitl_tui import (
+    END,
+    START,
+    AnswerRefused,
+    Channel,
+    Gate,
+    GateChoice,
+    GraphRunner,
+    MemoryCheckpointer,
+    SchemaMismatch,
+    StateGraph,
+    UsageError,
+)
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import (
@@ -240,3 +255,75 @@ def test_agents_of_a_fork_have_histories_of_their_own(store: Checkpointer) -> No
     runner.fork("t", 2, "f")
     assert list(runner.invoke(thread_id="f")["log"]) == ["1", "3", "1"]
     assert list(runner.invoke(thread_id="t")["log"]) == ["1", "3", "5"]
+
+
+def what_for(store: Checkpointer) -> GraphRunner:
+    """Writes down what it was asked to do, and goes on to a second node for one goal alone."""
+    return (
+        StateGraph({"done": Channel([], reducer="append")})
+        .add_node("work", lambda state: {"done": [state["goal"], state["constraints"]]})
+        .add_node("more", lambda state: {"done": "more"})
+        .add_edge(START, "work")
+        .add_conditional_edge("work", lambda s: s["goal"] == "win", {True: "more", False: END})
+        .add_edge("more", END)
+        .compile(checkpointer=store)
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "goal", "constraints"),
+    [(0, None, None), (2, "win", ["short"]), (3, "win", ["short"]), (5, "rest", ["short"])],
+    ids=["before there was a goal", "at the first goal", "behind its first node", "at the second goal"],
+)
+def test_a_fork_has_the_goal_and_constraints_of_its_step(
+    store: Checkpointer, step: int, goal: str | None, constraints: list[str] | None
+) -> None:
+    runner = what_for(store)
+    runner.invoke({}, thread_id="t")
+    runner.invoke({"goal": "win", "constraints": ["short"]}, thread_id="t")
+    runner.invoke({"goal": "rest"}, thread_id="t")
+    runner.fork("t", step, "f")
+    info = runner.run_info("f")
+    assert (info.goal, info.constraints) == (goal, constraints)
+    runner.invoke(thread_id="f", resume="entry")
+    assert [goal, constraints] in runner.get_state("f")["done"]
+    assert runner.run_info("t").goal == "rest"
+    for thread in ("t", "f"):
+        assert runner.replay(thread).mismatches == ()
+        assert runner.verify(thread, strict=True).mismatches == ()
+
+
+def test_goal_and_constraints_are_in_the_ledger_with_the_step_they_came_with(store: Checkpointer) -> None:
+    runner = what_for(store)
+    runner.invoke({"goal": "rest"}, thread_id="t")
+    runner.invoke({"constraints": ["short"]}, thread_id="t")
+    told = [(entry.step, entry.data) for entry in store.ledger("t") if entry.kind == "input"]
+    assert told == [(0, {"goal": "rest"}), (2, {"constraints": ["short"]})]
+
+
+@given(
+    updates=st.lists(st.tuples(st.integers(-3, 3), st.text("ab", max_size=2)), min_size=1, max_size=5),
+    data=st.data(),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_fork_without_changes_reaches_the_parent_s_state_hash_whatever_the_nodes_write(
+    updates: list[tuple[int, str]], data: st.DataObject
+) -> None:
+    channels = {
+        "sum": Channel(0, reducer="sum"),
+        "texts": Channel([], reducer="set_union"),
+        "newest": Channel([], reducer="last_n(2)"),
+        "last": Channel(None),
+    }
+    graph = StateGraph(channels)
+    names = [f"n{place}" for place in range(len(updates))]
+    for name, (number, text) in zip(names, updates, strict=True):
+        update = {"sum": number, "texts": [text], "newest": text, "last": number}
+        graph.add_node(name, lambda state, config, update=update: update)
+    for source, target in pairwise([START, *names, END]):
+        graph.add_edge(source, target)
+    runner = graph.compile(checkpointer=MemoryCheckpointer())
+    runner.invoke(thread_id="t")
+    runner.fork("t", data.draw(st.integers(0, len(updates)), "step"), "f")
+    runner.invoke(thread_id="f")
+    assert head_hash(runner, "f") == head_hash(runner, "t")

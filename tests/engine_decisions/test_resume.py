@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hitl_tui import END, START, Channel, StateGraph, UsageError, append, last_n
+from hitl_tui import END, START, Channel, GraphRunner, StateGraph, UsageError, append, last_n, open_store
 from hitl_tui.engine import decisions
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.session import Session
@@ -259,3 +260,30 @@ def test_a_thread_that_runs_can_be_neither_run_nor_edited_nor_answered(store: Ch
     asyncio.run(meet())
     assert runner.invoke(thread_id="t").status == "completed"
     check_log(runner, "t")
+
+
+def test_goal_constraints_and_answers_refuse_to_be_changed_in_another_process_too(tmp_path: Path) -> None:
+    """What comes from a store is as immutable as what was just given."""
+    place = str(tmp_path / "runs.db")
+    refused: list[str] = []
+
+    def work(state: Any, config: Any) -> dict[str, Any]:
+        for value in (state["constraints"], state["goal"]["of"], config.interrupt("what else?")):
+            with pytest.raises(TypeError, match="read-only"):
+                value.append("changed")
+            refused.append(value[0])
+        return {"log": "worked"}
+
+    def opened() -> GraphRunner:
+        graph = StateGraph({"log": Channel([], reducer="append")})
+        graph.add_node("work", work).add_edge(START, "work").add_edge("work", END)
+        return graph.compile(checkpointer=open_store(place))
+
+    opened().invoke({"constraints": ["short"], "goal": {"of": ["all"]}}, thread_id="t")
+    request = opened().open("t").cursor.pending[0]
+    opened().answer("t", request.id, ["more"], step=request.step)
+    refused.clear()
+    runner = opened()
+    assert runner.invoke(thread_id="t").status == "completed"
+    assert refused == ["short", "all", "more"]
+    assert runner.run_info("t").constraints == ["short"]
