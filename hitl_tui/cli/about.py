@@ -62,7 +62,7 @@ def _theme(found: Themes, name: str) -> dict[str, object]:
 def keys(as_json: bool) -> int:
     """List every action of the screen with its id and its keys.
 
-    As your configuration has them: what is wrong there is told, with exit code 2.
+    As your configuration has them, and as it writes them: what is wrong there is told, with exit code 2.
     """
     from hitl_tui.config import load_settings
     from hitl_tui.ui.keymap import load_keymap
@@ -73,7 +73,7 @@ def keys(as_json: bool) -> int:
     rows = [
         {
             "id": one.id,
-            "keys": keymap.all_shown(one.id).split(),
+            "keys": list(keymap.spelled(one.id)),
             "configured": one.id in keymap.configured,
             "group": one.group,
             "help": one.help,
@@ -85,8 +85,8 @@ def keys(as_json: bool) -> int:
 
         emit(listed("keys", rows, problems=list(keymap.problems)))
     else:
-        lines = [(keymap.all_shown(one.id) or "-", one.id, one.help) for one in ALL_ACTIONS]
-        say(*table([("KEYS", "ID", "WHAT IT DOES"), *lines]))
+        lines = [(",".join(keymap.spelled(one.id)) or "-", one.id, one.help) for one in ALL_ACTIONS]
+        say(*table([("KEYS", "ID", "WHAT IT DOES"), *lines], prose=True))
     say(*keymap.problems, err=True)
     return ExitCode.USAGE if keymap.problems else ExitCode.DONE
 
@@ -102,11 +102,13 @@ def config(store: str | None, theme: str | None, reviewer: str | None, as_json: 
     A flag, an environment variable, a line of the configuration file, or the default.
     """
     from hitl_tui.config import config_path, load_settings
+    from hitl_tui.ui.theming import DEFAULT_THEME
 
     settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
+    values = {name: getattr(settings, name) for name in settings.origins}
+    values["theme"] = values["theme"] or DEFAULT_THEME
     rows = [
-        {"name": name, "value": getattr(settings, name), "origin": origin}
-        for name, origin in settings.origins.items()
+        {"name": name, "value": values[name], "origin": origin} for name, origin in settings.origins.items()
     ]
     if as_json:
         from hitl_tui.cli.shapes import listed

@@ -74,7 +74,7 @@ def agents(
             for one in found:
                 say(*(whole_agent(one) if one.name == turns else ()))
         elif found:
-            say(*table([_HEADINGS, *map(_row, found)]))
+            say(*table([_HEADINGS, *map(_row, found)], give=(1, 7, 0)))
         else:
             say("the graph has no agents", err=True)
         return ExitCode.DONE

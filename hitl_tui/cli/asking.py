@@ -20,21 +20,23 @@ _WHOLE = "--json has all of it"
 
 def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     """A request, and how to answer it from a shell."""
+    from hitl_tui.cli.options import same_store
     from hitl_tui.plain.words import name
     from hitl_tui.view.asking import actions, answer_form
 
+    store = same_store()
     thread = shlex.quote(snapshot.thread_id)
     if request.breakpoint:
-        return [f"  go on with: hitl-tui resume {thread} --headless"]
+        return [f"  go on with: hitl-tui resume {thread} --headless{store}"]
     order = f"hitl-tui answer {thread} {request.id}"
-    step = f"--step {request.step}"
+    step = f"--step {request.step}{store}"
     form, edits, asked = answer_form(request), request.kind == "edit", actions(request)
     answers = "an edited value" if edits else "a form" if form and _is_object(form) else "a value"
     answers = ", ".join(name(choice.id) for choice in request.choices) or answers
     lines = [f"  request {request.id} at step {request.step}, answers: {answers}"]
     lines += _actions(asked) if asked else _words(snapshot, request)
     if request.thread:
-        lines.append(f"  it is asked by a graph inside: hitl-tui show {shlex.quote(request.thread)}")
+        lines.append(f"  it is asked by a graph inside: hitl-tui show {shlex.quote(request.thread)}{store}")
     if form and _is_object(form):
         lines += [f"  field {_field_line(field)}" for field in form.fields[:_MOST_FIELDS]]
         wanted = [field for field in form.fields if field.required] or form.fields[:1]

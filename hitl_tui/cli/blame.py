@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -135,7 +136,7 @@ async def _versions(
                 elif not found:
                     raise UsageError(
                         f"there is nothing at {'.'.join(keys)!r} in channel {channel!r}",
-                        f"`hitl-tui show … --channel {channel}` shows its value",
+                        f"`hitl-tui show {shlex.quote(at.driver.thread_id)} --channel {channel}` shows it",
                     )
                 else:
                     found.append((point, None))

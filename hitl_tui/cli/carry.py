@@ -12,7 +12,7 @@ import click
 
 from hitl_tui.cli.options import reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
-from hitl_tui.errors import ExitCode, HitlError, UsageError
+from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,6 +61,8 @@ def export_command(
         raise UsageError("an export goes to a file or a pipe, not to a terminal", "name a FILE")
     if file is not None and not to_stdout and file.exists() and not force:
         raise UsageError(f"there is a file {file} already", "give another name, or --force")
+    if file is not None and not to_stdout and not file.parent.is_dir():
+        raise UsageError(f"there is no directory {file.parent}", "make it first, or give another place")
     settings = load_settings({"store": store, "reviewer": reviewer})
     opened = open_existing(settings)
     try:
@@ -105,6 +107,8 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
     try:
         name = _read_thread(opened, file, thread)
         inside = _with_inside(opened, name)[1:]
+    except ThreadBusy as error:
+        raise UsageError(error.message, "give it another name with --thread ID") from None
     finally:
         opened.close()
     if as_json:

@@ -201,6 +201,7 @@ def _decide(order: _Order, flags: dict[str, str | None], as_json: bool) -> int:
 
 async def _send(driver: Driver, order: _Order, actor: str) -> None:
     from hitl_tui.plain.answers import pick_request
+    from hitl_tui.plain.words import standing_line
 
     snapshot = await driver.snapshot()
     pending = snapshot.progress.pending
@@ -208,7 +209,8 @@ async def _send(driver: Driver, order: _Order, actor: str) -> None:
         # The engine tells an answered request from an unknown one, and writes the refusal down.
         step = snapshot.progress.head if order.at_step is None else order.at_step
         await driver.answer(order.request_id, None, step=step, actor=actor, note=order.note)
-    request = pick_request(pending, order.request_id)
+    where = f"thread {snapshot.thread_id!r}: {standing_line(snapshot.progress, snapshot.held_by)}"
+    request = pick_request(pending, order.request_id, where)
     value = order.make(request)
     if request.risk == "high" and not order.yes:
         raise UsageError(f"{request.title!r} is a decision of high risk", "confirm it with --yes")

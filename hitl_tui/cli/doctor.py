@@ -47,7 +47,12 @@ def doctor(store: str | None, as_json: bool) -> int:
         rows = [{"about": one.about, "value": one.value, "ok": one.ok} for one in found]
         emit(listed("doctor", rows, ok=well))
     else:
-        say(*table([("ok" if one.ok else "WRONG", one.about, one_line(one.value, 300)) for one in found]))
+        say(
+            *table(
+                [("ok" if one.ok else "WRONG", one.about, one_line(one.value, 300)) for one in found],
+                prose=True,
+            )
+        )
     return ExitCode.DONE if well else ExitCode.FAILED
 
 

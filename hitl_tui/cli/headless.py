@@ -77,19 +77,32 @@ async def report(driver: Driver, *, as_json: bool, done: bool = False, **more: o
 
 def standing_lines(snapshot: Snapshot) -> list[str]:
     """Where a thread stands, and for each request what is asked and how to answer it."""
-    import shlex
-
     from hitl_tui.cli.asking import request_lines
     from hitl_tui.drivers.breakpoints import stopped_by
     from hitl_tui.plain.words import name, standing_line
 
     stop = stopped_by(snapshot.progress, snapshot.ledger)
     lines = [f"{name(snapshot.thread_id)}: {standing_line(snapshot.progress, snapshot.held_by, stop)}"]
-    if stop:
-        lines.append(f"  go on with: hitl-tui resume {shlex.quote(snapshot.thread_id)} --headless")
+    lines += _way_on(snapshot)
     for request in snapshot.progress.pending:
         lines += request_lines(snapshot, request)
     return lines
+
+
+def _way_on(snapshot: Snapshot) -> list[str]:
+    """The command that goes on with a thread that stands still without a question."""
+    import shlex
+
+    from hitl_tui.cli.options import same_store
+
+    progress, thread = snapshot.progress, shlex.quote(snapshot.thread_id)
+    if progress.status == "failed":
+        return [f"  try again with: hitl-tui resume {thread} --headless{same_store()}"]
+    if progress.pending or progress.status not in ("pending", "waiting"):
+        return []
+    if progress.reason == "limit":
+        return [f"  raise it with: hitl-tui extend {thread} LIMIT=NUMBER{same_store()}"]
+    return [f"  go on with: hitl-tui resume {thread} --headless{same_store()}"]
 
 
 class _Telling:

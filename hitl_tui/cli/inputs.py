@@ -45,24 +45,21 @@ class Inputs:
 
     def for_graph(self, graph: GraphInfo) -> dict[str, Any]:
         """The values by name of input or channel; a word is JSON where it is and the channel isn't text."""
-        fields = {field.name: field.channel for field in graph.inputs}
-        types = {channel.name: channel.type for channel in graph.channels}
-        values = dict(self._values)
-        for name, word in self._words.items():
-            kind = types.get(fields.get(name, name), "")
-            is_text = kind == "text" or (kind == "list" and name in fields)
-            values[name] = word if is_text else _json_or_text(word)
-        return values
+        from hitl_tui.view.typed import typed_input
+
+        return self._values | {name: typed_input(graph, name, word) for name, word in self._words.items()}
 
     def for_channels(self, graph: GraphInfo) -> dict[str, Any]:
         """The values by name of channel; a word is JSON.
 
         A text channel takes words as they are as well: only a whole JSON string is read as one.
         """
+        from hitl_tui.view.typed import json_or_text
+
         types = {channel.name: channel.type for channel in graph.channels}
         values = dict(self._values)
         for name, word in self._words.items():
-            value = _json_or_text(word)
+            value = json_or_text(word)
             is_text = types.get(name) == "text"
             values[name] = word if is_text and not isinstance(value, str) else value
         return values
@@ -84,12 +81,3 @@ class Inputs:
         if not isinstance(value, dict):
             raise UsageError(f"{where}: holds a {type(value).__name__}", "it must be a JSON object")
         return value
-
-
-def _json_or_text(word: str) -> Any:
-    import msgspec
-
-    try:
-        return msgspec.json.decode(word)
-    except msgspec.DecodeError:
-        return word

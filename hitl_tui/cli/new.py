@@ -18,11 +18,12 @@ def new(template: str, file: Path) -> None:
     """
     import shlex
 
-    from hitl_tui.loading.starts import write_start
+    from hitl_tui.loading.starts import takes_model, write_start
     from hitl_tui.view.sanitise import sanitise
 
     for path in write_start(template, file):
         click.echo(f"wrote {sanitise(str(path), multiline=False)}")
     run = f"hitl-tui run {shlex.quote(str(file))}"
     click.echo(f"run it:       {sanitise(run, multiline=False)}")
-    click.echo("with a model: add --model NAME, as in --model ollama/llama3.2")
+    if takes_model(template):
+        click.echo("with a model: add --model NAME, as in --model ollama/llama3.2")

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
+
+
+def same_store() -> str:
+    """What a suggested command needs to find the store of this one: ` --store URL`, "" if none was given."""
+    context = click.get_current_context(silent=True)
+    store = context.params.get("store") if context else None
+    return f" --store {shlex.quote(store)}" if store else ""
 
 
 def complete_thread(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -13,6 +13,8 @@ from hitl_tui.errors import HitlError
 
 R = TypeVar("R")
 _UNICODE = ("utf-8", "utf8")
+_GAP = 2
+_NARROWEST = 10
 
 
 def say(*lines: str, err: bool = False) -> None:
@@ -41,16 +43,35 @@ def emit(document: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def table(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows as lines, each column as wide as its widest cell; cells are one line each."""
-    from hitl_tui.view.cells import cells
+def table(rows: Iterable[Sequence[str]], give: Sequence[int] = (), prose: bool = False) -> list[str]:
+    """Rows as lines, each column as wide as its widest cell; cells are one line each.
+
+    A pipe gets all of them whole; on a terminal that is too narrow some make room.
+
+    Args:
+        give: the columns that are cut there, the first one first.
+        prose: the last column is words, wrapped there under itself.
+    """
+    from hitl_tui.plain.content import columns_beside, on_terminal
+    from hitl_tui.view.cells import cells, cut
 
     given = [tuple(row) for row in rows]
     widths = [max(map(cells, column)) for column in zip(*given, strict=True)]
-    return [
-        "  ".join(cell + " " * (most - cells(cell)) for cell, most in zip(row, widths, strict=True)).rstrip()
-        for row in given
-    ]
+    if sys.stdout.isatty():
+        room = columns_beside(_GAP * (len(widths) - 1) - 1)
+        for column in give:
+            widths[column] -= max(min(sum(widths) - room, widths[column] - _NARROWEST), 0)
+    lines: list[str] = []
+    for row in given:
+        shown = [cut(cell, most) + " " * (most - cells(cell)) for cell, most in zip(row, widths, strict=True)]
+        if prose:
+            start = sum(widths[:-1]) + _GAP * (len(widths) - 1)
+            first, *more = on_terminal(row[-1], start - 1)
+            shown[-1:] = [first]
+            lines += [(" " * _GAP).join(shown).rstrip(), *(" " * start + part for part in more)]
+        else:
+            lines.append((" " * _GAP).join(shown).rstrip())
+    return lines
 
 
 def json_option(command: Callable[..., R]) -> Callable[..., R]:

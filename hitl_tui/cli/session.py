@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hitl_tui.config import Settings
-from hitl_tui.errors import ExitCode, HitlError, UsageError
+from hitl_tui.errors import ExitCode, HitlError, ReducerError, SchemaMismatch, UsageError, ValueRejected
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -71,7 +71,10 @@ def show(
         from hitl_tui.plain.session import run_plain
 
         return run_plain(
-            lambda: _open(settings, open_store, choose, breaks), actor=settings.reviewer, breaks=breaks
+            lambda: _open(settings, open_store, choose, breaks),
+            actor=settings.reviewer,
+            breaks=breaks,
+            go_on=lambda thread: _resume_command(thread, settings),
         )
     from hitl_tui.ui.app import run_app
 
@@ -138,7 +141,7 @@ def run_headless(
             if asked := snapshot.graph.inputs:
                 words = " ".join(f"--input {field.name}={_example(field)}" for field in asked)
                 raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
-            await driver.start({}, actor=settings.reviewer)
+            await _start(driver, {}, settings)
         stops = read_breakpoints(breaks, snapshot.graph)
         return await run_on(driver, once=once, stop_before=stops, as_json=as_json)
 
@@ -194,8 +197,16 @@ async def _open_target(hub: LocalHub, target: Target, settings: Settings, breaks
 
         read_breakpoints(breaks, (await driver.snapshot()).graph)
     if target.inputs is not None:
-        await driver.start(target.inputs, actor=settings.reviewer)
+        await _start(driver, target.inputs, settings)
     return driver
+
+
+async def _start(driver: Driver, inputs: Mapping[str, Any], settings: Settings) -> None:
+    """Commit the input; one that does not fit is wrong usage, and nothing was done."""
+    try:
+        await driver.start(inputs, actor=settings.reviewer)
+    except (SchemaMismatch, ValueRejected, ReducerError) as error:
+        raise UsageError(f"the input does not fit: {error.message}", error.hint) from None
 
 
 def _look(settings: Settings) -> Look:
@@ -222,9 +233,16 @@ def _farewell(result: AppResult, settings: Settings) -> list[str]:
 
     lines = list(result.not_committed)
     unfinished = result.thread_id and result.status not in ("", "completed", "cancelled")
-    if unfinished and settings.store != "memory:":
-        command = ["hitl-tui", "resume", result.thread_id]
-        if settings.origins["store"] == "flag":
-            command += ["--store", settings.store]
-        lines.append(f"go on with: {shlex.join(command)}")
+    if unfinished and (command := _resume_command(result.thread_id, settings)):
+        lines.append(f"go on with: {command}")
     return [sanitise(line) for line in lines]
+
+
+def _resume_command(thread_id: str, settings: Settings) -> str:
+    """What to type to go on with a thread; "" where its store ends with this process."""
+    if settings.store == "memory:":
+        return ""
+    command = ["hitl-tui", "resume", thread_id]
+    if settings.origins["store"] == "flag":
+        command += ["--store", settings.store]
+    return shlex.join(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.engine.records import ThreadSummary
 
-_HEADINGS = ("THREAD", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED")
+_HEADINGS = ("THREAD", "ORIGIN", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED")
+_GIVE = ("WAITS FOR", "ORIGIN", "GRAPH", "LAST", "THREAD")
+"""What is cut on a narrow terminal: the question first, the name of the thread last."""
+_WIDE_ONLY = ("ORIGIN", "LAST")
+_WIDE = 100
 
 
 @click.command()
@@ -31,11 +36,12 @@ def threads(query: str, limit: int, store: str | None, as_json: bool) -> None:
     from hitl_tui.config import load_settings
 
     settings = load_settings({"store": store})
-    found = _found(settings, query, limit)
+    one_more = _found(settings, query, limit + 1)
+    found, more = one_more[:limit], len(one_more) > limit
     if as_json:
         from hitl_tui.cli.shapes import listed, summary
 
-        emit(listed("threads", [summary(one) for one in found]))
+        emit(listed("threads", [summary(one) for one in found], more=more))
         return
     if not found:
         none = (
@@ -44,7 +50,18 @@ def threads(query: str, limit: int, store: str | None, as_json: bool) -> None:
         say(none, err=True)
         return
     now = time.time_ns() // 1000
-    say(*table([_HEADINGS, *(_row(one, now) for one in found)]))
+    say(*_table([_row(one, now) for one in found]))
+    if more:
+        say(f"there are more than {limit:,}: name a part of one, or give --limit", err=True)
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    from hitl_tui.plain.content import columns_beside
+
+    narrow = sys.stdout.isatty() and columns_beside(0) < _WIDE
+    kept = [at for at, name in enumerate(_HEADINGS) if not (narrow and name in _WIDE_ONLY)]
+    shown = [tuple(row[at] for at in kept) for row in (_HEADINGS, *rows)]
+    return table(shown, give=[shown[0].index(name) for name in _GIVE if name in shown[0]])
 
 
 def _found(settings: Settings, query: str, limit: int) -> list[ThreadSummary]:
@@ -68,12 +85,13 @@ def _row(summary: ThreadSummary, now: int) -> tuple[str, ...]:
     from hitl_tui.view.sanitise import sanitise_line
 
     info = summary.info
-    origin = f" (from {info.parent}@{info.fork_step})" if info.parent else ""
+    origin = f"fork of {info.parent}@{info.fork_step}" if info.parent else "-"
     if info.owner:
-        origin = f" (inside {info.owner.thread_id})"
+        origin = f"inside {info.owner.thread_id}"
     reason = f" ({summary.reason})" if summary.reason else ""
     cells = (
-        f"{info.thread_id}{origin}",
+        info.thread_id,
+        origin,
         info.graph_name,
         f"{summary.status}{reason}",
         str(summary.head) if summary.head >= 0 else "-",

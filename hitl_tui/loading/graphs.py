@@ -21,7 +21,7 @@ from hitl_tui.suggest import did_you_mean
 
 Graph: TypeAlias = StateGraph | GraphRunner
 
-USUAL_NAMES = ("graph", "runner", "workflow", "build")
+USUAL_NAMES = ("runner", "graph", "workflow", "build")
 """What a graph is looked for under when GRAPH names a file alone."""
 
 _NO_GRAPHS = frozenset(
@@ -135,6 +135,8 @@ def _split(spec: str) -> tuple[Path | None, str]:
     head, colon, name = spec.rpartition(":")
     if colon and head.endswith(".py"):
         return Path(head), name
+    if colon and head.endswith(".toml"):
+        raise UsageError(f"{spec!r}: a graph file holds one graph", f"leave out {':' + name!r}: {head}")
     if spec.endswith((".py", ".toml")):
         return Path(spec), ""
     if colon and all(part.isidentifier() for part in head.split(".")) and name:

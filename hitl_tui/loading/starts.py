@@ -50,8 +50,13 @@ def write_start(template: str, file: Path) -> list[Path]:
     except OSError as error:
         for path in written:
             path.unlink(missing_ok=True)
-        raise UsageError(f"{path} can't be written: {error.strerror}") from None
+        raise UsageError(f"{path} can't be written: {error.strerror}", "give another place") from None
     return written
+
+
+def takes_model(template: str) -> bool:
+    """Whether a start has agents: one with Python functions beside it has none."""
+    return not (_FOLDER / f"{template}.py").is_file()
 
 
 def _text(template: str, file: Path) -> str:

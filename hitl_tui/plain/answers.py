@@ -9,11 +9,14 @@ from typing import Any
 
 from hitl_tui.engine.records import Choice, Request
 from hitl_tui.errors import UsageError
-from hitl_tui.suggest import did_you_mean
+from hitl_tui.suggest import did_you_mean, nearest
 
 
-def pick_request(pending: tuple[Request, ...], wanted: str | None = None) -> Request:
+def pick_request(pending: tuple[Request, ...], wanted: str | None = None, where: str = "") -> Request:
     """The request to answer: the one named, or the only one that waits.
+
+    Args:
+        where: where the thread stands, for the refusal.
 
     Raises:
         UsageError: none waits, or several do and none was named.
@@ -26,7 +29,7 @@ def pick_request(pending: tuple[Request, ...], wanted: str | None = None) -> Req
     if len(asked) == 1 and wanted is None:
         return asked[0]
     if not asked:
-        hint = "it only stopped at a breakpoint: `hitl-tui resume` goes on" if pending else ""
+        hint = "it only stopped at a breakpoint: `hitl-tui resume` goes on" if pending else where
         raise UsageError("nothing waits for a decision", hint)
     names = ", ".join(f"{request.id} ({request.title})" for request in asked)
     if wanted is None:
@@ -57,9 +60,7 @@ def named_choice(choices: Sequence[Choice], wanted: str) -> Choice:
         if choice.id == wanted:
             return choice
     ids = [choice.id for choice in choices]
-    raise UsageError(
-        f"{wanted!r} is not an allowed answer (allowed: {', '.join(ids)})", did_you_mean(wanted, ids)
-    )
+    raise UsageError(f"{wanted!r} is not an allowed answer (allowed: {', '.join(ids)})", nearest(wanted, ids))
 
 
 APPROVING = ("approve", "accept", "allow", "yes", "ok", "confirm", "continue", "proceed", "pass", "run")

@@ -8,6 +8,7 @@ from typing import Final
 
 from hitl_tui.drivers.breakpoints import read_breakpoints, stopped_by
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
+from hitl_tui.engine.description import InputField
 from hitl_tui.engine.events import RunEnded
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.agents import agents
@@ -25,6 +26,7 @@ from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.plain.words import channel_lines, event_lines, name, standing_line, step_lines
 from hitl_tui.view.review import review_card
 from hitl_tui.view.run_view import open_view
+from hitl_tui.view.typed import typed_input
 from hitl_tui.view.undoing import entry_line, remaining, summary
 
 OpenDriver = Callable[[], Awaitable[tuple[Hub, Driver]]]
@@ -48,11 +50,17 @@ _ENTRIES: Final = 200
 
 
 def run_plain(
-    open_driver: OpenDriver, *, actor: str, console: Console | None = None, breaks: Sequence[str] = ()
+    open_driver: OpenDriver,
+    *,
+    actor: str,
+    go_on: Callable[[str], str],
+    console: Console | None = None,
+    breaks: Sequence[str] = (),
 ) -> int:
     """Talk about a thread until the person leaves; returns the exit code for where it then stands.
 
     Args:
+        go_on: the command that goes on with a thread, "" where none can.
         breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
     """
     said = console or Terminal()
@@ -65,15 +73,15 @@ def run_plain(
         try:
             talk = Talk(runner.run, hub, driver, said, actor)
             talk.breakpoints |= read_breakpoints(breaks, talk.snapshot().graph)
-            session = _Session(talk)
-            return session.talk_until_left()
+            return _Session(talk, go_on).talk_until_left()
         finally:
             said.say(*runner.run(hub.close()))
 
 
 class _Session:
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: Talk, go_on: Callable[[str], str]) -> None:
         self.talk = talk
+        self._go_on = go_on
         self.say = talk.console.say
         self._commands: dict[str, Callable[[str], None]] = {
             "s": lambda _: self._go(once=True),
@@ -95,7 +103,7 @@ class _Session:
             "l": lambda _: self._log(),
             "t": self._threads,
             "o": self._open,
-            "h": lambda _: self.say(*HELP),
+            **dict.fromkeys(("h", "help", "?"), lambda _: self.say(*HELP)),
         }
 
     def talk_until_left(self) -> int:
@@ -109,20 +117,23 @@ class _Session:
         except Left:
             pass
         progress = self.talk.snapshot().progress
-        if progress.status not in ("completed", "cancelled"):
-            self.say(f"Left. Go on with: hitl-tui resume {name(self.talk.driver.thread_id)}")
+        if progress.head < 0:
+            self.say("Left before it began: there is no thread yet.")
+        elif progress.status not in ("completed", "cancelled"):
+            command = self._go_on(self.talk.driver.thread_id)
+            self.say(f"Left. Go on with: {command}" if command else "Left.")
         return int(standing_code(progress))
 
     def _one_command(self) -> bool:
         """Ask for a command and do it; False to leave."""
         self._tell_news()
         word, _, rest = self.talk.console.ask("Command:").partition(" ")
-        if word in ("q", "quit"):
+        if word in ("q", "quit", "exit"):
             return False
         if word:
             command = self._commands.get(word)
             if command is None:
-                self.say(f"There is no command {name(word)}.", *HELP)
+                self.say(f"There is no command {name(word)}; h lists the commands.")
                 return True
             try:
                 command(rest.strip())
@@ -131,15 +142,25 @@ class _Session:
         return True
 
     def _begin(self) -> None:
-        """Ask a new thread for its input."""
+        """Ask a new thread for its input, again until it fits."""
         snapshot = self.talk.snapshot()
-        if snapshot.progress.head >= 0:
-            return
-        given: dict[str, str] = {}
-        for field in snapshot.graph.inputs:
-            example = f" (as in: {name(field.example)})" if field.example else ""
-            given[field.name] = self.talk.console.ask(f"{name(field.label)}{example}:")
-        self.talk.run(self.talk.driver.start(given, actor=self.talk.actor))
+        while snapshot.progress.head < 0:
+            graph = snapshot.graph
+            given = {one.name: typed_input(graph, one.name, self._ask_for(one)) for one in graph.inputs}
+            try:
+                self.talk.run(self.talk.driver.start(given, actor=self.talk.actor))
+            except HitlError as error:
+                if not given:
+                    raise
+                self.say(*refusal(error))
+            snapshot = self.talk.snapshot()
+
+    def _ask_for(self, field: InputField) -> str:
+        """What is typed for an input."""
+        example = f" (as in: {name(field.example)})" if field.example else ""
+        while not (typed := self.talk.console.ask(f"{name(field.label)}{example}:")):
+            self.say("It is needed; ctrl+d leaves.")
+        return typed
 
     def _look(self) -> None:
         """Where the thread stands, what it holds and what it asks."""

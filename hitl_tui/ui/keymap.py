@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.ui.actions import ACTIONS, BY_ID, Action, ScreenGroup
-from hitl_tui.ui.keys import NoKey, parse_key, types_text, written
+from hitl_tui.ui.keys import NoKey, parse_key, spelled, types_text, written
 from hitl_tui.ui.screen_actions import ALL_ACTIONS, ALL_BY_ID, SCREEN_ACTIONS
 
 Keys = tuple[str, ...]
@@ -65,6 +65,10 @@ class Keymap:
     def all_shown(self, action_id: str) -> str:
         """All keys of an action, separated by blanks."""
         return " ".join(written(key) for key in self.bindings[action_id])
+
+    def spelled(self, action_id: str) -> tuple[str, ...]:
+        """All keys of an action, each as the settings write it."""
+        return tuple(spelled(key) for key in self.bindings[action_id])
 
     def way(self, action_id: str) -> str:
         """What to press, for a sentence: the key, or the way through the palette where there is none."""

@@ -82,6 +82,12 @@ def written(key: str) -> str:
     return "+".join([*modifiers, shown])
 
 
+def spelled(key: str) -> str:
+    """How the settings write a key, so that `parse_key` reads it again: "ctrl+p", "?", "comma"."""
+    *modifiers, base = key.split("+")
+    return key if modifiers or base == "comma" else _MARKS.get(base, base)
+
+
 def types_text(key: str) -> bool:
     """True for a key that writes a character into a text field."""
     return len(key) == 1 or key in _MARKS or key == "space" or ("+" not in key and key not in _NAMED)

@@ -15,11 +15,20 @@ from tests.support.commands import App
 
 
 def test_threads_in_words_and_json(review: App) -> None:
-    assert "r       review  waiting (approval)  2" in review.expect(0, "threads").out
+    assert "r       -       review  waiting (approval)  2" in review.expect(0, "threads").out
     one = review.expect(0, "threads", "--json").document["threads"][0]
     assert (one["thread"], one["status"], one["step"]) == ("r", "waiting", 2)
     assert one["updated_at"].endswith("Z")
     assert review.expect(0, "threads", "nothing", "--json").document["threads"] == []
+
+
+def test_threads_say_that_there_are_more(review: App) -> None:
+    review.expect(0, "fork", "r@1", "b")
+    some = review.expect(0, "threads", "--limit", "1")
+    assert some.err == "there are more than 1: name a part of one, or give --limit\n"
+    assert "fork of r@1" in some.out
+    assert review.expect(0, "threads", "--limit", "1", "--json").document["more"] is True
+    assert review.expect(0, "threads", "--limit", "2", "--json").document["more"] is False
 
 
 def test_before_the_first_thread_the_list_is_empty_and_says_how_to_make_one(
@@ -128,7 +137,8 @@ def test_a_thread_travels_through_a_file(review: App, tmp_path: Path) -> None:
     review.expect(0, "export", "r", str(file), "--force")
     assert [path.name for path in tmp_path.iterdir()] == ["r.jsonl"]
     assert review.expect(0, "import", str(file), "--store", other, "--json").document["thread"] == "r"
-    assert review.expect(4, "import", str(file), "--store", other).out == ""
+    taken = review.expect(2, "import", str(file), "--store", other)
+    assert taken.err.endswith("there is a thread 'r' already\n  give it another name with --thread ID\n")
     review.expect(0, "import", str(file), "--store", other, "--thread", "again")
     assert review.expect(0, "verify", "again", "--store", other, "--json").document["ok"] is True
     review.expect(0, "approve", "r", "--run", "--store", other)
@@ -168,12 +178,13 @@ def test_themes_keys_and_config(app: App, monkeypatch: pytest.MonkeyPatch) -> No
     assert (rows["light"]["in_use"], rows["light"]["dark"], rows["dark"]["in_use"]) == (False, False, True)
     assert "run.step" in app.expect(0, "keys").out
     keys = {one["id"]: one["keys"] for one in app.expect(0, "keys", "--json").document["keys"]}
-    assert keys["run.step"] == ["s"]
+    assert (keys["run.step"], keys["app.palette"]) == (["s"], ["ctrl+p"])
     rows = {
         one["name"]: one for one in app.expect(0, "config", "--json", "--theme", "light").document["config"]
     }
     assert (rows["reviewer"]["value"], rows["reviewer"]["origin"]) == ("ann", "HITL_TUI_REVIEWER")
     assert rows["theme"]["origin"] == "flag"
+    assert ["theme", "dark", "default"] in [line.split() for line in app.expect(0, "config").out.splitlines()]
     assert "HITL_TUI_REVIEWER" in app.expect(0, "config").out
 
 

@@ -34,13 +34,21 @@ def test_a_start_runs_as_it_is(folder: Path, template: str, name: str) -> None:
 
 
 def test_a_start_says_what_it_wrote_and_what_to_do_next(folder: Path) -> None:
-    result = CliRunner().invoke(new, ["counter", "my file.toml"])
+    result = CliRunner().invoke(new, ["review", "my file.toml"])
     assert result.exit_code == 0
     assert result.output.splitlines() == [
         "wrote my file.toml",
-        "wrote my file.py",
         "run it:       hitl-tui run 'my file.toml'",
         "with a model: add --model NAME, as in --model ollama/llama3.2",
+    ]
+
+
+def test_a_start_without_agents_offers_no_model(folder: Path) -> None:
+    result = CliRunner().invoke(new, ["counter", "mine.toml"])
+    assert result.output.splitlines() == [
+        "wrote mine.toml",
+        "wrote mine.py",
+        "run it:       hitl-tui run mine.toml",
     ]
 
 
@@ -66,7 +74,12 @@ def test_nothing_is_overwritten_and_nothing_left_behind(folder: Path, there: str
         ("advisor", "mine", "'mine' is no name of a graph file", "as in mine.toml"),
         ("advisor", "mine.py", "'mine.py' is no name of a graph file", "as in mine.toml"),
         ("advisor", "a\x1bb.toml", "is no name of a graph file", ""),
-        ("advisor", "no/mine.toml", "no/mine.toml can't be written: No such file or directory", ""),
+        (
+            "advisor",
+            "no/mine.toml",
+            "no/mine.toml can't be written: No such file or directory",
+            "another place",
+        ),
     ],
 )
 def test_what_cannot_be_written(folder: Path, template: str, name: str, message: str, hint: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import StateGraph
+from hitl_tui import GraphRunner, StateGraph
 from hitl_tui.errors import GraphInvalid, UsageError
 from hitl_tui.loading.code import CodeFailed
 from hitl_tui.loading.graphs import load_graph, resolve_spec
@@ -47,6 +47,11 @@ def test_a_file_is_looked_through_for_the_usual_names(folder: Path, name: str) -
     write(folder / "mine.py", f"other = make('other')\n{name} = make()")
     assert isinstance(load_graph("mine.py").graph, StateGraph)
     assert name_of("mine.py") == "made"
+
+
+def test_a_runner_beside_its_graph_is_taken_with_its_questions_and_limits(folder: Path) -> None:
+    write(folder / "mine.py", "graph = make().add_edge('a', END)\nrunner = graph.compile()")
+    assert isinstance(load_graph("mine.py").graph, GraphRunner)
 
 
 def test_the_only_graph_of_a_file_needs_no_name(folder: Path) -> None:

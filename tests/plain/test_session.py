@@ -123,11 +123,37 @@ def test_ending_a_thread_wants_a_yes(waiting: Talker) -> None:
 def test_what_can_not_be_done_now_is_said(waiting: Talker) -> None:
     done = waiting("s\nz\nv nothing\n\nh\nd\n1\n\nd\nc\nc\nq\n", "resume", "r", "--plain")
     assert "it waits for your decision" in done.out
-    assert "There is no command z." in done.out
+    assert "There is no command z; h lists the commands.\n" in done.out
     assert "there is no channel 'nothing'" in done.out
     assert "Nothing waits for a decision." in done.out
     assert "the run is completed" in done.out
     assert done.code == 0
+
+
+@pytest.mark.parametrize("word", ["h", "help", "?"])
+def test_help_is_found_by_any_of_its_names(waiting: Talker, word: str) -> None:
+    assert "\ns: run one step." in waiting(f"{word}\nexit\n", "resume", "r", "--plain").out
+
+
+def test_input_that_does_not_fit_is_asked_for_again(talk: Talker, app: App, tmp_path: Path) -> None:
+    app.expect(0, "new", "counter", str(tmp_path / "c.toml"))
+    done = talk("many\n2\nc\nq\n", "run", str(tmp_path / "c.toml"), "--thread", "c")
+    assert "Refused: Value does not fit the schema.\n  | channel 'limit': \"many\" is not" in done.out
+    assert done.out.count("How far to count") == 2
+    assert done.code == 0
+
+
+def test_leaving_before_it_began_leaves_no_thread(talk: Talker, app: App) -> None:
+    done = talk("", "run", "review", "--thread", "r")
+    assert done.out.endswith("Left before it began: there is no thread yet.\n")
+    assert "no thread yet" in app.expect(0, "threads").err
+
+
+def test_leaving_says_the_whole_command_that_goes_on(talk: Talker, tmp_path: Path) -> None:
+    store = f"files:{tmp_path / 'a store'}"
+    done = talk("Hills\nq\n", "run", "review", "--thread", "my thread", "--store", store)
+    assert f"Left. Go on with: hitl-tui resume 'my thread' --store '{store}'\n" in done.out
+    assert "Left.\n" in talk("Hills\nq\n", "run", "review", "--store", "memory:").out
 
 
 def test_a_limit_is_raised(talk: Talker, tmp_path: Path) -> None:

@@ -34,6 +34,15 @@ def test_wishes_apply_and_are_shown():
     assert keymap.configured == {"run.step", "run.continue", "app.palette", "app.quit"}
 
 
+@pytest.mark.parametrize(
+    "keys", [*(action.keys for action in ALL_ACTIONS), "+, comma", "ctrl+plus, alt+comma"]
+)
+def test_keys_are_listed_as_the_settings_write_them(keys: str):
+    listed = ",".join(load_keymap({"run.step": keys}).spelled("run.step"))
+    again = load_keymap({"run.step": listed})
+    assert again.bindings["run.step"] == load_keymap({"run.step": keys}).bindings["run.step"]
+
+
 def test_an_action_without_a_key_is_reached_through_the_palette():
     keymap = load_keymap({"change.extend": ""})
     assert (keymap.shown("change.extend"), keymap.way("change.extend")) == ("", "^p More")

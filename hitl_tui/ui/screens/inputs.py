@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePath
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Span, untrusted
+from hitl_tui.view.typed import typed_input
 
 
 class InputsScreen(ModalScreen[dict[str, Any] | None]):
@@ -73,7 +73,6 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
 
     def _start(self) -> None:
         values: dict[str, Any] = {}
-        types = {channel.name: channel.type for channel in self._graph.channels}
         for index, wanted in enumerate(self._graph.inputs):
             field = self.query_one(f"#input-{index}", Input)
             text = field.value.strip() or wanted.example
@@ -82,19 +81,9 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
                 name = sanitise(wanted.label or wanted.name, multiline=False)
                 self.notify(f"{name} is needed", markup=False, severity="warning")
                 return
-            values[wanted.channel] = _value(text, types.get(wanted.channel, "text"))
+            values[wanted.channel] = typed_input(self._graph, wanted.name, text)
         self.dismiss(values)
 
 
 def _example(wanted: InputField) -> str:
     return sanitise(wanted.example, multiline=False)
-
-
-def _value(text: str, kind: str) -> Any:
-    """Numbers and objects as JSON, all else as the text it is."""
-    if kind in ("number", "integer", "bool", "object"):
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text

@@ -1,0 +1,31 @@
+"""Words that a person typed as the first value of a channel: text where it holds text, else JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.description import GraphInfo
+
+
+def typed_input(graph: GraphInfo, name: str, word: str) -> Any:
+    """The value that a word gives an input or a channel; JSON where it is and the channel isn't text.
+
+    The input of a list is one of its items, and so is text, too.
+
+    Args:
+        name: of an input field, or of a channel.
+    """
+    fields = {field.name: field.channel for field in graph.inputs}
+    kind = next((one.type for one in graph.channels if one.name == fields.get(name, name)), "")
+    is_text = kind == "text" or (kind == "list" and name in fields)
+    return word if is_text else json_or_text(word)
+
+
+def json_or_text(word: str) -> Any:
+    """What a word says as JSON, the word itself where it is none."""
+    try:
+        return msgspec.json.decode(word)
+    except msgspec.DecodeError:
+        return word

@@ -1,0 +1,109 @@
+"""What a command says to do next can be typed as it stands, and a refusal says how to mend it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import App
+
+LIMITED = """
+from hitl_tui.engine.records import Limits
+from hitl_tui import END, START, Channel, StateGraph
+steps = StateGraph({"n": Channel(0)}, name="limited").add_node("up", lambda state: {"n": state["n"] + 1})
+steps.add_edge(START, "up").add_conditional_edge("up", lambda state: "on", {"on": "up", "off": END})
+runner = steps.compile(limits=Limits(max_iterations=2))
+"""
+
+FAILING = """
+import pathlib
+from hitl_tui import END, START, Channel, StateGraph
+def open_door(state):
+    if not pathlib.Path(__file__).with_name("key").exists():
+        raise RuntimeError("no key")
+    return {"n": 1}
+graph = StateGraph({"n": Channel(0)}, name="door").add_node("open", open_door)
+graph.add_edge(START, "open").add_edge("open", END)
+"""
+
+
+def suggested(text: str, start: str) -> list[str]:
+    """The arguments of the command that a line of this start suggests."""
+    line = next(line for line in text.splitlines() if line.strip().startswith(start))
+    program, *arguments = shlex.split(line.partition(": ")[2])
+    assert program == "hitl-tui"
+    return arguments
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return f"files:{tmp_path / 'a store'}"
+
+
+def test_a_question_is_answered_in_the_store_it_was_asked_in(app: App, store: str) -> None:
+    asked = app.expect(
+        3, "run", "review", "--headless", "--input", "task=x", "--thread", "a b", "--store", store
+    )
+    order = suggested(asked.out, "answer with")
+    done = app.expect(0, *("approve" if word == "ANSWER" else word for word in order))
+    assert app.expect(0, *suggested(done.out, "go on with")).out == "a b: Done at step 3.\n"
+
+
+def test_a_thread_at_a_limit_says_how_to_raise_it(app: App, store: str, tmp_path: Path) -> None:
+    (tmp_path / "limited.py").write_text(LIMITED)
+    done = app.expect(3, "run", str(tmp_path / "limited.py"), "--headless", "--thread", "t", "--store", store)
+    order = suggested(done.out, "raise it with")
+    raised = app.expect(0, *("max_iterations=3" if word == "LIMIT=NUMBER" else word for word in order))
+    assert suggested(raised.out, "go on with") == ["resume", "t", "--headless", "--store", store]
+
+
+def test_a_failed_thread_is_tried_again(app: App, tmp_path: Path) -> None:
+    (tmp_path / "door.py").write_text(FAILING)
+    failed = app.expect(1, "run", str(tmp_path / "door.py"), "--headless", "--thread", "t")
+    (tmp_path / "key").touch()
+    assert app.expect(0, *suggested(failed.out, "try again with")).out.endswith("t: Done at step 1.\n")
+
+
+def test_a_thread_that_has_ended_suggests_nothing(review: App) -> None:
+    review.expect(0, "approve", "r", "--run")
+    assert review.expect(0, "show", "r").out.startswith("r: Done at step 3.\ngraph review\n")
+
+
+@pytest.mark.parametrize("command", ["approve", "revise"])
+def test_a_decision_where_nothing_waits_says_where_the_thread_stands(review: App, command: str) -> None:
+    review.expect(0, "approve", "r", "--run")
+    refused = review.expect(2, command, "r", "--note", "x").err
+    assert refused == "hitl-tui: Wrong usage: nothing waits for a decision\n  thread 'r': Done at step 3.\n"
+
+
+def test_an_answer_that_is_not_allowed_names_those_that_are_once(review: App) -> None:
+    request = review.expect(0, "show", "r", "--json").document["standing"]["pending"][0]["id"]
+    refused = review.expect(2, "answer", "r", request, "x", "--step", "2").err
+    assert refused == "hitl-tui: Wrong usage: 'x' is not an allowed answer (allowed: approve, revise)\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "mend"),
+    [
+        (["run", "my.toml:x"], "'my.toml:x': a graph file holds one graph", "leave out ':x': my.toml"),
+        (["export", "r", "no/r.jsonl"], "there is no directory no", "make it first"),
+        (
+            ["blame", "r", "draft.a.b"],
+            "there is nothing at 'a.b'",
+            "`hitl-tui show r --channel draft` shows it",
+        ),
+        (["threads", "--store", "none.db"], "there is no store none.db", "check --store"),
+    ],
+    ids=["a graph file with a name", "no such directory", "no such path in a value", "no such store"],
+)
+def test_wrong_usage_says_how_to_mend_it(review: App, arguments: list[str], message: str, mend: str) -> None:
+    done = review.expect(2, *arguments)
+    assert message in done.err
+    assert mend in done.err
+
+
+def test_input_that_does_not_fit_is_wrong_usage(app: App) -> None:
+    done = app.expect(2, "run", "counter", "--headless", "--input", "limit=two")
+    assert "the input does not fit: channel 'limit': \"two\" is not of type" in done.err

@@ -1,0 +1,68 @@
+"""What commands print in a terminal of 80 columns: whole rows, which the terminal need not wrap."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import App, close_log
+from tests.support.terminal import Terminal
+
+ASKING = """
+from hitl_tui import END, START, Channel, StateGraph
+from hitl_tui.engine.description import InputField
+graph = StateGraph({"sure": Channel(False, schema=bool)}, name="asking").add_node("on", lambda state: {})
+graph.add_edge(START, "on").add_edge("on", END)
+runner = graph.compile(inputs=[InputField("sure", "sure", "Are you sure?")])
+"""
+
+
+@pytest.fixture
+def crowded(capsys: pytest.CaptureFixture[str]) -> App:
+    """A store with a long name, a long question and a fork."""
+    app = App(capsys)
+    app.expect(3, "run", "review", "--headless", "--input", "task=x", "--thread", "report-of-2026")
+    app.expect(0, "fork", "report-of-2026@1", "report-of-2026-b")
+    close_log()
+    return app
+
+
+def rows(*arguments: str) -> list[str]:
+    with Terminal([sys.executable, "-m", "hitl_tui", *arguments], size=(80, 90)) as terminal:
+        terminal.wait_exit()
+        return terminal.text().rstrip().splitlines()
+
+
+def test_the_table_of_threads_keeps_a_row_for_each(crowded: App) -> None:
+    head, *threads = rows("threads")
+    assert head.split() == ["THREAD", "GRAPH", "STATUS", "STEP", "WAITS", "FOR", "CHANGED"]
+    assert [row.split()[0] for row in threads] == ["report-of-2026-b", "report-of-2026"]
+    assert all(row.endswith(" just now") for row in threads)
+    assert "…" in threads[1]
+    piped = crowded.expect(0, "threads").out
+    assert "  fork of report-of-2026@1  " in piped
+    assert "Is this draft good enough?" in piped
+
+
+@pytest.mark.parametrize("command", ["keys", "doctor"])
+def test_words_at_the_end_of_a_row_are_wrapped_under_themselves(crowded: App, command: str) -> None:
+    shown = rows(command)
+    start = shown[0].index("WHAT" if command == "keys" else "0.1.0")
+    assert all(row[start - 1] == " " and row[start] != " " for row in shown)
+    piped = crowded.expect(0, command).out.split()
+    if command == "keys":
+        assert " ".join(shown).split() == piped
+
+
+def test_an_input_that_is_no_text_is_typed_on_screen(tmp_path: Path) -> None:
+    (tmp_path / "asking.py").write_text(ASKING)
+    command = [sys.executable, "-m", "hitl_tui", "run", str(tmp_path / "asking.py"), "--thread", "t"]
+    with Terminal(command, size=(80, 24)) as terminal:
+        terminal.wait_for("Are you sure?")
+        terminal.press(*"true")
+        terminal.press("enter")
+        terminal.wait_for("READY")
+        terminal.press("q")
+        terminal.wait_exit()
