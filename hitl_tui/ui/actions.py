@@ -26,6 +26,7 @@ class Situation:
         owned: it is the thread of a subgraph's run.
         found: a text was looked for and stands somewhere.
         card: what the review card does: "" while it is closed, "sending" while a decision can be taken back.
+        typing: letters go into a text.
         tainted, private: what the selected channel is.
         ways: what to press for an action, where it isn't the default key.
     """
@@ -45,6 +46,7 @@ class Situation:
     found: bool = False
     can: Capabilities = _ALL
     card: Literal["", "open", "sending"] = ""
+    typing: bool = False
     tainted: bool = False
     private: bool = False
     ways: Mapping[str, str] = field(default_factory=dict)

@@ -59,7 +59,8 @@ def status(
 
     Args:
         pausing: a pause was asked for and is not reached yet.
-        keys: the keys that the words name, by action: step, continue, decide, input, fork, extend.
+        keys: the keys that the words name, by action: step, continue, decide, input, fork, extend, undo.
+            An empty one for "decide" says that a person is at it; "undo" takes back what is being sent.
     """
     progress = view.progress
     glyph, word, role = _badge(view, glyphs)
@@ -195,7 +196,7 @@ def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, 
     what = sanitise_line(request.title, 60) or f"{_ASKS[request.kind]} of {node}"
     if request.path and not request.title.startswith(request.path):
         what = f"{sanitise_line(request.path, 40)}: {what}"
-    parts = [f"{what} — your turn, press {keys['decide']}"]
+    parts = [f"{what} — {_yours(keys)}"]
     if request.reviewers:
         names = ", ".join(_one(name) for name in request.reviewers)
         parts = [f"{what} — waits for {names}"]
@@ -207,6 +208,13 @@ def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, 
     if len(progress.pending) > 1:
         parts.append(f"{len(progress.pending) - 1} more after it")
     return ", ".join(parts)
+
+
+def _yours(keys: Mapping[str, str]) -> str:
+    """What a person may do about a request; without a key to decide they are at it."""
+    if "undo" in keys:
+        return f"being sent, {keys['undo']} takes it back"
+    return f"your turn, press {keys['decide']}" if keys["decide"] else "your turn"
 
 
 def _failed(view: RunView, keys: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ from hitl_tui.view.branch_lens import branch_lens
 from hitl_tui.view.format import Kind, kind, preview_line
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise, sanitise_line
-from hitl_tui.view.spans import Line, plain_text
+from hitl_tui.view.spans import Line, plain_text, trusted, untrusted
 from hitl_tui.view.tool_line import call_lines
 from hitl_tui.view.writer import writer
 
@@ -97,6 +97,7 @@ def _step_view(
     declared = {channel.name: channel for channel in view.graph.channels}
     names = [*declared, *(name for name in values if name not in declared)]
     tainted = {one.channel for one in checkpoint.tainted} if checkpoint else set()
+    branches = checkpoint.branches if checkpoint else ()
     rows = tuple(
         _row(name, declared.get(name), values.get(name), written.get(name, ()), node, tainted=name in tainted)
         for name in names
@@ -110,9 +111,18 @@ def _step_view(
         rows=rows,
         why=sanitise_line(checkpoint.text, _WHY) if checkpoint and checkpoint.text else "",
         calls=call_lines(checkpoint.calls) if checkpoint and checkpoint.calls else (),
-        lens=branch_lens(updates, checkpoint.branches if checkpoint else ()),
+        lens=(*_decided(checkpoint, updates), *branch_lens(updates, branches)),
         afterwards=change_notes(view.ledger, step),
     )
+
+
+def _decided(checkpoint: Checkpoint | None, updates: Sequence[AppliedUpdate]) -> tuple[Line, ...]:
+    """What a human decided and why, where no channel that they set says so."""
+    if checkpoint is None or checkpoint.decision is None or any(update.op == "set" for update in updates):
+        return ()
+    title: Line = (untrusted(f"{checkpoint.decision} by {writer(checkpoint)}", "human"),)
+    note = checkpoint.note
+    return (title, (trusted("  note  ", "dim"), untrusted(note, "human", _WHY))) if note else (title,)
 
 
 def _row(

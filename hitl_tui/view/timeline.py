@@ -79,7 +79,7 @@ def layout(
         return TimelineLayout((), (), None, None, 0)
     chosen = lines.home(selected) if selected else (0, top.head)
     drawing = _Drawing(lines, chosen, width, glyphs)
-    drawing.draw()
+    drawing.draw(chosen[1] if selected else None)
     hits = drawing.hits
     return TimelineLayout(
         rows=drawing.canvas.lines(),
@@ -159,9 +159,9 @@ class _Drawing:
         ]
         return [line for at, line in enumerate(reaching) if at < _LINES or line == chosen]
 
-    def draw(self) -> None:
-        """Put everything on the canvas."""
-        self._draw_numbers()
+    def draw(self, chosen: int | None) -> None:
+        """Put everything on the canvas; the number of the step that is travelled to stands in brackets."""
+        self._draw_numbers(chosen)
         for line, row in self.rows.items():
             branch = self.lines.branches[line]
             self._draw_way(line, row, branch)
@@ -174,11 +174,14 @@ class _Drawing:
     def _earlier(self, n: int) -> str:
         return f"{self.glyphs.earlier} {n:,} earlier" if self.long else self.glyphs.earlier
 
-    def _draw_numbers(self) -> None:
+    def _draw_numbers(self, chosen: int | None) -> None:
         if self.margin:
             self._put(0, 0, self._earlier(self.first), "dim")
         for step, x in self.x.items():
-            self._put(0, x, str(step), "dim")
+            if step == chosen:
+                self._put(0, max(x - 1, 0), f"[{step}]", "title")
+            else:
+                self._put(0, x, str(step), "dim")
         if self.final < self.last and self.end < self.edge:
             count = f"{self.last - self.final:,} later " if self.long else ""
             self._put(0, self.end + 1, count + self.glyphs.later, "dim")

@@ -163,7 +163,7 @@ def test_while_it_is_still_opening(place: Path) -> None:
     with Terminal([*APP, "demo"], cwd=place) as terminal:
         restored = Restored(terminal)
         terminal._wait(lambda: b"?1049h" in terminal.raw, "the screen", 20)
-        terminal.wait_for("opening")
+        terminal._wait(lambda: b"opening" in terminal.raw, "the first words", 20)
         os.kill(terminal.pid, signal.SIGTERM)
         assert terminal.wait_exit() == 128 + signal.SIGTERM
         restored.check()

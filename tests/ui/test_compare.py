@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hitl_tui.ui.screens.compare import CompareScreen
+from hitl_tui.ui.widgets.side_by_side import SideBySide
+from hitl_tui.view.compare import Pair
 from tests.support import tape as tapes
 from tests.ui.harness import desk
 
@@ -61,3 +63,15 @@ async def test_channels_and_lines_are_walked_on_any_size(size: tuple[int, int]):
         for key in ("down", "down", "pagedown", "pageup", "up", "j", "k"):
             await it.press(key)
         await it.shows("compare")
+
+
+async def test_a_value_begins_at_its_first_difference():
+    async with desk(size=(120, 24)) as it:
+        await it.press("=")
+        await it.shows("≠ advisor_feedback")
+        values = it.app.screen.query_one(SideBySide)
+        same = [Pair(f"line {number}", f"line {number}", True) for number in range(60)]
+        values.show_pairs([*same, Pair("old words", "new words", False)], home=True)
+        await it.shows("old words", "new words")
+        values.show_pairs([Pair("first", "other", False), *same], home=True)
+        await it.shows("first", "other", "line 1")

@@ -185,3 +185,48 @@ async def test_a_free_question_is_answered_in_json_where_its_schema_says_so():
         it.clock.advance(UNDO + 0.01)
         await it.until(lambda: it.commands("answer"))
         assert it.commands("answer")[0]["answer"] == {"a": 1}
+
+
+async def test_while_a_reason_is_typed_the_footer_says_that_letters_decide_nothing():
+    async with desk() as it:
+        await open_card(it)
+        await it.press("slash")
+        await it.shows("To the choices", "typing never decides")
+        await it.press("escape")
+        await it.gone("typing never decides")
+        await it.shows("d Decide", "can be taken back")
+
+
+async def test_the_header_says_no_key_for_a_card_that_is_open_and_which_takes_back_what_is_being_sent():
+    async with desk() as it:
+        await it.shows("verdict of advisor — your turn, press d")
+        await open_card(it)
+        await it.gone("press d")
+        await it.press("a")
+        await it.shows("being sent, z takes it back")
+        await it.press("z")
+        await it.gone("being sent")
+        await it.press("escape")
+        await it.shows("verdict of advisor — your turn, press d")
+
+
+async def test_the_key_that_opens_the_card_takes_back_nothing_that_is_being_sent():
+    async with desk() as it:
+        await open_card(it)
+        await it.press("a")
+        await it.shows("sending “approve anyway”")
+        await it.press("d")
+        it.clock.advance(UNDO + 0.01)
+        await it.until(lambda: it.commands("answer"))
+
+
+async def test_what_comes_while_the_card_hides_a_pane_is_wrapped_for_it_afterwards():
+    words = "verdict: revise, the reply does not"
+    async with desk() as it:
+        await open_card(it)
+        session = it.run.session
+        assert session is not None
+        session.step_view = dataclasses.replace(session.step_view, why=words)
+        it.run.show_all()
+        await it.press("escape")
+        await it.shows(words)

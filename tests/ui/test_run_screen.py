@@ -161,3 +161,22 @@ async def test_costs_by_agent_node_and_step() -> None:
         await it.shows("has cost", "By agent", "advisor", "opus", "By node", "By step")
         await it.press("dollar_sign")
         await it.shows("Channels at step")
+
+
+async def test_in_the_timeline_the_step_that_is_travelled_to_stands_out():
+    async with desk() as it:
+        await it.press("[", "[")
+        await it.shows("[2]")
+        timeline = it.run.query_one(TimelinePane)
+        chosen = [span.text for span in timeline.line(1) if str(span.role) == "cursor"]
+        assert chosen[0] == "●"
+        assert "advisor" in chosen
+
+
+async def test_enter_alone_ends_no_thread():
+    async with desk() as it:
+        await it.press("x")
+        await it.shows("end the thread for good")
+        await it.press("enter")
+        await it.until(lambda: it.app.screen is it.run)
+        assert not it.commands("cancel")

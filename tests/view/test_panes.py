@@ -357,3 +357,26 @@ def test_a_run_that_ended_by_its_termination_condition_says_by_which() -> None:
 def test_a_failure_in_lines_says_what_to_edit() -> None:
     line = standing_line(played(tapes.failed_tape("advisor_feedback")).progress)
     assert line == "Failed at step 1: KeyError: 'verdict' Edit advisor_feedback to mend it."
+
+
+@pytest.mark.parametrize(
+    ("decision", "note", "updates", "shown"),
+    [
+        pytest.param("accept", None, (), ["accept by ann"], id="alone"),
+        pytest.param("accept", "reads well", (), ["accept by ann", "  note  reads well"], id="with_a_note"),
+        pytest.param(
+            "approve",
+            None,
+            (update("revise", "approved", "approved", op="set", actor="ann"),),
+            ["c  set by ann", "  “revise” → “approved”"],
+            id="a_channel_that_was_set_says_it",
+        ),
+    ],
+)
+def test_a_step_that_is_a_decision_says_who_decided_what_and_why(
+    decision: str, note: str | None, updates: tuple[AppliedUpdate, ...], shown: list[str]
+) -> None:
+    view = played(tapes.advisor_tape())
+    assert view.head is not None
+    made = msgspec.structs.replace(view.head, source="human", actor="ann", decision=decision, note=note)
+    assert words(past_step(view, made, {}, updates).lens) == shown

@@ -46,6 +46,14 @@ def test_the_picture_of_a_thread_and_its_fork() -> None:
     assert found.at(0, 0) is None
 
 
+def test_the_number_of_the_step_that_is_travelled_to_stands_in_brackets() -> None:
+    tape = tapes.advisor_tape()
+    found = layout(view_of(tape), tape.family, (THREAD, 2), 100)
+    assert picture(found)[0] == "0         1         [2]          3          4                 5"
+    assert found.selected is not None
+    assert found.selected.place == (THREAD, 2)
+
+
 def test_the_same_picture_in_ascii() -> None:
     tape = tapes.advisor_tape()
     rows = picture(layout(view_of(tape), tape.family, None, 100, ASCII))

@@ -129,11 +129,10 @@ class Labelled(Vertical):
 
 def ask_cancel(screen: RunScreen, driver: Driver, node: str | None, actor: str) -> None:
     """Ask whether to give up the node in flight or to end the thread."""
-    options = [Option("attempt", "g", f"give up {node}", "the thread waits before it")] if node else []
-    options += [
-        Option("thread", "e", "end the thread", "as cancelled; its steps stay"),
-        Option("back", "escape", "go back"),
-    ]
+    # The way back comes first, so that enter alone ends nothing.
+    options = [Option("back", "escape", "go back")]
+    options += [Option("attempt", "g", f"give up {node}", "the thread waits before it")] if node else []
+    options += [Option("thread", "e", "end the thread for good", "as cancelled")]
 
     def answered(answer: Answer | None) -> None:
         if answer is None:
@@ -143,7 +142,7 @@ def ask_cancel(screen: RunScreen, driver: Driver, node: str | None, actor: str) 
         elif answer.id == "thread":
             screen.command(driver.cancel(actor=actor))
 
-    text = ["What is committed stays in either case."]
+    text = ["Its steps stay, and can be looked at and forked."]
     screen.app.push_screen(Dialog("Cancel", text, options), answered)
 
 
@@ -156,7 +155,7 @@ def ask_quit(screen: RunScreen, unsent: str, node: str, leave: Callable[[], Any]
         text.append(
             f"{node} is running. What it has done so far will not be committed; it runs again on resume."
         )
-    options = [Option("leave", "q", "quit anyway"), Option("back", "escape", "stay")]
+    options = [Option("back", "escape", "stay"), Option("leave", "q", "quit anyway")]
 
     def answered(answer: Answer | None) -> None:
         if answer is not None and answer.id == "leave":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from textual.app import App
 
 from hitl_tui.ui.keymap import Keymap, load_keymap
@@ -24,7 +25,12 @@ class KeysBar(LineBar):
     entries: Sequence[tuple[str, str]] = ()
 
     def bar(self, width: int) -> Line:
-        """The spans."""
+        """The spans; an entry that has no room is left out whole."""
         keymap = keymap_of(self.app)
-        shown = [(keymap.shown(key) if key in keymap.bindings else key, word) for key, word in self.entries]
-        return tuple(span for key, word in shown for span in (ours(f" {key}", "key"), Span(f" {word} ")))
+        spans: list[Span] = []
+        for name, word in self.entries:
+            key = keymap.shown(name) if name in keymap.bindings else name
+            width -= cell_len(key) + cell_len(word) + 3
+            if width >= 0:
+                spans += [ours(f" {key}", "key"), Span(f" {word} ")]
+        return tuple(spans)

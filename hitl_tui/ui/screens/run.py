@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import Any, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.engine.records import Request
-from hitl_tui.ui.actions import ACTIONS, BY_ID, Situation
-from hitl_tui.ui.screens.agent_keys import AgentKeys
-from hitl_tui.ui.screens.stopping import Stopping
-from hitl_tui.ui.screens.switching import Switching
+from hitl_tui.ui.actions import ACTIONS, BY_ID
+from hitl_tui.ui.screens.deciding import Deciding
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
@@ -22,11 +18,8 @@ from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 
-if TYPE_CHECKING:
-    from hitl_tui.ui.widgets.review import ReviewPane
 
-
-class RunScreen(Switching, Stopping, AgentKeys):
+class RunScreen(Deciding):
     """One thread: see it, step it, travel, edit, decide, fork."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -66,20 +59,6 @@ class RunScreen(Switching, Stopping, AgentKeys):
                 self.command(session.driver.start(values, actor=self.hitl.actor))
 
         self.app.push_screen(InputsScreen(session.view.graph), started)
-
-    @property
-    def situation(self) -> Situation:
-        """What decides which actions there are now."""
-        card = self.card if self.card_open else None
-        state: Literal["", "open", "sending"] = "" if card is None else "sending" if card.unsent else "open"
-        row = self.query_one(ChannelsPane).selected_row
-        return dataclasses.replace(
-            super().situation,
-            card=state,
-            found=self.finding is not None,
-            tainted=row is not None and row.tainted,
-            private=row is not None and row.visibility == "private",
-        )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of actions that were given none do nothing."""
@@ -232,117 +211,6 @@ class RunScreen(Switching, Stopping, AgentKeys):
 
         if self.session:
             ask_fork(self, self.session, self.hitl.actor)
-
-    # The review card
-
-    @property
-    def card(self) -> ReviewPane | None:
-        """The review card where there is one."""
-        found = self.query("#card")
-        return cast("ReviewPane", found.first()) if found else None
-
-    @property
-    def card_open(self) -> bool:
-        """True while the card is on screen."""
-        return self.has_class("-deciding")
-
-    def do_change_decide(self) -> None:
-        """Open the review card."""
-        if self.session and self.session.request:
-            self.open_card(self.session.request)
-
-    def open_card(self, request: Request) -> None:
-        """Show the card of a request beside what it is about."""
-        from hitl_tui.ui.widgets.review import ReviewPane
-
-        session = self.session
-        assert session is not None
-        self.travel(None)
-        self._card_shown_for = request.id
-        if request.subject:
-            self.query_one(ChannelsPane).select(request.subject)
-        card = self.card
-        if card is None:
-            card = ReviewPane(self.clock)
-            self.query_one("#body").mount(card)
-        self.add_class("-deciding")
-        card.show_request(session, request, self.hitl.actor)
-
-    def do_card_reason(self) -> None:
-        """Type a reason."""
-        if self.card:
-            self.card.action_type_reason()
-
-    def do_card_edit(self) -> None:
-        """Edit what is decided about; what is in a thread of its own is edited there."""
-        request = self._asked_about
-        if request is not None and request.thread:
-            self.enter_thread(request.thread)
-        elif request is not None and request.subject:
-            self.edit_channel(request.subject)
-
-    def do_card_next(self) -> None:
-        """Ask about the next of the requests that wait."""
-        self.other_request(1)
-
-    def do_card_previous(self) -> None:
-        """Ask about the one before."""
-        self.other_request(-1)
-
-    @property
-    def _asked_about(self) -> Request | None:
-        """The request on the card while it waits, else the first that does."""
-        waiting = self.session.requests if self.session else ()
-        wanted = self.card.request_id if self.card is not None else ""
-        return next((one for one in waiting if one.id == wanted), waiting[0] if waiting else None)
-
-    def other_request(self, by: int) -> None:
-        """Ask about another of the requests that wait."""
-        waiting = self.session.requests if self.session else ()
-        request = self._asked_about
-        if request is not None and len(waiting) > 1:
-            self.open_card(waiting[(waiting.index(request) + by) % len(waiting)])
-
-    def do_card_undo(self) -> None:
-        """Take the decision back."""
-        if self.card:
-            self.card.take_back()
-
-    async def after_answer(self, session: Session) -> None:
-        """Go on where the user was going on when the question came up."""
-        if self._continuing and session is self.session:
-            await session.drain()
-            self.show_all()
-            if not session.request and session.view.progress.status in ("waiting", "pending"):
-                await self.going_on(session.driver)
-
-    def close_card(self) -> None:
-        """Hide the card; the request goes on waiting."""
-        card = self.card
-        if card is not None and self.card_open:
-            card.take_back()
-            self.remove_class("-deciding")
-            self.query_one(ChannelsPane).focus()
-
-    def on_progress(self, session: Session) -> None:
-        """Open the card where the user went on and something came to wait; close it where nothing does."""
-        request = session.request
-        card = self.card
-        if self.card_open and card is not None:
-            asked = self._asked_about
-            if asked is None:
-                self.close_card()
-            else:
-                card.follow(session, asked)
-        elif (
-            request is not None
-            and not request.breakpoint
-            and self._continuing
-            and request.id != self._card_shown_for
-            and not session.is_past
-            and self.app.screen is self
-        ):
-            self.open_card(request)
 
     # App
 

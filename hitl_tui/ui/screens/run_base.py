@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, Literal
 
 from rich.cells import cell_len
+from textual import on
 from textual.app import ComposeResult
 from textual.worker import Worker, WorkerState
 
@@ -171,8 +172,6 @@ class RunBase(RoleScreen):
         if session is None:
             return
         with self.app.batch_update():
-            self._show_header(session)
-            self._show_banner(session)
             self._show_channels(session)
             self._show_lens(session)
             self.query_one(StreamPane).show_stream(session.view.stream, session.view.inside)
@@ -180,7 +179,7 @@ class RunBase(RoleScreen):
             timeline.set_class(session.is_past, "-past")
             timeline.show_view(session.view, session.family, session.shown)
             self.query_one(GraphPane).show_session(session)
-            self.query_one(FooterBar).show(self.situation)
+            self.show_bars()
             self._show_value()
 
     def _show_channels(self, session: Session) -> None:
@@ -197,12 +196,25 @@ class RunBase(RoleScreen):
                 pane.select(error.channel)
 
     def _show_header(self, session: Session) -> None:
-        line = status(session.view, self.now(), pausing=session.pausing, keys=_status_keys(self.ways))
+        line = status(session.view, self.now(), pausing=session.pausing, keys=self.turn_keys)
         where = crumbs(session.thread_id, session.view.owners)
         self.query_one(HeaderBar).show(session.view.graph.name, where, line)
 
+    @property
+    def turn_keys(self) -> dict[str, str]:
+        """What to press, by the words of the status line."""
+        return {name: self.ways[action_id] for name, action_id in _STATUS_WORDS.items()}
+
     def _show_banner(self, session: Session) -> None:
-        self.query_one(BannerBar).show(*banner_of(session, self.ways, narrow=self.size.width < 100))
+        narrow = self.size.width < 100 and not self.has_class("-deciding")
+        self.query_one(BannerBar).show(*banner_of(session, self.ways, narrow=narrow))
+
+    def show_bars(self) -> None:
+        """Bring what is said above and below the panes up to what the user is doing."""
+        if self.session is not None:
+            self._show_header(self.session)
+            self._show_banner(self.session)
+            self.query_one(FooterBar).show(self.situation)
 
     def _show_lens(self, session: Session) -> None:
         pane = self.query_one("#lens", LineView)
@@ -212,14 +224,22 @@ class RunBase(RoleScreen):
         failed = failure_lines(session, self.ways, width) if not session.is_past else ()
         why = [(Span(row, "accent"),) for row in wrap_line(step.why, max(width, 12))] if step.why else []
         then = [(Span(row, "human"),) for said in self._afterwards for row in wrap_line(said, max(width, 12))]
-        lines: tuple[Line, ...] = (*failed, *why, *step.calls, *step.lens, *then) or (
-            (Span("nothing yet", "dim"),),
-        )
+        lines: tuple[Line, ...] = (*failed, *why, *step.calls, *step.lens, *then)
+        if not step.updates and not failed:
+            nothing = (
+                "no channel was changed" if step.checkpoint else "nothing yet: the first step fills this"
+            )
+            lines = (*lines, (Span(nothing, "dim"),))
         if lines != tuple(pane.lines):
             pane.show(lines, home=True)
         failing = session.view.error if failed else None
         title = f"What step {step.step} changed" if step.checkpoint else "What changed"
         pane.set_titles(f"{failing.node} failed" if failing else title)
+
+    @on(LineView.Widened, "#lens")
+    def _lens_widened(self) -> None:
+        if self.session is not None:
+            self._show_lens(self.session)
 
     @property
     def _afterwards(self) -> tuple[str, ...]:
@@ -336,11 +356,6 @@ class RunBase(RoleScreen):
             self.tell(
                 f"{type(error).__name__}: {error}. The log file has the details.", "Unexpected", "error"
             )
-
-
-def _status_keys(ways: Mapping[str, str]) -> dict[str, str]:
-    """What to press, by the words of the status line."""
-    return {name: ways[action_id] for name, action_id in _STATUS_WORDS.items()}
 
 
 def _first_channel(session: Session) -> str:

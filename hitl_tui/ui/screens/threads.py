@@ -58,15 +58,16 @@ class ThreadList(LineView):
         self._now = now
         self.threads: tuple[ThreadSummary, ...] = ()
 
-    def show_threads(self, threads: tuple[ThreadSummary, ...]) -> None:
-        """Show these."""
+    def show_threads(self, threads: tuple[ThreadSummary, ...], *, searched: bool = False) -> None:
+        """Show these; `searched` if they are those that a search has found."""
         self.threads = threads
         if threads:
             self.cursor_row = min(self.cursor_row or 0, len(threads) - 1)
             self.show(range(len(threads)))  # type: ignore[arg-type]
         else:
             self.cursor_row = None
-            self.show([(Span("no thread matches", "dim"),)])
+            empty = "there is no thread yet: hitl-tui demo makes one, hitl-tui run GRAPH one of yours"
+            self.show([(Span("no thread matches" if searched else empty, "dim"),)])
 
     def line(self, row: int) -> Line:
         """A thread on one row."""
@@ -81,7 +82,8 @@ class ThreadList(LineView):
         name = set_cell_size(sanitise_line(info.thread_id, room), room + 1)
         where = f"step {thread.head}" if thread.head >= 0 else "no step"
         what = thread.waiting_for or (f"{thread.next_node} is next" if thread.next_node else thread.reason)
-        since = f" since {ago(thread.waiting_since, now)}" if thread.waiting_since else ""
+        asked = " · asked" if thread.waiting_for else " ·"
+        since = f"{asked} {ago(thread.waiting_since, now)}" if thread.waiting_since else ""
         spans = [
             Span("▸ " if info.thread_id == self._current else "  ", "accent"),
             Span(name, "name"),
@@ -161,7 +163,7 @@ class ThreadsScreen(RoleScreen):
         self.run_worker(self._fetch(self._query), group="threads", exclusive=True, exit_on_error=False)
 
     async def _fetch(self, query: str) -> None:
-        self._list.show_threads(await self._hub.threads(query, _PAGE))
+        self._list.show_threads(await self._hub.threads(query, _PAGE), searched=bool(query))
 
     async def _fetch_more(self) -> None:
         known = self._list.threads

@@ -67,6 +67,8 @@ class RollbackDialog(ModalScreen[None]):
             "These run in this order, each as a step of its own:"
             if remaining(self._entries)
             else f"Nothing is left to undo: {summary(self._entries)}."
+            if self._entries
+            else "There is nothing to undo: no step left a way to undo it."
         )
         self.query_one(Choices).focus()
 

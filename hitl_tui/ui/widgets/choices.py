@@ -57,18 +57,21 @@ class Choices(LineView):
         """Offer these, with the cursor on one of them."""
         self.options = tuple(options)
         self.cursor_row = cursor if options else None
-        self.show([self._row(option) for option in self.options])
+        self.show(range(len(self.options)))  # type: ignore[arg-type]
         self.styles.height = len(self.options)
 
-    def _row(self, option: Option) -> Line:
+    def line(self, row: int) -> Line:
+        """A choice; its key is dim while pressing it does something else."""
+        option = self.options[row]
+        live = self.armed and (self.has_focus or option.key == "escape")
         note = (Span(f"  {option.note}", "dim"),) if option.note else ()
         key = _NAMES.get(option.key) or (written(option.key) if option.key else "")
-        return (ours(f" {key:^5}  ", "key" if self.armed else "key-off"), Span(option.label, "value"), *note)
+        return (ours(f" {key:^5}  ", "key" if live else "key-off"), Span(option.label, "value"), *note)
 
     def arm(self, armed: bool) -> None:
         """Listen, or don't."""
         self.armed = armed
-        self.show([self._row(option) for option in self.options])
+        self.repaint()
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""

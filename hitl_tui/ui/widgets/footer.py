@@ -64,6 +64,9 @@ class FooterBar(LineBar):
         """A message, or as many keys as fit, the palette's at the right end."""
         if self._message:
             return (Span(" "), *self._message)
+        if self._situation.typing:
+            self._places = []
+            return (ours(" esc", "key"), Span(" To the choices "), Span("  typing never decides", "dim"))
         palette = self._keymap.shown("app.palette")
         room = width - len(f" {palette} palette ") - 1
         shown = list(self._actions)

@@ -17,6 +17,7 @@ from hitl_tui.view.contract import composition_facts
 from hitl_tui.view.graph_lanes import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
+from hitl_tui.view.writer import writer
 
 _ROLES: Final = {
     "edge": "edge",
@@ -71,7 +72,7 @@ class GraphPane(LineView):
         if session.is_past:
             current = (point.node if point else "") or (point.next_node if point else None)
             visits = _visits(session.view.checkpoints, step.step)
-            following = (point.next_node if point else None) or ""
+            following = (point.next_node if point else None) or _came_next(session, step.step)
         else:
             current = view.running_node or _standing(session)
             visits, following = dict(view.progress.visits), view.progress.next_node or ""
@@ -122,7 +123,7 @@ class GraphPane(LineView):
         node = graph.node(about)
         facts: list[tuple[str, tuple[str, ...], str]] = []
         if not self._chosen:
-            facts.append(("next", (self._next or "is decided then",), "accent" if self._waits else "plain"))
+            facts.append(("next", (self._next or "the routes decide",), "accent" if self._waits else "plain"))
         if self._inside[1] and self._inside[0] == about:
             facts.append(("inside", tuple(self._inside[1].split(", ")), "node"))
         facts += composition_facts(node) if node is not None else []
@@ -227,6 +228,17 @@ def _standing(session: Session) -> str | None:
     if view.progress.next_node is not None:
         return view.progress.next_node
     return next((point.node for point in reversed(view.checkpoints) if point.node), None)
+
+
+def _came_next(session: Session, step: int) -> str:
+    """What the step after a past one of this thread was made by, "" where the view does not know."""
+    if session.shown is None or session.shown[0] != session.thread_id:
+        return ""
+    point = next((one for one in session.view.checkpoints if one.step == step + 1), None)
+    if point is None:
+        return ""
+    who = sanitise_line(writer(point), 40)
+    return f"{sanitise_line(point.decision, 40)} by {who}" if point.decision is not None else who
 
 
 def _is_breakpoint(session: Session) -> bool:

@@ -30,7 +30,7 @@ class HeaderBar(LineBar):
             self.refresh()
 
     def bar(self, width: int) -> Line:
-        """The spans in `width` cells; names give way first, the figures' right edge stays."""
+        """The spans in `width` cells; names give way first, then how to go on, which the footer says."""
         status = self._status
         brand = ours(" hitl-tui ", "brand")
         if status is None:
@@ -40,6 +40,7 @@ class HeaderBar(LineBar):
             (status.turn, status.figures),
             (status.turn, " · ".join(part for part in (status.step, status.cost) if part)),
             (status.turn, status.step),
+            (status.turn.partition(" — ")[0], status.step),
             ("", status.step),
         ):
             middle: Line = (badge, untrusted(f" {turn}" if turn else "", status.role))

@@ -158,9 +158,22 @@ class LineView(Kept, ScrollView, can_focus=True):
             """The list it is about."""
             return self.view
 
+    class Widened(Message):
+        """Its rows have another width now: what was wrapped for them must be wrapped anew."""
+
+        def __init__(self, view: LineView) -> None:
+            super().__init__()
+            self.view = view
+
+        @property
+        def control(self) -> LineView:
+            """The list it is about."""
+            return self.view
+
     def __init__(self, name: str, title: str = "") -> None:
         super().__init__(id=name)
         self._titles = ("", "")
+        self._told_width = 0
         self.lines: Sequence[Line] = ()
         self.cursor_row: int | None = None
         self._painted: dict[int, Row] = {}
@@ -296,6 +309,17 @@ class LineView(Kept, ScrollView, can_focus=True):
         row = self.row_at(event)
         if row is not None:
             self.post_message(self.RowChosen(self, row))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Tell of another width; it is only known once a layout was made, as of a pane that was hidden."""
+        width = self.scrollable_content_region.width
+        if width != self._told_width:
+            self._told_width = width
+            self.post_message(self.Widened(self))
+
+    def on_hide(self) -> None:
+        """What comes while it is hidden is not for its width."""
+        self._told_width = 0
 
     def on_focus(self) -> None:
         """The cursor looks different with focus."""

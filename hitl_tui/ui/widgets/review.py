@@ -134,7 +134,6 @@ class ReviewPane(SendingPane):
         self._make_card()
         self.query_one(Choices).focus()
         self._show_state()
-        self.call_after_refresh(self._lay_out)
         self.run_worker(self._load(), group="card", exclusive=True, exit_on_error=False)
 
     @property
@@ -187,7 +186,7 @@ class ReviewPane(SendingPane):
         """Wrap the words for the width, and give them what height the rest leaves."""
         card = self._card
         text = self.query_one("#card-text", LineView)
-        if card is None:
+        if card is None or not self.size.height:
             return
         self._wrapped_for = text.scrollable_content_region.width
         text.show(card_lines(card, max(self._wrapped_for, 20), self.since))
@@ -207,11 +206,11 @@ class ReviewPane(SendingPane):
         text.styles.height = min(len(text.lines), free)
         label = self.query_one("#card-label", LineView)
         label.show([(Span(answer_label(making.request, making), "dim"),)])
-        self.call_after_refresh(self._lay_out_again)
 
-    def _lay_out_again(self) -> None:
+    @on(LineView.Widened, "#card-text")
+    def _lay_out_again(self, event: LineView.Widened) -> None:
         """Laying out may itself have changed the room there is."""
-        if self.query_one("#card-text", LineView).scrollable_content_region.width != self._wrapped_for:
+        if event.view.scrollable_content_region.width != self._wrapped_for:
             self._lay_out()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -235,10 +234,15 @@ class ReviewPane(SendingPane):
             choices.set_options(options, cursor)
         choices.arm(self.state in ("open", "confirm", "sending"))
         self._show_note()
+        self.run_screen.show_bars()
 
     def _is_cursor(self, option: Option) -> bool:
         wanted = self._wanted.id if self._wanted else None
         return option.id == wanted if wanted else option.key == "enter"
+
+    def focus_choices(self) -> None:
+        """Back to what can be chosen."""
+        self.query_one(Choices).focus()
 
     def opened(self) -> None:
         """The keys listen: a form is typed in at once."""

@@ -16,6 +16,8 @@ from hitl_tui.view.spans import Line, Role, Span
 
 _MOST = 5_000
 """Lines that are laid out; what is longer is for the value pane."""
+_BEFORE = 3
+"""Lines above the first difference."""
 
 
 class SideBySide(LineView):
@@ -29,24 +31,34 @@ class SideBySide(LineView):
     def __init__(self) -> None:
         super().__init__("values", "Values")
         self._pairs: Sequence[Pair] = ()
+        self._seeking = False
 
     def show_pairs(self, pairs: Sequence[Pair], *, home: bool) -> None:
-        """Show these."""
+        """Show these; `home` for other ones than before, which begin at their first difference."""
         self._pairs = pairs
-        self._lay_out(home)
+        self._seeking = self._seeking or home
+        self._lay_out()
 
-    def _lay_out(self, home: bool) -> None:
-        width = self.scrollable_content_region.width
+    def _lay_out(self) -> None:
+        width, height = self.scrollable_content_region.size
+        if not width:
+            return
         lines: list[Line] = []
+        first = -1
         for pair in self._pairs[:_MOST]:
+            if first < 0 and not pair.same:
+                first = len(lines)
             lines += _beside(pair, width) if width >= 60 else _below(pair, width)
         if len(self._pairs) > _MOST:
             lines.append((Span(f"… {len(self._pairs) - _MOST:,} more lines", "dim"),))
-        self.show(lines or [(Span("empty on both sides", "dim"),)], home=home)
+        self.show(lines or [(Span("empty on both sides", "dim"),)], home=self._seeking)
+        if self._seeking and first >= height - _BEFORE:
+            self.scroll_to(y=first - _BEFORE, animate=False)
+        self._seeking = False
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew."""
-        self._lay_out(False)
+        self._lay_out()
 
 
 def _beside(pair: Pair, width: int) -> list[Line]:

@@ -94,7 +94,7 @@ class StreamPane(LineView):
 
 def _about(stream: StreamView) -> Line:
     if not stream.serial:
-        return (Span("what nodes and models write appears here", "dim"),)
+        return (Span("what models write appears here", "dim"),)
     facts = [tokens(stream.tokens_in + stream.tokens_out)] if stream.calls else []
     if stream.cost:
         facts.append(cost(stream.cost))

@@ -11,8 +11,10 @@ from textual.message import Message
 
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.ui.keymap import Keymap
-from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.view.cells import cells
 from hitl_tui.view.run_view import RunView
+from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout
 
 MAX_ROWS = 5
@@ -78,6 +80,20 @@ class TimelinePane(LineView):
         self.styles.height = min(max(len(rows), 2), MAX_ROWS) + 2
         hidden = self._layout.hidden
         self.set_titles("Timeline", f"{hidden} more lines: {self._keys}" if hidden else "")
+
+    def line(self, row: int) -> Line:
+        """A row; the step that is travelled to stands out."""
+        line = super().line(row)
+        chosen = self._layout.selected if self._layout else None
+        if chosen is None or chosen.row != row:
+            return line
+        spans: list[Span] = []
+        x = 0
+        for span in line:
+            inside = chosen.x0 <= x < chosen.x1
+            spans.append(ours(span.text, "cursor") if inside else span)
+            x += cells(span.text)
+        return tuple(spans)
 
     def on_resize(self, event: events.Resize) -> None:
         """Lay out for the new width."""
