@@ -26,6 +26,7 @@ from hitl_tui.engine.outcomes import Exchange
 from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry, Limits, Request
 from hitl_tui.engine.run_inputs import INPUT
 from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.steps import Step
 from hitl_tui.engine.taint import Lineage
 from hitl_tui.engine.values import normalise
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, UsageError
@@ -77,7 +78,7 @@ def start(
     for request in cursor.pending:
         ledger.append(_entry(session, ledger, "rebound", step=step, request=request, actor=actor))
     cursor = replace(cursor, pending=session.rebound(cursor.pending, step), **run_inputs)
-    session.commit_step(cursor, changes, source="input", actor=actor, ledger=ledger)
+    session.commit_step(cursor, changes, Step(source="input", actor=actor), ledger=ledger)
     return step
 
 
@@ -146,7 +147,7 @@ def update_state(
             ledger.append(_entry(session, ledger, "rebound", step=step, request=request, actor=actor))
         branches = to_run_again(cursor.branches)
         cursor = replace(cursor, pending=session.rebound(cursor.pending, step), branches=branches)
-    session.commit_step(cursor, changes, source="human", actor=actor, note=note, ledger=ledger)
+    session.commit_step(cursor, changes, Step(source="human", actor=actor, note=note), ledger=ledger)
     return step
 
 
@@ -251,10 +252,7 @@ def _apply_answer(
     session.commit_step(
         replace(cursor, pending=session.rebound(cursor.pending, cursor.head + 1)),
         changes,
-        source="human",
-        actor=actor,
-        note=text or note,
-        decision=choice.id,
+        Step(source="human", actor=actor, note=text or note, decision=choice.id),
         ledger=[entry],
     )
     return session.cursor.head

@@ -17,6 +17,7 @@ from hitl_tui.engine.rebuild import state_at
 from hitl_tui.engine.records import LedgerEntry
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.state import undeclared
+from hitl_tui.engine.steps import Step
 from hitl_tui.engine.taint import Lineage
 from hitl_tui.errors import StaleWriter, UsageError
 
@@ -69,10 +70,7 @@ def declassify(
     session.commit_step(
         replace(cursor, pending=session.rebound(pending, step)),
         [_cleared(session, channel, step)],
-        source="human",
-        actor=actor,
-        note=reason,
-        decision="declassify",
+        Step(source="human", actor=actor, note=reason, decision="declassify"),
         ledger=ledger,
     )
     return step

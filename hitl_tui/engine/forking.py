@@ -16,6 +16,7 @@ from hitl_tui.engine.records import Checkpoint, Cursor, ThreadInfo
 from hitl_tui.engine.run_inputs import as_of, given_at_steps
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.state import LiveState
+from hitl_tui.engine.steps import Step
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import UnknownThread, UsageError
 
@@ -73,7 +74,7 @@ def fork(
     cursor = replace(cursor, agents=settings)
     with child.writing():
         if changes:
-            child.commit_step(cursor, written, source="fork", actor=actor, note=note, ledger=ledger)
+            child.commit_step(cursor, written, Step(source="fork", actor=actor, note=note), ledger=ledger)
         else:
             child.commit_cursor(cursor, ledger)
         _ask_again(child, checkpoint)

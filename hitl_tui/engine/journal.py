@@ -68,7 +68,7 @@ def write_records(
     for seq, change in enumerate(changes, cursor.last_seq + 1):
         channel = change.channel
         custom = channel.reducer.custom and change.op == "reduce"
-        unsigned = UpdateRecord(
+        record = UpdateRecord(
             thread_id=cursor.thread_id,
             seq=seq,
             step=step,
@@ -94,8 +94,10 @@ def write_records(
             result=change.after if custom else msgspec.UNSET,
             lineage=change.lineage,
         )
-        previous = record_hash(unsigned)
-        records.append(msgspec.structs.replace(unsigned, record_hash=previous))
+        previous = record_hash(record)
+        # Nobody has seen it yet; a copy of so many fields would take longer than making them.
+        msgspec.structs.force_setattr(record, "record_hash", previous)
+        records.append(record)
     return tuple(records)
 
 

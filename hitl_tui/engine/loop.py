@@ -28,6 +28,7 @@ from hitl_tui.engine.records import END, Cursor, LedgerEntry, Request, Status
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.spending import limit_reached, spent
 from hitl_tui.engine.state import LiveState
+from hitl_tui.engine.steps import Step
 from hitl_tui.engine.working import work
 from hitl_tui.errors import HitlError, NodeFailed
 
@@ -318,22 +319,19 @@ class Run:
             cursor = waiting(cursor, request)
         else:
             cursor = self._way_on(cursor, name, state)
-        session.commit_step(
-            cursor,
-            changes,
-            state=state,
+        step = Step(
             source=made.source,
             node=name,
             text=result.text,
             duration=duration,
             uses=(*session.cursor.uses, *made.counted, *all_uses),
+            calls=(*session.cursor.calls, *self._calls),
             attempt=session.cursor.attempt,
             compensations=made.compensations,
-            ledger=ledger,
             read=made.read,
             branches=made.branches,
-            calls=(*session.cursor.calls, *self._calls),
         )
+        session.commit_step(cursor, changes, step, state=state, ledger=ledger)
 
     def _way_on(self, cursor: Cursor, name: str, state: LiveState) -> Cursor:
         """The cursor with the way on after a node.

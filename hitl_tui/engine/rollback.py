@@ -25,6 +25,7 @@ from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
 from hitl_tui.engine.records import ROLLBACK, UNDO, Cursor, LedgerEntry, Request, Status
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.spending import spent
+from hitl_tui.engine.steps import Step
 from hitl_tui.engine.undo_order import Below, rollback_entries, undo_order
 from hitl_tui.engine.values import thaw
 from hitl_tui.errors import HitlError, NodeFailed, StoreUnusable
@@ -203,17 +204,19 @@ class Rollback(Run):
         session.commit_step(
             replace(spent(session.cursor, all_uses, duration), attempt=1, uses=(), calls=()),
             changes,
-            source="rollback",
-            node=name,
-            actor=self._actor,
-            note=self._note,
-            text=result.text,
-            duration=duration,
-            uses=(*session.cursor.uses, *all_uses),
-            attempt=session.cursor.attempt,
+            Step(
+                source="rollback",
+                node=name,
+                actor=self._actor,
+                note=self._note,
+                text=result.text,
+                duration=duration,
+                uses=(*session.cursor.uses, *all_uses),
+                calls=(*session.cursor.calls, *self._calls),
+                attempt=session.cursor.attempt,
+                read=made.read,
+            ),
             ledger=ledger,
-            read=made.read,
-            calls=(*session.cursor.calls, *self._calls),
         )
 
     def _fail(self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "") -> str:

@@ -11,11 +11,9 @@ import msgspec
 
 from hitl_tui.engine import journal
 from hitl_tui.engine.agent_settings import apply, fresh_agents
-from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import Change, after
 from hitl_tui.engine.events import Event, LedgerWritten, ProgressChanged, StepCommitted
 from hitl_tui.engine.graph import CompiledGraph
-from hitl_tui.engine.outcomes import BranchOutcome, Compensation, ModelUse, ToolUse
 from hitl_tui.engine.outlook import Outlook
 from hitl_tui.engine.rebuild import live_state
 from hitl_tui.engine.records import (
@@ -25,13 +23,14 @@ from hitl_tui.engine.records import (
     Lease,
     LedgerEntry,
     Request,
-    Source,
     ThreadInfo,
+    UpdateRecord,
     takeover_notice,
 )
 from hitl_tui.engine.run_inputs import frozen
-from hitl_tui.engine.spending import cost_of, limits_near
+from hitl_tui.engine.spending import limits_near
 from hitl_tui.engine.state import LiveState
+from hitl_tui.engine.steps import Step, checkpoint_of, records_of
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import StoreUnusable, ThreadBusy, UnknownThread
 
@@ -212,106 +211,48 @@ class Session(Outlook):
         self,
         cursor: Cursor,
         changes: Sequence[Change],
+        step: Step,
         *,
-        source: Source,
-        node: str = "",
-        actor: str | None = None,
-        note: str | None = None,
-        decision: str | None = None,
-        text: str | None = None,
-        duration: int = 0,
-        uses: tuple[ModelUse, ...] = (),
-        attempt: int = 1,
-        compensations: tuple[Compensation, ...] = (),
         state: LiveState | None = None,
         ledger: Sequence[LedgerEntry] = (),
-        branches: tuple[BranchOutcome, ...] = (),
-        read: tuple[str, ...] = (),
-        calls: tuple[ToolUse, ...] = (),
     ) -> None:
         """Write one step: its records, its checkpoint and the cursor as given, in one transaction.
 
         Args:
             cursor: the cursor after the step, but for head, seq and hashes, which are set here.
             state: the state after the changes, where the caller has it already.
-            read: what the node read, where that was noted.
         """
-        now = self.clock()
-        step = self.cursor.head + 1
+        now, before = self.clock(), self.cursor
         state = state or after(self.state, changes)
         if self.store is None and self.sink is None:  # nobody will look at a checkpoint
             self.state = state
-            self._write(replace(cursor, head=step), now=now)
+            self._write(self._moved(cursor, now, ledger, head=before.head + 1), ledger)
             return
-        records = (
-            journal.write_records(
-                cursor,
-                changes,
-                step=step,
-                node=node,
-                source=source,
-                at=now,
-                attempt=attempt,
-                actor=actor,
-                note=note,
-            )
-            if self.store
-            else ()
-        )
-        checkpoint = Checkpoint(
-            thread_id=self.thread_id,
-            step=step,
-            parent_thread=None if step == 0 else self._parent_thread(),
-            parent_step=step - 1,
-            source=source,
-            node=node,
-            position=cursor.position,
-            status=cursor.status,
-            reason=cursor.reason,
-            invocation=cursor.invocation,
-            iteration=cursor.iteration,
-            attempt=attempt,
-            duration=duration,
-            tokens_in=sum([use.tokens_in for use in uses]),
-            tokens_out=sum([use.tokens_out for use in uses]),
-            cost=cost_of(uses),
-            state_hash=state_hash(state.digests) if self.store else b"",
-            first_seq=cursor.last_seq + 1,
-            last_seq=cursor.last_seq + len(records),
-            at=now,
-            actor=actor,
-            note=note,
-            decision=decision,
-            text=text,
-            uses=uses,
-            branches=branches,
-            tainted=tuple(state.taint.values()) if state.taint else (),
-            read=read,
-            compensations=compensations,
-            calls=calls,
-        )
-        before = self.cursor
+        records = records_of(step, cursor, changes, now) if self.store else ()
+        parent = self._parent_thread()
+        checkpoint = checkpoint_of(step, cursor, state, len(records), parent_thread=parent, at=now)
         snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state)
-        last = records[-1] if records else None
-        cursor = replace(
+        cursor = self._moved(
             cursor,
-            head=step,
+            now,
+            ledger,
+            head=checkpoint.step,
             last_seq=checkpoint.last_seq,
-            last_record_hash=last.record_hash if last else cursor.last_record_hash,
+            last_record_hash=records[-1].record_hash if records else cursor.last_record_hash,
             log_bytes=log_bytes,
             snapshot_bytes=snapshot_bytes,
         )
-        self._write(cursor, records=records, checkpoint=checkpoint, snapshot=snapshot, ledger=ledger, now=now)
+        self._write(cursor, ledger, records=records, checkpoint=checkpoint, snapshot=snapshot)
         self.state = state
         if self.sink:
-            updates = tuple(change.applied(source, actor, note) for change in changes)
+            updates = tuple(change.applied(step.source, step.actor, step.note) for change in changes)
             self.sink(StepCommitted(checkpoint, updates, self.progress))
             self._warn(before)
 
     def commit_cursor(self, cursor: Cursor, ledger: Sequence[LedgerEntry] = ()) -> None:
         """Write a change of the cursor, and entries of the ledger, without a step."""
         before = self.cursor
-        self._write(cursor, ledger=ledger, now=self.clock())
+        self._write(self._moved(cursor, self.clock(), ledger), ledger)
         if self.sink:
             self.sink(ProgressChanged(self.progress))
             self._warn(before)
@@ -324,24 +265,22 @@ class Session(Outlook):
         """Pending requests bound to a new step: answers and votes made against the old one are stale."""
         return tuple(replace(request, step=step, votes=()) for request in pending)
 
+    def _moved(self, cursor: Cursor, now: int, ledger: Sequence[LedgerEntry], **facts: Any) -> Cursor:
+        """The cursor as it is written next, with entries of the ledger and other facts of it."""
+        version = self.cursor.version + 1
+        if ledger:
+            facts |= {"ledger_n": ledger[-1].n, "ledger_hash": ledger[-1].hash}
+        return replace(cursor, version=version, updated_at=now, **facts)
+
     def _write(
         self,
         cursor: Cursor,
+        ledger: Sequence[LedgerEntry],
         *,
-        now: int,
-        records: Sequence[Any] = (),
+        records: tuple[UpdateRecord, ...] = (),
         checkpoint: Checkpoint | None = None,
         snapshot: bytes | None = None,
-        ledger: Sequence[LedgerEntry] = (),
     ) -> None:
-        last = ledger[-1] if ledger else None
-        cursor = replace(
-            cursor,
-            version=self.cursor.version + 1,
-            updated_at=now,
-            ledger_n=last.n if last else cursor.ledger_n,
-            ledger_hash=last.hash if last else cursor.ledger_hash,
-        )
         if self.store:
             if self._lease is None and not self.exists:
                 self.store.create_thread(self.info, self.cursor)
@@ -352,7 +291,7 @@ class Session(Outlook):
                     cursor=cursor,
                     expected_version=self.cursor.version,
                     lease_token=self._lease.token if self._lease else "",
-                    records=tuple(records),
+                    records=records,
                     checkpoint=checkpoint,
                     snapshot=snapshot,
                     ledger=tuple(ledger),

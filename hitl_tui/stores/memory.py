@@ -20,6 +20,7 @@ from hitl_tui.engine.records import (
     ThreadSummary,
     UpdateRecord,
 )
+from hitl_tui.stores import snapshots
 from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent
 from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
@@ -49,7 +50,8 @@ class _Thread:
             self.checkpoints.append(commit.checkpoint)
             self.last_writer = writer(commit.checkpoint)
         if commit.snapshot is not None:
-            self.snapshots.append((commit.cursor.head, commit.snapshot))
+            before = self.snapshots[-1][1] if self.snapshots else None
+            self.snapshots.append((commit.cursor.head, snapshots.part_of(commit.snapshot, before)))
         self.cursor = commit.cursor
 
 
@@ -179,7 +181,10 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             rows = self._threads[thread_id].snapshots
             end = bisect_right(rows, last, key=lambda row: row[0])
-            return rows[end - 1] if end and rows[end - 1][0] >= first else None
+            parts = rows[:end]
+        if not parts or parts[-1][0] < first:
+            return None
+        return parts[-1][0], snapshots.whole(part for _, part in reversed(parts))
 
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         with self._lock:

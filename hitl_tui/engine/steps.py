@@ -1,0 +1,108 @@
+"""What a step is made of, and its records and its checkpoint (SPEC 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from hitl_tui.engine import journal
+from hitl_tui.engine.canonical import state_hash
+from hitl_tui.engine.changes import Change
+from hitl_tui.engine.outcomes import BranchOutcome, Compensation, ModelUse, ToolUse
+from hitl_tui.engine.records import Checkpoint, Cursor, Source, UpdateRecord
+from hitl_tui.engine.spending import cost_of
+from hitl_tui.engine.state import LiveState
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened in a step, besides its changes.
+
+    Attributes:
+        source: who made it.
+        node: the node that ran, "" for the input and for humans.
+        decision: the id of the choice that made it, where it is a human's answer.
+        text: what the node said.
+        duration: microseconds.
+        uses, calls: what its agents asked of models and tools, in failed attempts, too.
+        read: what the node read, where that was noted.
+    """
+
+    source: Source
+    node: str = ""
+    attempt: int = 1
+    actor: str | None = None
+    note: str | None = None
+    decision: str | None = None
+    text: str | None = None
+    duration: int = 0
+    uses: tuple[ModelUse, ...] = ()
+    calls: tuple[ToolUse, ...] = ()
+    branches: tuple[BranchOutcome, ...] = ()
+    read: tuple[str, ...] = ()
+    compensations: tuple[Compensation, ...] = ()
+
+
+def records_of(step: Step, cursor: Cursor, changes: Sequence[Change], at: int) -> tuple[UpdateRecord, ...]:
+    """The records of a step's changes, behind those that `cursor`, the one before the step, tells of.
+
+    Args:
+        at: microseconds since the epoch.
+    """
+    return journal.write_records(
+        cursor,
+        changes,
+        step=cursor.head + 1,
+        node=step.node,
+        source=step.source,
+        at=at,
+        attempt=step.attempt,
+        actor=step.actor,
+        note=step.note,
+    )
+
+
+def checkpoint_of(
+    step: Step, cursor: Cursor, state: LiveState, records: int, *, parent_thread: str, at: int
+) -> Checkpoint:
+    """The checkpoint of a step.
+
+    Args:
+        cursor: the one after the step, whose head and last record are still those before it.
+        records: how many the step has.
+        parent_thread: the thread of the step before.
+        at: microseconds since the epoch.
+    """
+    number, uses = cursor.head + 1, step.uses
+    return Checkpoint(
+        thread_id=cursor.thread_id,
+        step=number,
+        parent_thread=parent_thread if number else None,
+        parent_step=number - 1,
+        source=step.source,
+        node=step.node,
+        position=cursor.position,
+        status=cursor.status,
+        reason=cursor.reason,
+        invocation=cursor.invocation,
+        iteration=cursor.iteration,
+        attempt=step.attempt,
+        duration=step.duration,
+        tokens_in=sum([use.tokens_in for use in uses]),
+        tokens_out=sum([use.tokens_out for use in uses]),
+        cost=cost_of(uses),
+        state_hash=state_hash(state.digests),
+        first_seq=cursor.last_seq + 1,
+        last_seq=cursor.last_seq + records,
+        at=at,
+        actor=step.actor,
+        note=step.note,
+        decision=step.decision,
+        text=step.text,
+        uses=uses,
+        branches=step.branches,
+        tainted=tuple(state.taint.values()) if state.taint else (),
+        read=step.read,
+        compensations=step.compensations,
+        calls=step.calls,
+    )
