@@ -12,10 +12,9 @@ from hitl_tui.cli.output import emit, json_option, say
 
 if TYPE_CHECKING:
     from hitl_tui.engine.description import GraphInfo
-    from hitl_tui.engine.drawing import Look
+    from hitl_tui.engine.looks import Look
 
 _FORMATS = ("text", "mermaid", "dot", "svg", "json")
-_STEPS = 500
 
 
 @click.command()
@@ -31,11 +30,21 @@ _STEPS = 500
 @click.option(
     "--thread", metavar="ID", help="Mark the way that this thread took.", shell_complete=complete_thread
 )
+@click.option(
+    "--expand", is_flag=True, help="Show what subgraphs and parallels are made of, in SVG, Graphviz and text."
+)
 @store_option
 @click.option("--model", metavar="NAME", help="For graphs that are built with a model.")
 @json_option
 def graph(
-    *, graph: str, form: str, thread: str | None, store: str | None, model: str | None, as_json: bool
+    *,
+    graph: str,
+    form: str,
+    thread: str | None,
+    expand: bool,
+    store: str | None,
+    model: str | None,
+    as_json: bool,
 ) -> None:
     """Write a graph as text, Mermaid, Graphviz, SVG or JSON.
 
@@ -54,13 +63,13 @@ def graph(
     elif form == "mermaid":
         say(to_mermaid(info, look).rstrip())
     elif form == "dot":
-        say(to_dot(info, look).rstrip())
+        say(to_dot(info, look, expand=expand).rstrip())
     elif form == "svg":
         from hitl_tui.view.graph_svg import graph_svg
 
-        say(graph_svg(info, look).rstrip())
+        say(graph_svg(info, look, expand=expand).rstrip())
     else:
-        say(*_text(info, look))
+        say(*_text(info, look, expand=expand))
 
 
 def _look(thread: str, store: str | None) -> Look:
@@ -69,17 +78,17 @@ def _look(thread: str, store: str | None) -> Look:
 
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
-    from hitl_tui.engine.drawing import look_of
+    from hitl_tui.engine.looks import look_in_store
     from hitl_tui.errors import UnknownThread
 
     with closing(open_existing(load_settings({"store": store}))) as opened:
-        cursor = opened.cursor(thread)
-        if cursor is None:
+        look = look_in_store(opened, thread)
+        if look is None:
             raise UnknownThread(f"there is no thread {thread!r}", "see `hitl-tui threads`")
-        return look_of(cursor, opened.checkpoints(thread, None, _STEPS)[::-1])
+        return look
 
 
-def _text(info: GraphInfo, look: Look | None) -> Iterator[str]:
+def _text(info: GraphInfo, look: Look | None, *, expand: bool = False) -> Iterator[str]:
     from hitl_tui.view.sanitise import sanitise
     from hitl_tui.view.spans import plain_text
     from hitl_tui.view.taint import contract_lines
@@ -99,6 +108,9 @@ def _text(info: GraphInfo, look: Look | None) -> Iterator[str]:
         ran = f"  ran {count} time{'' if count == 1 else 's'}{here}" if look else ""
         yield f"  {one(node.name)}{ran}"
         yield from (f"    {plain_text(line)}" for line in contract_lines(node, None, ()))
+        if expand and node.graph is not None:
+            within = look.inside.get(node.name) if look else None
+            yield from (f"    {line}" for line in _text(node.graph, within, expand=True))
     yield "channels:"
     for channel in info.channels:
         private = ", private" if channel.visibility == "private" else ""

@@ -37,7 +37,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hitl_tui.drivers.protocol import Unfinished
-from hitl_tui.engine.description import GraphInfo, NodeInfo
+from hitl_tui.engine.description import EdgeInfo, GraphInfo, NodeInfo
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate, Progress
 from hitl_tui.engine.outcomes import BranchOutcome, ToolUse
 from hitl_tui.engine.records import Checkpoint, LedgerEntry, Owner, Request, ThreadSummary
@@ -312,7 +312,7 @@ def graph(info: GraphInfo) -> dict[str, Any]:
         name=info.name,
         digest=f"sha256:{info.digest}",
         nodes=[node(one) for one in info.nodes],
-        edges=[{"source": edge.source, "target": edge.target, "label": edge.label} for edge in info.edges],
+        edges=[edge(one) for one in info.edges],
         channels=[
             {
                 "name": one.name,
@@ -329,6 +329,11 @@ def graph(info: GraphInfo) -> dict[str, Any]:
             for one in info.inputs
         ],
     )
+
+
+def edge(one: EdgeInfo) -> dict[str, Any]:
+    """An arrow of a graph; the label is the routing key, "" for a fixed edge."""
+    return {"source": one.source, "target": one.target, "label": one.label}
 
 
 def node(one: NodeInfo) -> dict[str, Any]:
@@ -348,7 +353,14 @@ def node(one: NodeInfo) -> dict[str, Any]:
 
 def _inside(one: NodeInfo) -> dict[str, Any]:
     if one.graph is not None:
-        return {"graph": one.graph.name, "inputs": dict(one.inputs), "outputs": dict(one.outputs)}
+        inner = one.graph
+        return {
+            "graph": inner.name,
+            "inputs": dict(one.inputs),
+            "outputs": dict(one.outputs),
+            "nodes": [node(each) for each in inner.nodes],
+            "edges": [edge(each) for each in inner.edges],
+        }
     return {
         "over": one.over or None,
         "join": one.join,

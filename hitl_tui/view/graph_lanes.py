@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hitl_tui.drivers.protocol import EdgeInfo
-from hitl_tui.engine.drawing import Look
+from hitl_tui.engine.description import NodeKind
+from hitl_tui.engine.looks import Look
 from hitl_tui.engine.records import END, START
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.graph_order import order_nodes
 from hitl_tui.view.sanitise import sanitise_line
 
 Run = tuple[str, str]
@@ -27,6 +29,29 @@ _JOINTS = {
     _UP | _DOWN | _RIGHT: "├", _UP | _DOWN | _LEFT: "┤", _DOWN | _LEFT | _RIGHT: "┬",
     _UP | _LEFT | _RIGHT: "┴", 15: "┼",
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The characters of a box: its corners from left to right, its sides, and where ways leave it."""
+
+    top: str
+    across: str
+    bottom: str
+    side: str
+    down: str
+    out: str
+    corner_out: str
+
+
+_PLAIN = _Frame("╭╮", "─", "╰╯", "│", "┬", "├", "┴")
+_FRAMES: Mapping[NodeKind, _Frame] = {
+    "node": _PLAIN,
+    "map": replace(_PLAIN, top="╭╮╮", bottom="╰╯╯"),
+    "parallel": _Frame("┎┒", "─", "┖┚", "┃", "┬", "┠", "┸"),
+    "subgraph": _Frame("╔╗", "═", "╚╝", "║", "╤", "╟", "╩"),
+}
+_NO_KINDS: Mapping[str, NodeKind] = {}
 
 
 @dataclass(frozen=True)
@@ -48,47 +73,35 @@ class _Place:
     right: int
 
 
-def order_nodes(edges: Sequence[EdgeInfo], nodes: Iterable[str] = ()) -> list[str]:
-    """The nodes from START to END so that as many edges as possible point down."""
-    after: dict[str, list[str]] = defaultdict(list)
-    for edge in edges:
-        if edge.target not in after[edge.source]:
-            after[edge.source].append(edge.target)
-    seen: set[str] = set()
-    done: list[str] = []
-    roots = [START, *nodes, *after]
-    for root in roots:
-        stack = [(root, iter(reversed(after.get(root, ()))))] if root not in seen else []
-        seen.add(root)
-        while stack:
-            node, rest = stack[-1]
-            target = next((name for name in rest if name not in seen), None)
-            if target is None:
-                done.append(node)
-                stack.pop()
-            else:
-                seen.add(target)
-                stack.append((target, iter(reversed(after.get(target, ())))))
-    reached = done[::-1]
-    known = {name for edge in edges for name in (edge.source, edge.target)} | set(nodes)
-    middle = [name for name in reached if name in known and name not in (START, END)]
-    return [START] * (START in known) + middle + [END] * (END in known)
-
-
-def draw(edges: Sequence[EdgeInfo], nodes: Iterable[str], look: Look, width: int, height: int) -> Picture:
+def draw(
+    edges: Sequence[EdgeInfo],
+    nodes: Iterable[str],
+    look: Look,
+    width: int,
+    height: int,
+    *,
+    kinds: Mapping[str, NodeKind] = _NO_KINDS,
+) -> Picture:
     """The picture in `width` columns: boxes where the height allows them, else one row a node.
 
-    Where there are more lanes than fit, a plain list of nodes and where they lead.
+    A map is a stack of boxes, a parallel a box with heavy sides, a subgraph one with a double border; in rows
+    a word says it.  Where there are more lanes than fit, a plain list of nodes and where they lead.
     """
     order = order_nodes(edges, nodes)
-    boxed = _Canvas(order, edges, look, width, boxes=True)
+    boxed = _Canvas(order, edges, look, width, kinds, boxes=True)
     if boxed.fits and boxed.height <= height:
         return boxed.picture()
-    slim = _Canvas(order, edges, look, width, boxes=False)
-    return slim.picture() if slim.fits else plain_list(order, edges, look, width)
+    slim = _Canvas(order, edges, look, width, kinds, boxes=False)
+    return slim.picture() if slim.fits else plain_list(order, edges, look, width, kinds)
 
 
-def plain_list(order: Sequence[str], edges: Sequence[EdgeInfo], look: Look, width: int) -> Picture:
+def plain_list(
+    order: Sequence[str],
+    edges: Sequence[EdgeInfo],
+    look: Look,
+    width: int,
+    kinds: Mapping[str, NodeKind] = _NO_KINDS,
+) -> Picture:
     """Every node on a row of its own, followed by the nodes it leads to."""
     rows: list[tuple[Run, ...]] = []
     places: dict[str, int] = {}
@@ -97,7 +110,8 @@ def plain_list(order: Sequence[str], edges: Sequence[EdgeInfo], look: Look, widt
             continue
         places[name] = len(rows)
         here = name == look.current
-        count = f" ×{look.visits[name]}" if look.visits.get(name) else ""
+        count = f" {kinds[name]}" if kinds.get(name, "node") != "node" else ""
+        count += f" ×{look.visits[name]}" if look.visits.get(name) else ""
         count += f" {look.notes[name]}" if look.notes.get(name) else ""
         head = ("▶" if here else " ") + (_stop(look, name) or " ") + cut(_words(name), width - 2 - len(count))
         rows.append(((head, "current" if here else "node"), (count, "count")))
@@ -120,10 +134,18 @@ class _Canvas:
     """A grid of characters with a role each, and the layout that is drawn on it."""
 
     def __init__(
-        self, order: list[str], edges: Sequence[EdgeInfo], look: Look, width: int, *, boxes: bool
+        self,
+        order: list[str],
+        edges: Sequence[EdgeInfo],
+        look: Look,
+        width: int,
+        kinds: Mapping[str, NodeKind],
+        *,
+        boxes: bool,
     ) -> None:
         self.order = order
         self.look = look
+        self.kinds = kinds
         self.width = width
         self.boxes = boxes
         self.place = {name: index for index, name in enumerate(order)}
@@ -137,7 +159,9 @@ class _Canvas:
         longest = max((cells(_words(name)) + self._extra(name) for name in order), default=0)
         self.inner = min(longest, max(6, width - 6))
         self.spine = 2 + self.inner // 2 + 1 if boxes else 1
-        self.right = self.inner + 4 if boxes else self.inner + 3
+        # The box behind the first of a stack takes a column more.
+        self.stacked = int(boxes and "map" in kinds.values())
+        self.right = self.inner + 4 + self.stacked if boxes else self.inner + 3
         self.places = self._rows()
         self.lanes = self._lanes()
         self.cells: dict[tuple[int, int], Run] = {}
@@ -147,7 +171,13 @@ class _Canvas:
         count = self.look.visits.get(name, 0)
         note = self.look.notes.get(name, "")
         counted = len(f" ×{count}") if count and not self.boxes else 0
+        counted += len(self._kind_word(name)) + 1 if self._kind_word(name) else 0
         return counted + (cells(note) + 1 if note else 0)
+
+    def _kind_word(self, name: str) -> str:
+        """What a node is made of where no shape tells it."""
+        kind = self.kinds.get(name, "node")
+        return "" if self.boxes or kind == "node" else kind
 
     @property
     def height(self) -> int:
@@ -172,7 +202,8 @@ class _Canvas:
             middle = row + 1 if tall else row
             entered = name in self.entered
             leave = middle + 1 if entered else middle
-            right = self.right if tall else self.spine + len(name) // 2 + 1 if self.boxes else self.right
+            own = self.inner + 4 + (self.kinds.get(name) == "map")
+            right = own if tall else self.spine + len(name) // 2 + 1 if self.boxes else self.right
             places[name] = _Place(row, middle, leave, right)
             row += 4 if tall else 2
         return places
@@ -272,20 +303,25 @@ class _Canvas:
         above = index > 0 and (self.order[index - 1], name) in self.straight
         below = index + 1 < len(self.order) and (name, self.order[index + 1]) in self.straight
         span = self.inner + 2
-        top, bottom = list("╭" + "─" * span + "╮"), list("╰" + "─" * span + "╯")
+        line = _FRAMES[self.kinds.get(name, "node")]
+        top, bottom = (
+            list(left + line.across * span + right)
+            for left, right in ((line.top[0], line.top[1:]), (line.bottom[0], line.bottom[1:]))
+        )
         if above:
             top[self.spine - 1] = "▼"
         if below:
-            bottom[self.spine - 1] = "┬"
+            bottom[self.spine - 1] = line.down
         out = any(source == name for source, _ in self.jumps)
         if out and place.leave > place.enter:
-            bottom[-1] = "┴"
+            bottom[-1] = line.corner_out
         self._put(1, place.row, "".join(top), frame)
-        side = "├" if out and place.leave == place.enter else "│"
+        side = line.out if out and place.leave == place.enter else line.side
+        side = line.side * (len(line.top) - 2) + side
         note = self.look.notes.get(name, "")
         text = ("▶" if here else " ") + cut(_words(name), self.inner - (cells(note) + 1 if note else 0))
         text += f" {note}" if note else ""
-        self._put(1, place.enter, "│", frame)
+        self._put(1, place.enter, line.side, frame)
         self._put(1, place.enter, _stop(self.look, name), "break")
         self._put(2, place.enter, text + " " * (span - cells(text)), role)
         self._put(2 + span, place.enter, side, frame)
@@ -306,7 +342,8 @@ class _Canvas:
         self._put(2, place.row, _stop(self.look, name), "break")
         self._put(3, place.row, text, "end" if name in (START, END) and not here else role)
         note = self.look.notes.get(name, "")
-        after = " ".join(part for part in (f"×{count}" if count else "", note) if part)
+        parts = (self._kind_word(name), f"×{count}" if count else "", note)
+        after = " ".join(part for part in parts if part)
         if after:
             self._put(4 + cells(text), place.row, after, "count")
 

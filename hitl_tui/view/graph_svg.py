@@ -10,18 +10,15 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from hitl_tui.engine.description import GraphInfo
-from hitl_tui.engine.drawing import Look
-from hitl_tui.engine.records import END, START
+from hitl_tui.engine.looks import Look
 from hitl_tui.view.cells import cells
-from hitl_tui.view.graph_lanes import order_nodes
-from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.graph_boxes import STACKED, Box, box_parts, inner_top, words
+from hitl_tui.view.graph_order import order_nodes
 
-_CHAR: Final = 8.4
-_HIGH: Final = 38
-_STEP: Final = 84
+_GAP: Final = 46
 _LANE: Final = 26
 _EDGE: Final = 24
-_LONGEST: Final = 60
+_LABEL_CHAR: Final = 7.4
 _STYLE: Final = """
 svg { --ink: #24292f; --quiet: #8c959f; --ground: #ffffff; --box: #f6f8fa; --way: #0969da; --here: #bf8700; }
 @media (prefers-color-scheme: dark) {
@@ -30,8 +27,10 @@ svg { --ink: #24292f; --quiet: #8c959f; --ground: #ffffff; --box: #f6f8fa; --way
 }
 .ground { fill: var(--ground); }
 text { font: 14px ui-monospace, Menlo, Consolas, monospace; fill: var(--ink); }
-.label, .count { font-size: 12px; fill: var(--quiet); }
+.label, .count, .made { font-size: 12px; fill: var(--quiet); }
 .node { fill: var(--box); stroke: var(--quiet); stroke-width: 1.2; }
+.inner { fill: none; }
+.open { fill: var(--ground); }
 .visited { stroke: var(--way); stroke-width: 2; }
 .current { stroke: var(--here); stroke-width: 3; }
 .edge { fill: none; stroke: var(--quiet); stroke-width: 1.2; }
@@ -41,77 +40,104 @@ text { font: 14px ui-monospace, Menlo, Consolas, monospace; fill: var(--ink); }
 """.strip()
 
 
-def graph_svg(graph: GraphInfo, look: Look | None = None) -> str:
+def graph_svg(graph: GraphInfo, look: Look | None = None, *, expand: bool = False) -> str:
     """The picture as a whole SVG document.
+
+    A map is a stack of boxes, a parallel a box with sides, a subgraph a box with a double border.
 
     Args:
         look: what a run has made of the graph; None for none.
+        expand: draw what subgraphs and parallels are made of, inside their boxes.
     """
-    return _Svg(graph, look or Look()).document()
+    picture = _Picture(graph, look or Look(), expand)
+    name, width, height = words(graph.name), round(picture.width), round(picture.height)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-label={quoteattr(name)}>',
+        f"<title>{escape(name)}</title>",
+        f"<style>{_STYLE}</style>",
+        f'<rect class="ground" width="{width}" height="{height}"/>',
+        *picture.parts(),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
 
 
-class _Svg:
-    def __init__(self, graph: GraphInfo, look: Look) -> None:
-        self.graph = graph
+class _Picture:
+    """One graph: its own boxes and ways, and the pictures of the graphs inside its boxes."""
+
+    width: float
+    height: float
+
+    def __init__(self, graph: GraphInfo, look: Look, expand: bool) -> None:
         self.look = look
         self.order = order_nodes(graph.edges, [node.name for node in graph.nodes])
         self.place = {name: at for at, name in enumerate(self.order)}
         self.labels: dict[tuple[str, str], list[str]] = {}
         for edge in graph.edges:
             label = self.labels.setdefault((edge.source, edge.target), [])
-            label += [_words(edge.label)] if edge.label else []
+            label += [words(edge.label)] if edge.label else []
         self.straight = [pair for pair in self.labels if self.place[pair[1]] == self.place[pair[0]] + 1]
         self.jumps = [pair for pair in self.labels if pair not in self.straight]
-        longest = max((cells(_words(name)) for name in self.order), default=4)
-        self.wide = longest * _CHAR + 44
-        self.right = _EDGE + self.wide
+        self.inside: dict[str, _Picture] = {}
+        self.boxes: dict[str, Box] = {}
+        for name in self.order:
+            node = graph.node(name)
+            if expand and node is not None and node.graph is not None:
+                self.inside[name] = _Picture(node.graph, look.inside.get(name, Look()), expand)
+            within = self.inside.get(name)
+            room = (within.width, within.height) if within else (0.0, 0.0)
+            self.boxes[name] = Box.of(name, node, room, expand=expand)
+        self._place_boxes()
         self.lanes = _lanes(self.jumps, self.place)
+        self.width = self._reach() + _EDGE
 
-    def document(self) -> str:
-        """All parts, edges below nodes."""
-        lanes = max(self.lanes.values(), default=-1) + 1
-        texts = [", ".join(self.labels[pair]) for pair in self.labels]
-        beside = max((cells(text) for text in texts), default=0) * 7.4 + 16
-        width = round(self.right + lanes * _LANE + beside + _EDGE)
-        height = round(len(self.order) * _STEP + _EDGE)
-        name = quoteattr(_words(self.graph.name))
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-            f'height="{height}" role="img" aria-label={name}>',
-            f"<title>{escape(_words(self.graph.name))}</title>",
-            f"<style>{_STYLE}</style>",
-            f'<rect class="ground" width="{width}" height="{height}"/>',
-            *(part for pair in self.straight for part in self._straight(pair)),
-            *(part for pair in self.jumps for part in self._jump(pair)),
-            *(part for node in self.order for part in self._node(node)),
-            "</svg>",
-        ]
-        return "\n".join(parts) + "\n"
+    def _place_boxes(self) -> None:
+        """One below the other, in the middle."""
+        # Boxes that hold no picture are as wide as the widest of them.
+        plain = max((box.width for box in self.boxes.values() if not box.room[0]), default=0.0)
+        for box in self.boxes.values():
+            box.width = max(box.width, plain)
+        self.wide = max((box.width for box in self.boxes.values()), default=0.0)
+        self.right = _EDGE + self.wide + STACKED
+        self.middle = _EDGE + self.wide / 2
+        top = float(_EDGE)
+        for box in self.boxes.values():
+            box.left, box.top = self.middle - box.width / 2, top + box.above
+            top = box.bottom + _GAP
+        self.height = top - _GAP + _EDGE
 
-    def _top(self, name: str) -> float:
-        return _EDGE + self.place[name] * _STEP
+    def _reach(self) -> float:
+        """How far boxes, lanes and labels go to the right."""
+        below = max((cells(", ".join(self.labels[pair])) for pair in self.straight), default=0)
+        reach = self.middle + below * _LABEL_CHAR + 16
+        if self.jumps:
+            said = max(cells(", ".join(self.labels[pair])) for pair in self.jumps)
+            lanes = max(self.lanes.values()) + 1
+            reach = max(reach, self.right + lanes * _LANE + said * _LABEL_CHAR + 16)
+        return max(self.right, reach)
+
+    def parts(self) -> list[str]:
+        """All parts, edges below nodes, pictures inside above the boxes they are in."""
+        parts = [part for pair in self.straight for part in self._straight(pair)]
+        parts += [part for pair in self.jumps for part in self._jump(pair)]
+        for name, box in self.boxes.items():
+            state, count = "", self.look.visits.get(name, 0)
+            state = " current" if name == self.look.current else " visited" if count else ""
+            parts += box_parts(box, state, count)
+            picture = self.inside.get(name)
+            if picture is not None:
+                left = box.left + (box.width - picture.width) / 2
+                inner = picture.parts()
+                parts += [f'<g transform="translate({left:g} {box.top + inner_top(box):g})">', *inner, "</g>"]
+        return parts
 
     def _taken(self, pair: tuple[str, str]) -> str:
         return " taken" if pair in self.look.taken else ""
 
-    def _node(self, name: str) -> list[str]:
-        top, count = self._top(name), self.look.visits.get(name, 0)
-        state = " current" if name == self.look.current else " visited" if count else ""
-        round_ = _HIGH / 2 if name in (START, END) else 8
-        middle = _EDGE + self.wide / 2
-        mark = "▶ " if name == self.look.current else ""
-        parts = [
-            f'<rect class="node{state}" x="{_EDGE}" y="{top:g}" width="{self.wide:g}" height="{_HIGH}" '
-            f'rx="{round_:g}"/>',
-            f'<text x="{middle:g}" y="{top + 24:g}" text-anchor="middle">{mark}{escape(_words(name))}</text>',
-        ]
-        if count:
-            parts.append(f'<text class="count" x="{_EDGE + 4}" y="{top + _HIGH + 16:g}">×{count}</text>')
-        return parts
-
     def _straight(self, pair: tuple[str, str]) -> list[str]:
-        taken, x = self._taken(pair), _EDGE + self.wide / 2
-        top, bottom = self._top(pair[0]) + _HIGH, self._top(pair[1])
+        taken, x = self._taken(pair), self.middle
+        top, bottom = self.boxes[pair[0]].bottom, self.boxes[pair[1]].enter
         return [
             f'<path class="edge{taken}" d="M{x:g} {top:g}V{bottom - 6:g}"/>',
             f'<path class="head{taken}" d="M{x:g} {bottom:g}l-5 -9h10z"/>',
@@ -120,17 +146,18 @@ class _Svg:
 
     def _jump(self, pair: tuple[str, str]) -> list[str]:
         taken, lane = self._taken(pair), self.right + 14 + self.lanes[pair] * _LANE
-        start, end = self._top(pair[0]) + _HIGH * 0.72, self._top(pair[1]) + _HIGH * 0.3
-        way = f"M{self.right:g} {start:g}H{lane:g}V{end:g}H{self.right + 8:g}"
+        source, target = self.boxes[pair[0]], self.boxes[pair[1]]
+        start, end = source.top + source.height * 0.72, target.top + target.height * 0.3
+        way = f"M{source.right:g} {start:g}H{lane:g}V{end:g}H{target.right + 8:g}"
         return [
             f'<path class="edge{taken}" d="{way}"/>',
-            f'<path class="head{taken}" d="M{self.right:g} {end:g}l9 -5v10z"/>',
+            f'<path class="head{taken}" d="M{target.right:g} {end:g}l9 -5v10z"/>',
             *self._label(pair, lane + 6, (start + end) / 2 + 4),
         ]
 
     def _label(self, pair: tuple[str, str], x: float, y: float) -> list[str]:
-        words = ", ".join(self.labels[pair])
-        return [f'<text class="label" x="{x:g}" y="{y:g}">{escape(words)}</text>'] if words else []
+        said = ", ".join(self.labels[pair])
+        return [f'<text class="label" x="{x:g}" y="{y:g}">{escape(said)}</text>'] if said else []
 
 
 def _lanes(jumps: Sequence[tuple[str, str]], place: Mapping[str, int]) -> dict[tuple[str, str], int]:
@@ -144,7 +171,3 @@ def _lanes(jumps: Sequence[tuple[str, str]], place: Mapping[str, int]) -> dict[t
         busy = {lanes[other] for other in lanes if spans[other][0] <= high and low <= spans[other][1]}
         lanes[pair] = next(lane for lane in range(len(jumps)) if lane not in busy)
     return lanes
-
-
-def _words(text: str) -> str:
-    return sanitise_line(text, _LONGEST)

@@ -125,6 +125,18 @@ def test_a_graph_in_every_format(app: App, form: str, words: str) -> None:
     assert words in app.expect(0, "graph", "counter", "--format", form).out
 
 
+def test_what_a_graph_is_made_of_is_shown_too(app: App) -> None:
+    desk = str(Path(__file__).parents[2] / "sample_graphs" / "desk.py")
+    assert "graph editor" in app.expect(0, "graph", desk, "--format", "svg").out
+    app.expect(3, "run", desk, "--thread", "d", "--headless")
+    for form, words in [("svg", "▶ draft"), ("dot", "draft ×1"), ("text", "draft  ran 1 time")]:
+        assert words not in app.expect(0, "graph", desk, "--thread", "d", "--format", form).out, form
+        assert words in app.expect(0, "graph", desk, "--thread", "d", "--format", form, "--expand").out, form
+    (inner, _) = app.expect(0, "graph", desk, "--json").document["nodes"]
+    assert [node["name"] for node in inner["inside"]["nodes"]] == ["draft"]
+    assert {"source": "START", "target": "draft", "label": ""} in inner["inside"]["edges"]
+
+
 def test_a_graph_that_is_none(app: App) -> None:
     assert "doesn't name a graph" in app.expect(2, "graph", "no").err
 

@@ -60,8 +60,8 @@ def test_mermaid_frames_what_is_inside() -> None:
 
 def test_graphviz_says_it_in_labels() -> None:
     text = drawn().to_dot()
-    assert 'n1 [label="scan: each of plan.steps, quorum(2)", peripheries=2];' in text
-    assert 'n2 [label="group: at once (a, b)", peripheries=2];' in text
+    assert 'n1 [label="scan: each of plan.steps, quorum(2)", shape=box3d];' in text
+    assert 'n2 [label="group: at once (a, b)", shape=component];' in text
     assert 'n3 [label="team: inner", peripheries=2];' in text
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from hitl_tui.drivers.protocol import EdgeInfo
-from hitl_tui.engine.drawing import Look
-from hitl_tui.view.graph_lanes import Picture, draw, order_nodes
+from hitl_tui.engine.description import NodeKind
+from hitl_tui.engine.looks import Look
+from hitl_tui.view.graph_lanes import Picture, draw
+from hitl_tui.view.graph_order import order_nodes
 
 ADVISOR = [
     EdgeInfo("START", "worker", ""),
@@ -78,3 +82,31 @@ def test_any_graph_keeps_to_its_width(count: int, width: int):
     assert all(
         any(name[: width - 8] in "".join(p for p, _ in row) for row in picture.rows) for name in names[:3]
     )
+
+
+def test_maps_parallels_and_subgraphs_have_frames_of_their_own():
+    names = ["START", "scan", "review", "team", "END"]
+    edges = [EdgeInfo(one, two, "") for one, two in itertools.pairwise(names)]
+    edges.append(EdgeInfo("team", "scan", "again"))
+    kinds: dict[str, NodeKind] = {"scan": "map", "review": "parallel", "team": "subgraph"}
+    assert text(draw(edges, [], Look("team"), 30, 30, kinds=kinds)) == "\n".join(
+        [
+            "    START",
+            "      │",
+            " ╭────▼───╮╮",
+            " │ scan   ││◀──╮",
+            " ╰────┬───╯╯   │",
+            "      │        │",
+            " ┎────▼───┒    │",
+            " ┃ review ┃    │ again",
+            " ┖────┬───┚    │",
+            "      │        │",
+            " ╔════▼═══╗    │",
+            " ║▶team   ╟────╯",
+            " ╚════╤═══╝",
+            "      │",
+            "     END",
+        ]
+    )
+    low = text(draw(edges, [], Look("team"), 30, 9, kinds=kinds))
+    assert [word in low for word in ("scan map", "review parallel", "team subgraph")] == [True] * 3

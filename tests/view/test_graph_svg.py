@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import xml.etree.ElementTree as ET
 
 import pytest
 
 from hitl_tui.engine.description import EdgeInfo, GraphInfo
-from hitl_tui.engine.drawing import Look, to_dot, to_mermaid
+from hitl_tui.engine.drawing import to_dot, to_mermaid
+from hitl_tui.engine.looks import Look
 from hitl_tui.view.graph_svg import graph_svg
 
 ADVISOR = (
@@ -99,3 +101,66 @@ def graph_with_nodes() -> GraphInfo:
 
     nodes = tuple(NodeInfo(name, ("*",), ("*",)) for name in ("worker", "advisor"))
     return GraphInfo("g", nodes, ADVISOR, (), ())
+
+
+def composed() -> GraphInfo:
+    """START -> scan (a map) -> review (a parallel of two) -> team (a subgraph, the advisor's) -> END."""
+    from hitl_tui.engine.description import NodeInfo
+
+    free = ("*",), ("*",)
+    members = tuple(NodeInfo(name, *free) for name in ("facts", "style"))
+    nodes = (
+        NodeInfo("scan", *free, kind="map", over="plan.steps", join="quorum(2)"),
+        NodeInfo("review", *free, kind="parallel", join="all", members=members),
+        NodeInfo("team", *free, kind="subgraph", graph=graph_with_nodes()),
+    )
+    names = ["START", *(node.name for node in nodes), "END"]
+    edges = tuple(EdgeInfo(one, two, "") for one, two in itertools.pairwise(names))
+    return GraphInfo("all", nodes, edges, (), ())
+
+
+def boxes(svg: str) -> list[tuple[float, ...]]:
+    """Left, top, width and height of each box."""
+    root = ET.fromstring(svg)
+    found = [one for one in root.iter("{http://www.w3.org/2000/svg}rect") if "node" in one.get("class", "")]
+    return [tuple(float(one.get(name, "0")) for name in ("x", "y", "width", "height")) for one in found]
+
+
+def test_each_kind_of_node_has_its_own_shape():
+    svg = graph_svg(composed())
+    start, back, between, scan, review, team, inner, end = boxes(svg)
+    assert scan[0] < between[0] < back[0]  # a stack
+    assert scan[1] > between[1] > back[1]
+    assert {start[2], scan[2], review[2], team[2], end[2]} == {scan[2]}
+    assert (inner[0] - team[0], team[2] - inner[2]) == (4, 8)  # a double border
+    sides = [way for way in parts_of(svg, "path") if "inner" in way]
+    assert len(sides) == 2
+    words = [text for _, text in parts(svg, "text")]
+    assert {"each of plan.steps, quorum(2)", "facts, style at once", "graph g"} <= set(words)
+    assert "worker" not in words
+
+
+def test_expanded_it_shows_what_is_inside_and_the_way_taken_there():
+    look = Look("END", {"team": 1}, inside={"team": LOOK})
+    svg = graph_svg(composed(), look, expand=True)
+    words = [text for _, text in parts(svg, "text")]
+    assert {"facts", "style", "worker", "▶ advisor", "×2"} <= set(words)
+    assert sum("taken" in kind and "edge" in kind for kind, _ in parts(svg, "path")) == 2
+    within = [box for box in boxes(svg) if box[3] > 200]
+    assert len(within) == 2  # the subgraph's, with its double border, is as high as what it holds
+
+
+def test_mermaid_and_dot_mark_what_happened_inside_too():
+    look = Look("END", {"team": 1}, inside={"team": LOOK})
+    mermaid, dot = to_mermaid(composed(), look), to_dot(composed(), look, expand=True)
+    assert 'n3_1["worker ×2"]' in mermaid
+    assert "class n3_1,n3 visited" in mermaid
+    assert "class n3_2,n4 current" in mermaid
+    assert "linkStyle 0,3 stroke" in mermaid  # those inside come first
+    assert "subgraph cluster_n3 {" in dot
+    assert 'label="team: g ×1"; peripheries=2; color="#0969da"; penwidth=2;' in dot
+    assert "n2_1 -> n3_0 [ltail=cluster_n2, lhead=cluster_n3];" in dot
+
+
+def parts_of(svg: str, kind: str) -> list[str]:
+    return [name for name, _ in parts(svg, kind)]

@@ -8,7 +8,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from hitl_tui.drivers.protocol import GraphInfo
-from hitl_tui.engine.drawing import Look, taken_edges
+from hitl_tui.engine.looks import Look, taken_edges
 from hitl_tui.engine.records import END, Checkpoint
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
@@ -99,7 +99,8 @@ class GraphPane(LineView):
         beside = size.width >= _BESIDE_FROM
         width = _PICTURE if beside else size.width
         room = size.height if beside else max(4, size.height - 1 - _FACT_ROWS)
-        self.picture = picture = draw(graph.edges, names, self._look, width, room)
+        kinds = {node.name: node.kind for node in graph.nodes}
+        self.picture = picture = draw(graph.edges, names, self._look, width, room, kinds=kinds)
         rows: list[Line] = [
             tuple(ours(text, self._role(role)) for text, role in runs) for runs in picture.rows
         ]
