@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from textual.pilot import Pilot
 
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.protocol import Driver
 from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
+from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.screens.run import RunScreen
 from tests.support import tape as tapes
@@ -34,14 +37,12 @@ class Clock:
         self.now += seconds
 
 
-class Desk:
-    """An app on a tape, and what a test needs of it."""
+class Screen:
+    """An app as a test sees and uses it."""
 
-    def __init__(self, app: HitlApp, pilot: Pilot[Any], driver: ReplayDriver, clock: Clock) -> None:
+    def __init__(self, app: HitlApp, pilot: Pilot[Any]) -> None:
         self.app = app
         self.pilot = pilot
-        self.driver = driver
-        self.clock = clock
 
     @property
     def run(self) -> RunScreen:
@@ -55,6 +56,10 @@ class Desk:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+
+    async def write(self, text: str) -> None:
+        """Replace what stands in the focused field."""
+        await self.press("end", "ctrl+u", *text)
 
     async def until(self, condition: Callable[[], object], what: str = "") -> None:
         """Wait for a condition; fails with the screen's text."""
@@ -73,9 +78,46 @@ class Desk:
         """Wait until a word is no longer on screen."""
         await self.until(lambda: word not in self.text(), f"{word!r} going away")
 
+
+class Desk(Screen):
+    """An app on a tape."""
+
+    def __init__(self, app: HitlApp, pilot: Pilot[Any], driver: ReplayDriver, clock: Clock) -> None:
+        super().__init__(app, pilot)
+        self.driver = driver
+        self.clock = clock
+
     def commands(self, name: str) -> list[dict[str, Any]]:
         """Arguments of the driver's commands of a name, in order."""
         return [dict(command.arguments) for command in self.driver.commands if command.name == name]
+
+
+@asynccontextmanager
+async def live(
+    runner: GraphRunner,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    ready: str = "",
+    size: tuple[int, int] = (120, 40),
+) -> AsyncIterator[Screen]:
+    """The app on the thread `t` of a real runner.
+
+    Args:
+        inputs: of a thread that does not exist yet; None for one that does.
+        ready: what is on screen once it is open.
+    """
+    assert runner.store is not None
+    hub = LocalHub(runner.store, lambda info: runner)
+
+    async def open_driver() -> tuple[LocalHub, Driver]:
+        return hub, await (hub.open("t") if inputs is None else hub.new("t", runner))
+
+    app = HitlApp(Start(open_driver, "anna", inputs, False), Look(""))
+    async with app.run_test(size=size, notifications=True) as pilot:
+        screen = Screen(app, pilot)
+        await screen.shows("Timeline", *([ready] if ready else ()))
+        yield screen
+    await hub.close()
 
 
 @asynccontextmanager

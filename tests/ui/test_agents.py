@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +10,12 @@ import pytest
 
 from hitl_tui import Agent, ScriptedModel
 from hitl_tui.agents import ToolCall
-from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.channels import Channel
 from hitl_tui.engine.graph import END, START, StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
-from hitl_tui.ui.app import HitlApp, Look, Start
 from tests.support.hostile import LINE
-from tests.ui.harness import PATIENCE
+from tests.ui.harness import Screen, live
 
 
 def drafts(messages: Any) -> str:
@@ -57,50 +52,13 @@ def graph(store: Checkpointer, model: Any = drafts, **options: Any) -> GraphRunn
     )
 
 
-class Screen:
-    """An app on a real thread."""
-
-    def __init__(self, app: HitlApp, pilot: Any) -> None:
-        self.app, self.pilot = app, pilot
-
-    def text(self) -> str:
-        strips = self.app.screen._compositor.render_strips()
-        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
-
-    async def shows(self, *words: str) -> None:
-        end = time.monotonic() + PATIENCE
-        while missing := [word for word in words if word not in self.text()]:
-            assert time.monotonic() < end, f"{missing} did not come; the screen:\n{self.text()}"
-            await self.pilot.pause()
-            await asyncio.sleep(0.005)
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-
-    async def write(self, text: str) -> None:
-        """Replace what stands in the focused field."""
-        await self.press("end", "ctrl+u", *text)
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Checkpointer:
     return SQLiteCheckpointer(tmp_path / "runs.db")
 
 
-@asynccontextmanager
-async def opened(runner: GraphRunner, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Screen]:
-    assert runner.store is not None
-    hub = LocalHub(runner.store, lambda info: runner)
-
-    async def open_driver() -> Any:
-        return hub, await hub.new("t", runner)
-
-    app = HitlApp(Start(open_driver, "anna", {}, False), Look(""))
-    async with app.run_test(size=size, notifications=True) as pilot:
-        screen = Screen(app, pilot)
-        await screen.shows("Timeline", "input")
-        yield screen
-    await hub.close()
+def opened(runner: GraphRunner) -> AbstractAsyncContextManager[Screen]:
+    return live(runner, inputs={}, ready="input")
 
 
 async def test_the_turns_of_an_agent_stand_beside_the_state(store: Checkpointer) -> None:
@@ -230,7 +188,7 @@ async def test_hostile_turns_stay_words(store: Checkpointer) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 12)])
 async def test_small_screens_have_room_for_it(store: Checkpointer, size: tuple[int, int]) -> None:
-    async with opened(graph(store), size=(120, 40)) as it:
+    async with opened(graph(store)) as it:
         await it.press("s")
         await it.shows("step 1")
         await it.pilot.resize_terminal(*size)
@@ -240,16 +198,18 @@ async def test_small_screens_have_room_for_it(store: Checkpointer, size: tuple[i
         await it.shows("Try otherwise", "make step 1 again")
 
 
+def look(day: str) -> str:
+    """A free hour."""
+    return f"noon on {day}"
+
+
+def looks_once(messages: Any) -> Any:
+    asked = [one for one in messages if one["role"] == "tool"]
+    return "At noon." if asked else ToolCall("look", {"day": "monday"})
+
+
 async def test_a_call_of_a_tool_is_told_with_its_arguments_and_result(store: Checkpointer) -> None:
-    def look(day: str) -> str:
-        """A free hour."""
-        return f"noon on {day}"
-
-    def model(messages: Any) -> Any:
-        asked = [one for one in messages if one["role"] == "tool"]
-        return "At noon." if asked else ToolCall("look", {"day": "monday"})
-
-    async with opened(graph(store, model, tools=[look])) as it:
+    async with opened(graph(store, looks_once, tools=[look])) as it:
         await it.press("s")
         await it.shows('tool look {"day": "monday"} ->', "“noon")
         await it.press("A")
@@ -257,15 +217,7 @@ async def test_a_call_of_a_tool_is_told_with_its_arguments_and_result(store: Che
 
 
 async def test_going_back_to_a_step_tells_which_tools_it_called(store: Checkpointer) -> None:
-    def look(day: str) -> str:
-        """A free hour."""
-        return f"noon on {day}"
-
-    def model(messages: Any) -> Any:
-        asked = [one for one in messages if one["role"] == "tool"]
-        return "At noon." if asked else ToolCall("look", {"day": "monday"})
-
-    async with opened(graph(store, model, tools=[look])) as it:
+    async with opened(graph(store, looks_once, tools=[look])) as it:
         await it.press("c")
         await it.shows("reached the end", "What step 2 changed")
         assert "called look" not in it.text()

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import sqlite3
-import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
 from hitl_tui.ui.actions import BY_ID
-from hitl_tui.ui.app import HitlApp, Look, Start
 from tests.engine_rollback.booking import World, booked
 from tests.engine_rollback.nested_trip import nested
-from tests.ui.harness import PATIENCE
-
-
-class Screen:
-    """An app on a real thread."""
-
-    def __init__(self, app: HitlApp, pilot: Any) -> None:
-        self.app, self.pilot = app, pilot
-
-    def text(self) -> str:
-        strips = self.app.screen._compositor.render_strips()
-        return "\n".join("".join(segment.text for segment in strip) for strip in strips)
-
-    async def shows(self, *words: str) -> None:
-        end = time.monotonic() + PATIENCE
-        while missing := [word for word in words if word not in self.text()]:
-            assert time.monotonic() < end, f"{missing} did not come; the screen:\n{self.text()}"
-            await self.pilot.pause()
-            await asyncio.sleep(0.005)
+from tests.ui.harness import Screen, live
 
 
 @pytest.fixture
@@ -50,20 +28,10 @@ def store(tmp_path: Path) -> Checkpointer:
     return SQLiteCheckpointer(tmp_path / "runs.db")
 
 
-@asynccontextmanager
-async def opened(store: Checkpointer, make: Callable[..., Any], world: World) -> AsyncIterator[Screen]:
-    runner = make(store, world)
-    hub = LocalHub(store, lambda info: runner)
-
-    async def open_driver() -> Any:
-        return hub, await hub.open("t")
-
-    app = HitlApp(Start(open_driver, "anna", None, False), Look(""))
-    async with app.run_test(size=(120, 40), notifications=True) as pilot:
-        screen = Screen(app, pilot)
-        await screen.shows("Timeline", "flight")
-        yield screen
-    await hub.close()
+def opened(
+    store: Checkpointer, make: Callable[..., Any], world: World
+) -> AbstractAsyncContextManager[Screen]:
+    return live(make(store, world), ready="flight")
 
 
 async def test_it_previews_the_handlers_in_their_order_and_shows_what_became_of_each(

@@ -27,10 +27,14 @@ from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.diff import value_diff
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _DEBOUNCE: Final = 0.15
 _LARGE: Final = 256 * 1024
+_NAME: Final = 60
+# Rows of a failure's message.
+_WHY: Final = 6
 
 
 class EditHead(LineBar):
@@ -80,14 +84,18 @@ class EditScreen(RoleScreen):
         self._large: str | None = self.draft.text if len(self.draft.text) > _LARGE else None
         self._timer: Timer | None = None
         self._problem = ""
-        # Why it was not applied, or must be mended; stays until the text changes, whatever a check says.
+        # Why it was not applied; stays until the text changes, whatever a check says.
+        self._refused = ""
         error = session.view.error
-        self._refused = error.message if error is not None and error.channel == channel else ""
+        self._failed = error if error is not None and error.channel == channel and not self.forks else None
+        self.then = ""
         self._preview: Preview | None = None
 
     def compose(self) -> ComposeResult:
         """Editor and preview side by side, then the fields."""
         yield EditHead(id="edit-head")
+        if self._failed is not None:
+            yield LineView("edit-why", f"{sanitise_line(self._failed.node, _NAME)} failed")
         with Horizontal(id="edit-body"):
             editor = SafeTextArea(
                 self.draft.text if self._large is None else "", id="editor", soft_wrap=True,
@@ -127,7 +135,24 @@ class EditScreen(RoleScreen):
         head.line = tuple(where)
         self.query_one("#facts", LineView).can_focus = False
         self._show_facts()
+        self.call_after_refresh(self._show_why)
         self._check_soon()
+
+    def on_resize(self) -> None:
+        """Wrap again."""
+        self.call_after_refresh(self._show_why)
+
+    def _show_why(self) -> None:
+        """By what the node failed, above the value that it failed by."""
+        if self._failed is None:
+            return
+        why = self.query_one("#edit-why", LineView)
+        why.can_focus = False
+        width = max(why.scrollable_content_region.width, 24)
+        lines: list[Line] = [(untrusted(row, "error"),) for row in wrap_line(self._failed.message, width)]
+        lines += [(untrusted(row, "dim"),) for row in wrap_line(self._failed.hint, width) if row]
+        why.show(lines)
+        why.styles.height = min(len(lines), _WHY) + 2
 
     @property
     def text(self) -> str:
@@ -213,6 +238,7 @@ class EditScreen(RoleScreen):
                     (untrusted(row, "accent"),)
                     for row in wrap_line(f"asks again about the new value: {request}", width)
                 ]
+        lines += [(Span(row, "accent"),) for row in wrap_line(self.then, width)] if self.then else []
         facts.show(lines)
         facts.styles.height = len(lines) + 2
 

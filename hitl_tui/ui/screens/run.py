@@ -10,6 +10,8 @@ from textual.binding import Binding, BindingType
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.ui.actions import ACTIONS, BY_ID
+from hitl_tui.ui.failures import Failures
+from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.screens.deciding import Deciding
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -34,9 +36,14 @@ class RunScreen(Deciding):
         Binding("right", "go('right')", "Later", show=False),
     ]
 
+    def __init__(self, now: Callable[[], int] | None = None, keymap: Keymap | None = None) -> None:
+        super().__init__(now, keymap)
+        self._failures = Failures()
+
     async def begin(self, session: Session) -> None:
         """Show a session; a thread without a step gets its input first."""
         self.attach(session)
+        self._failures.begin(session)
         if session.view.checkpoints:
             self._continuing = session.running
             self.on_progress(session)
@@ -169,6 +176,25 @@ class RunScreen(Deciding):
     def do_change_edit(self) -> None:
         """Edit the selected channel."""
         self.edit_channel(self.query_one(ChannelsPane).selected)
+
+    def on_progress(self, session: Session) -> None:
+        """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
+        channel = self._failures.to_mend(session)
+        free = not self.card_open and not session.is_past and self.app.screen is self
+        if channel and free and not BY_ID["change.edit"].why_not(self.situation):
+            self._mend(session, channel)
+        else:
+            super().on_progress(session)
+
+    def _mend(self, session: Session, channel: str) -> None:
+        """Open the editor on what a node failed by; once it is mended, go on as the user did."""
+        from hitl_tui.ui.screens.mending import MendScreen
+
+        def done(applied: str | None) -> None:
+            if applied and session is self.session:
+                (self.do_run_continue if self._continuing else self.do_run_step)()
+
+        self.app.push_screen(MendScreen(session, channel, self.hitl.actor), done)
 
     def edit_channel(self, channel: str) -> None:
         """Open the editor on a channel at the shown step."""

@@ -1,0 +1,121 @@
+"""A plan that does not parse opens in the editor by itself, and once it is mended the run goes on."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.widgets import TextArea
+
+from hitl_tui import Agent, ScriptedModel, planner_workflow
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
+from hitl_tui.ui.screens.mending import MendScreen
+from tests.ui.harness import Screen, live
+
+PLAN = "writer: Write.\nThe editor looks at it"
+QUOTED = "line 2 of the plan, 'The editor looks at it', has no colon"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Checkpointer:
+    return SQLiteCheckpointer(tmp_path / "runs.db")
+
+
+def planner(store: Checkpointer) -> GraphRunner:
+    def reply(messages: Any) -> str:
+        return f"done: {messages[-1]['content']}"
+
+    return planner_workflow(
+        Agent("planner", ScriptedModel([PLAN], pace=0)),
+        [Agent("writer", ScriptedModel(reply, pace=0))],
+        checkpointer=store,
+    )
+
+
+def planned(store: Checkpointer) -> AbstractAsyncContextManager[Screen]:
+    return live(planner(store), inputs={"messages": "Do it."}, ready="planner")
+
+
+def editing(it: Screen) -> bool:
+    return bool(it.app.screen.query("#editor:focus"))
+
+
+async def test_it_opens_with_the_line_quoted_and_saving_goes_on(store: Checkpointer) -> None:
+    async with planned(store) as it:
+        await it.press("c")
+        await it.shows("dispatcher failed", QUOTED, "write each step as", "Applied, the run goes on.")
+        await it.until(lambda: editing(it), "the focus")
+        await it.press("down", "end", "ctrl+u", *"writer: Check.", "ctrl+s")
+        await it.shows("reached the end")
+        found = store.load_latest("t")
+        assert found is not None
+        assert found[1]["results"] == ["done: Write.", "done: Check."]
+
+
+async def test_a_plan_that_is_still_broken_opens_again(store: Checkpointer) -> None:
+    async with planned(store) as it:
+        await it.press("c")
+        await it.until(lambda: editing(it), "the focus")
+        await it.press("down", "end", *" once more", "ctrl+s")
+        await it.shows("'The editor looks at it once more', has no colon")
+
+
+async def test_after_a_single_step_saving_makes_a_single_step(store: Checkpointer) -> None:
+    async with planned(store) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.press("s")
+        await it.until(lambda: editing(it), "the focus")
+        await it.press("down", "end", "ctrl+u", *"writer: Check.", "ctrl+s")
+        await it.shows("step 3", "writer is next")
+
+
+async def test_leaving_it_leaves_the_failure_with_its_ways_on(store: Checkpointer) -> None:
+    async with planned(store) as it:
+        await it.press("c")
+        await it.until(lambda: editing(it), "the focus")
+        await it.press("escape")
+        await it.shows("✗ dispatcher failed", "try again", "edit plan", "has no colon")
+        assert it.app.screen is it.run
+        await it.press("e")
+        await it.shows(QUOTED, "write each step as")
+        assert "the run goes on" not in it.text()
+
+
+async def test_keys_that_were_meant_for_the_run_are_not_typed_into_the_plan(
+    store: Checkpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MendScreen, "quiet", 600)
+    async with planned(store) as it:
+        await it.press("c")
+        await it.shows("dispatcher failed", "Applied, the run goes on.")
+        await it.press("s", "x", "s")
+        assert it.app.screen.query_one("#editor", TextArea).text == PLAN
+        assert not editing(it)
+        await it.press("tab", "x")
+        assert it.app.screen.query_one("#editor", TextArea).text == f"x{PLAN}"
+
+
+async def test_it_does_not_come_over_what_one_types_elsewhere(store: Checkpointer) -> None:
+    async with planned(store) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        session = it.run.session
+        assert session is not None
+        await it.press("/", *"plan")
+        it.run.command(session.driver.step())
+        await it.until(lambda: session.view.error is not None, "the failure")
+        await it.press("escape")
+        await it.shows("✗ dispatcher failed", "edit plan")
+        assert it.app.screen is it.run
+
+
+async def test_a_thread_that_had_failed_before_shows_its_failure_alone(store: Checkpointer) -> None:
+    with pytest.raises(Exception, match="has no colon"):
+        planner(store).invoke({"messages": "Do it."}, thread_id="t")
+    async with live(planner(store)) as it:
+        await it.shows("✗ dispatcher failed", "edit plan")
+        assert it.app.screen is it.run
