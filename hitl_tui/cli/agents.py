@@ -69,7 +69,8 @@ def agents(
         if turns is not None and turns not in (one.name for one in found):
             raise UsageError(f"there is no agent {turns!r}", did_you_mean(turns, [one.name for one in found]))
         if as_json:
-            emit(listed("agents", [_shape(one) for one in found if turns in (None, one.name)]))
+            shown = [_shape(one) for one in found if turns in (None, one.name)]
+            emit(listed("agents", shown, thread=driver.thread_id))
         elif turns is not None:
             for one in found:
                 say(*(whole_agent(one) if one.name == turns else ()))

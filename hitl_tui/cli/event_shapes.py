@@ -46,11 +46,9 @@ def _inside(
                 "at": shapes.time(one.at),
             }
         case ev.BranchEnded():
-            return "branch_ended", {
-                "node": one.node,
-                **shapes.branch(one.outcome),
-                "at": shapes.time(one.at),
-            }
+            outcome = shapes.branch(one.outcome)
+            child = outcome.pop("thread")
+            return "branch_ended", {"node": one.node, **outcome, "child": child, "at": shapes.time(one.at)}
         case ev.BranchWaits():
             return "branch_waits", {"node": one.node, "path": one.path, "title": one.title}
     child = {"thread": one.thread_id, **shapes.standing(one.progress)}

@@ -9,6 +9,7 @@ EXAMPLES = {
         "hitl-tui run flow.py --model anthropic/claude-sonnet-4-5 --thread r1",
         "hitl-tui run flow.toml --input @first.json --headless",
     ],
+    "schema": ["hitl-tui schema json > hitl-tui.schema.json"],
     "new": ["hitl-tui new advisor my.toml && hitl-tui run my.toml"],
     "resume": ["hitl-tui resume", "hitl-tui resume r1 --headless"],
     "step": ["hitl-tui step r1"],

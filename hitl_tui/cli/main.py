@@ -55,6 +55,7 @@ GROUPS = {
         "keys": Entry("hitl_tui.cli.about", "List every action of the screen with its id and its keys."),
         "config": Entry("hitl_tui.cli.about", "Show every setting and where it comes from."),
         "doctor": Entry("hitl_tui.cli.doctor", "Check versions, store, terminal, directories and keys."),
+        "schema": Entry("hitl_tui.cli.schema", "Write a JSON Schema of all output, or of graph files."),
         "completion": Entry("hitl_tui.cli.completion", "Write the completion script for your shell."),
     },
 }

@@ -77,7 +77,7 @@ def table(rows: Iterable[Sequence[str]], give: Sequence[int] = (), prose: bool =
 def json_option(command: Callable[..., R]) -> Callable[..., R]:
     """Adds `--json`; an error is a document then too, besides its words on stderr."""
 
-    @click.option("--json", "as_json", is_flag=True, help="Write JSON, as the README documents.")
+    @click.option("--json", "as_json", is_flag=True, help="Write JSON; `hitl-tui schema json` describes it.")
     @wraps(command)
     def with_json(*args: Any, as_json: bool, **options: Any) -> R:
         try:

@@ -2,32 +2,8 @@
 
 Every document has `"hitl_tui": 1` and a `"kind"`; a change that could break a reader raises the number.
 
-| kind | written by | holds |
-|---|---|---|
-| `event` | `run --headless`, `resume --headless`, `step` | `event` (its name) and its facts, as they happen |
-| `result` | the same, last; `answer`, `approve`, `revise`, `update-state`, `cancel`, `pause` | where the thread stands, `state`, `exit_code` |
-| `threads` | `threads` | `threads`, newest first |
-| `thread` | `show` | where the thread stands, the shown `step`, `checkpoint`, `state`, `updates` |
-| `log` | `log` | `checkpoints` with their `updates`, oldest first, and `decisions` |
-| `diff` | `diff` | `a`, `b`, `equal`, and `channels` with `change`, `before`, `after` |
-| `blame` | `blame` | `lines` with `step`, `who`, `text` |
-| `cost` | `cost` | `agents`, `nodes`, `steps` and `total` with `calls`, `tokens_in`, `tokens_out`, `cost` |
-| `graph` | `graph` | `nodes`, `edges`, `channels`, `inputs` |
-| `fork`, `import`, `export` | the commands of these names | `thread` and where it is |
-| `verify`, `replay` | the commands of these names | `ok`, `mismatches`, what was counted |
-| `rollback` | `rollback` | `dry_run`, `entries` in the order they run, with `state` and, of a subgraph's run, `thread`; where the thread stands, `exit_code` |
-| `themes`, `keys`, `config`, `doctor` | the commands of these names | a list each |
-| `error` | any, with exit code above 0 | `title`, `message`, `hint`, `exit_code` |
-
-A `checkpoint` has `branches`: what became of each branch of a map or a parallel (`path`, `index`, `status`,
-`error`, `attempts`, `overridden`), or of a subgraph's run, whose `thread` it names; `updates` and events name
-theirs by `path`. Its `calls` are the tools that its agents called (`agent`, `tool`, `arguments`, `result` or
-`error`, `duration`, `attempt`, `path`), long texts cut. The `thread` of a subgraph's run has an `owner`; `unfinished` says what is kept of a node
-with branches that waits; a request's `thread` is the one that asks.
-`notes` of `thread`, `log`, `diff`, `blame` and `cost` say what a reader should know, as that the graph is missing.
-Values of private channels are `"[private]"`, and so are the state hashes of a graph that has some;
-hashes are `"sha256:…"`, times ISO 8601 in UTC, durations seconds, costs US dollars or null.
-"""  # noqa: E501 - a table
+`output.schema.json` beside this file describes every field; the tests hold each document to it.
+"""
 
 from __future__ import annotations
 

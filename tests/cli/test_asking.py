@@ -24,7 +24,7 @@ def test_every_action_with_its_arguments(app: App) -> None:
 
 def test_a_graph_inside_is_named_with_what_it_asks_about(app: App) -> None:
     told = app.expect(3, "run", "desk", "--headless", "--thread", "d").out
-    assert '  |   "text": "All about closures."' in told
+    assert "  | All about closures.\n" in told
     assert "hitl-tui show 'd/editor#1'" in told
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import pytest
 
 from hitl_tui.cli.failures import guarded
 from hitl_tui.cli.main import cli
+
+OUTPUT_SCHEMA: dict[str, Any] = json.loads((files("hitl_tui.cli") / "output.schema.json").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,11 @@ class Done:
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        """Each line of stdout as JSON."""
-        return [json.loads(line) for line in self.out.splitlines()]
+        """Each line of stdout as JSON, and as the published schema describes it."""
+        found = [json.loads(line) for line in self.out.splitlines()]
+        for one in found:
+            check_document(one)
+        return found
 
     @property
     def document(self) -> dict[str, Any]:
@@ -50,6 +57,23 @@ class App:
         done = self(*arguments)
         assert done.code == code, f"{arguments}: {done}"
         return done
+
+
+def check_document(document: dict[str, Any]) -> None:
+    """Compare a document with the schema of its kind, which knows every field that there may be."""
+    name = f"event_{document['event']}" if document["kind"] == "event" else f"kind_{document['kind']}"
+    errors = [
+        f"{'.'.join(map(str, one.instance_path))}: {one.message}"
+        for one in _checker(name).iter_errors(document)
+    ]
+    assert not errors, f"{name}: {errors}"
+
+
+@cache
+def _checker(name: str) -> Any:
+    from jsonschema_rs import validator_for
+
+    return validator_for({"$ref": f"#/$defs/{name}", "$defs": OUTPUT_SCHEMA["$defs"]})
 
 
 def close_log() -> None:
