@@ -43,7 +43,8 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
                 field = SafeInput(id=f"input-{index}", placeholder=_example(wanted))
                 field.border_title = Content(sanitise(wanted.label or wanted.name, multiline=False))
                 yield field
-            yield Choices([Option("start", "enter", "start"), Option("leave", "escape", "leave")])
+            options = [Option("start", "enter", "start"), Option("leave", "escape", "leave")]
+            yield Choices(options, elsewhere=("enter", "escape"))
 
     def on_mount(self) -> None:
         """Say what this is about."""

@@ -226,9 +226,7 @@ class RunBase(RoleScreen):
         then = [(Span(row, "human"),) for said in self._afterwards for row in wrap_line(said, max(width, 12))]
         lines: tuple[Line, ...] = (*failed, *why, *step.calls, *step.lens, *then)
         if not step.updates and not failed:
-            nothing = (
-                "no channel was changed" if step.checkpoint else "nothing yet: the first step fills this"
-            )
+            nothing = "no channel was changed" if step.checkpoint else "the first step fills this"
             lines = (*lines, (Span(nothing, "dim"),))
         if lines != tuple(pane.lines):
             pane.show(lines, home=True)

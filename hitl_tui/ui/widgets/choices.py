@@ -47,8 +47,12 @@ class Choices(LineView):
             super().__init__()
             self.option = option
 
-    def __init__(self, options: Sequence[Option] = (), *, name: str = "choices") -> None:
+    def __init__(
+        self, options: Sequence[Option] = (), *, name: str = "choices", elsewhere: Sequence[str] = ("escape",)
+    ) -> None:
+        """`elsewhere` are the keys that the screen heeds while another of its widgets has the focus."""
         super().__init__(name)
+        self._elsewhere = elsewhere
         self.options: tuple[Option, ...] = ()
         self.armed = True
         self.set_options(options)
@@ -63,7 +67,7 @@ class Choices(LineView):
     def line(self, row: int) -> Line:
         """A choice; its key is dim while pressing it does something else."""
         option = self.options[row]
-        live = self.armed and (self.has_focus or option.key == "escape")
+        live = self.armed and (self.has_focus or option.key in self._elsewhere)
         note = (Span(f"  {option.note}", "dim"),) if option.note else ()
         key = _NAMES.get(option.key) or (written(option.key) if option.key else "")
         return (ours(f" {key:^5}  ", "key" if live else "key-off"), Span(option.label, "value"), *note)

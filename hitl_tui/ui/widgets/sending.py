@@ -99,7 +99,7 @@ class SendingPane(Vertical):
         if self.state == "sent":
             return "sent", "dim"
         if self._card and self._card.high_risk:
-            return "high risk: an answer wants a second key press", "accent"
+            return "high risk: wants a second key press", "accent"
         return f"as {self._actor}; can be taken back for {UNDO:.0f} s", "dim"
 
     def _tick(self) -> None:

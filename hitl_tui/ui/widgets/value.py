@@ -114,6 +114,8 @@ class ValuePane(LineView):
         if row >= count:
             return text.note if row == count + 1 else ()
         gutter, words, kind = self._row(row)
+        if count == 1 and not words:
+            return (Span("empty", "dim"),)
         role = _ROLES.get(kind, "plain")
         return (Span(gutter, "dim" if role == "plain" else role), Span(words, role))
 
