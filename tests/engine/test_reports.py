@@ -90,6 +90,12 @@ class TestCostReport:
         ]
         assert (runner.run_info("t").cost, runner.run_info("t").cost_known) == (0.25, False)
 
+    def test_a_cost_once_unknown_stays_so_whatever_known_ones_are_added(self, store: Checkpointer) -> None:
+        runner = chain(CHANNELS, using(UNPRICED, DEAR), using(DEAR)).compile(checkpointer=store)
+        runner.invoke(thread_id="t")
+        assert runner.run_info("t").cost_known is False
+        assert [point.cost for point in runner.history("t")] == [0.25, None, 0]
+
     def test_is_empty_where_no_model_was_called(self, store: Checkpointer) -> None:
         runner = chain(CHANNELS, returning(None)).compile(checkpointer=store)
         runner.invoke(thread_id="t")

@@ -70,6 +70,17 @@ class TestWhatBringsTaintIn:
         runner.invoke(thread_id="t")
         assert runner.open("t").state.taint["page"].sources == ("tool", "web", "file")
 
+    def test_tainted_again_it_is_so_since_the_first_time_and_from_every_source(
+        self, store: Checkpointer
+    ) -> None:
+        def mail(state: Any, config: Any) -> dict[str, Any]:
+            config.taint("mail")
+            return {"page": "another"}
+
+        runner = chain(CHANNELS, fetch, mail, fetch).compile(checkpointer=store)
+        runner.invoke(thread_id="t")
+        assert runner.open("t").state.taint == {"page": Taint("page", 1, "n1", ("web", "mail"))}
+
     @pytest.mark.parametrize("source", ["", "  ", None, 1], ids=repr)
     def test_a_source_is_some_text(self, source: Any) -> None:
         with pytest.raises(NodeFailed, match="a source of taint is some text"):

@@ -210,6 +210,15 @@ class TestApprove:
         runner.update_state("t", edit, actor="bob")
         assert runner.invoke(thread_id="t").status == "completed"
 
+    @pytest.mark.parametrize("given", [{"goal": "spam all"}, {"constraints": ["none"]}], ids=str)
+    def test_another_goal_or_constraint_asks_again_after(
+        self, store: Checkpointer, given: dict[str, Any]
+    ) -> None:
+        runner, waits = self.asked(store)
+        runner.answer("t", waits.pending[0].id, "approve", step=1, actor="ann")
+        assert runner.invoke(given, thread_id="t").status == "waiting"
+        assert sent(runner) == []
+
     def test_an_answer_made_before_an_edit_is_refused(self, store: Checkpointer) -> None:
         runner, waits = self.asked(store)
         runner.update_state("t", {"page": "other"}, actor="bob")

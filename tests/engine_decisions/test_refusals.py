@@ -129,6 +129,22 @@ def test_a_quorum_wants_names(store: Checkpointer) -> None:
     refuse(runner, pending_id(runner, "t"), "approve", "wants 2 reviewers by name", actor=None)
 
 
+def test_a_changed_vote_counts_once_and_as_it_is_now(store: Checkpointer) -> None:
+    runner = at_gate(store, quorum=3, reviewers=["ann", "bob", "cy"])
+    wanted = pending_id(runner, "t")
+    for actor, answer in [
+        ("ann", "approve"),
+        ("bob", "accept"),  # they can't be of one mind any more, so votes may change
+        ("ann", "accept"),
+        ("cy", "approve"),
+        ("ann", "approve"),
+    ]:
+        assert runner.answer("t", wanted, answer, step=2, actor=actor) == 2
+    votes = {vote.actor: vote.answer for vote in runner.open("t").cursor.pending[0].votes}
+    assert votes == {"ann": "approve", "bob": "accept", "cy": "approve"}
+    assert runner.answer("t", wanted, "approve", step=2, actor="bob") == 3
+
+
 def test_votes_on_what_was_there_before_an_edit_do_not_count_for_the_new_state(store: Checkpointer) -> None:
     runner = at_gate(store, quorum=2)
     wanted = pending_id(runner, "t")
