@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from hitl_tui.engine import journal
 from hitl_tui.engine.agent_settings import apply, fresh_agents
 from hitl_tui.engine.asking import gate_of, how_it_ended
@@ -23,9 +21,10 @@ from hitl_tui.engine.inputs import read_input
 from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.on_taint import approve
 from hitl_tui.engine.outcomes import Exchange
-from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry, Limits, Request
+from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry, Request
 from hitl_tui.engine.run_inputs import INPUT
 from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.spending import extended
 from hitl_tui.engine.steps import Step
 from hitl_tui.engine.taint import Lineage
 from hitl_tui.engine.values import normalise
@@ -323,16 +322,15 @@ def extend_limits(
 
     Args:
         limits: names as in `Limits`; None takes a limit away.
+
+    Raises:
+        UsageError: no such limit, or a value that is none.
     """
-    known = msgspec.structs.asdict(session.cursor.limits)
-    unknown = [name for name in limits if name not in known]
-    if unknown:
-        raise UsageError(f"there is no limit {unknown[0]!r}", f"limits: {', '.join(known)}")
-    changed = msgspec.convert({**known, **limits}, Limits)
-    cursor = replace(session.cursor, limits=changed)
+    known = session.cursor.limits
+    cursor = replace(session.cursor, limits=extended(known, limits))
     if cursor.reason == "limit":
         cursor = replace(cursor, status="waiting", reason="paused")
-    data = {name: [known[name], value] for name, value in limits.items()}
+    data = {name: [getattr(known, name), value] for name, value in limits.items()}
     entry = _entry(session, [], "extend", actor=actor, note=note, data=data)
     session.commit_cursor(cursor, [entry])
 

@@ -25,6 +25,7 @@ from hitl_tui.engine.description import EdgeInfo, GraphInfo, InputField, NodeInf
 from hitl_tui.engine.gates import Gate
 from hitl_tui.engine.records import END, START, Limits
 from hitl_tui.engine.retry import RetryPolicy
+from hitl_tui.engine.spending import declared_limits
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.taint import OnTaint, declared_policy, declared_source
 from hitl_tui.engine.termination import Termination
@@ -302,7 +303,7 @@ class StateGraph(Composing, Compensating):
             before=before,
             after=after,
             termination=termination,
-            limits=limits or Limits(),
+            limits=declared_limits(limits),
             agents=dict(agents or {}),
             inputs=tuple(inputs),
             output=output,

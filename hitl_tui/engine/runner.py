@@ -15,11 +15,12 @@ from hitl_tui.engine.events import AppliedUpdate, Event
 from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import OnLimit, Run
 from hitl_tui.engine.rebuild import applied_updates, state_at
-from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.records import Checkpoint, Limits
 from hitl_tui.engine.reporting import Reporting
 from hitl_tui.engine.results import RunResult, StepResult
 from hitl_tui.engine.rollback import Rollback, RollbackReport, rollback_report
 from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.spending import check_limits
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.syncing import run_on, run_sync
@@ -362,6 +363,8 @@ class GraphRunner(AgentControl, Reporting):
         sink: OnEvent | None,
     ) -> Session:
         """The thread with its input committed, ready to run."""
+        if max_iterations is not None:
+            check_limits(Limits(max_iterations=max_iterations))
         name = thread_id or f"{self.graph.name}-{uuid.uuid4().hex[:8]}"
         if self.store is not None and self.store.info(name) is not None:
             session = self.open(name, sink)

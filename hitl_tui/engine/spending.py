@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 
+import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.events import LimitNear
 from hitl_tui.engine.outcomes import ModelUse
-from hitl_tui.engine.records import Cursor
+from hitl_tui.engine.records import Cursor, Limits
+from hitl_tui.errors import GraphInvalid, UsageError
 
 ALERTS = (50, 75, 90, 100)
 """Percentages of a limit that are told when they are reached."""
+
+
+def check_limits(limits: Limits) -> Limits:
+    """Limits that can be counted against; raises `UsageError`."""
+    for name, value in msgspec.structs.asdict(limits).items():
+        whole = name in ("max_iterations", "max_tokens")
+        kinds = int if whole else (int, float)
+        fits = isinstance(value, kinds) and not isinstance(value, bool) and 0 <= value < inf
+        if value is not None and not fits:
+            kind = "a whole number" if whole else "a number"
+            raise UsageError(f"{name}={value!r} is no limit", f"give {kind} of at least 0, or None for none")
+    return limits
+
+
+def extended(limits: Limits, changes: Mapping[str, float | None]) -> Limits:
+    """Limits with some of them changed, by name; raises `UsageError`."""
+    known = msgspec.structs.asdict(limits)
+    for name in changes:
+        if name not in known:
+            raise UsageError(f"there is no limit {name!r}", f"limits: {', '.join(known)}")
+    return check_limits(Limits(**{**known, **changes}))
+
+
+def declared_limits(limits: Limits | None) -> Limits:
+    """The limits of a graph as given, 25 iterations by default; raises `GraphInvalid`."""
+    try:
+        return check_limits(limits or Limits())
+    except UsageError as error:
+        raise GraphInvalid(error.message, error.hint) from None
 
 
 def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import Channel, NodeResult, UsageError
+from hitl_tui import Channel, GraphInvalid, NodeResult, UsageError
 from hitl_tui.engine.decisions import extend_limits, start
 from hitl_tui.engine.events import Event, LimitNear, RunEnded, StepCommitted
 from hitl_tui.engine.loop import Run
@@ -120,6 +120,45 @@ def test_an_unknown_limit_is_refused_with_the_known_ones(name: str, store: Check
     with pytest.raises(UsageError, match=f"no limit '{name}'") as caught:
         runner.extend_limits("t", **{name: 3})
     assert "max_iterations, max_tokens, max_cost_usd, max_seconds" in caught.value.hint
+
+
+NO_LIMITS = [("max_iterations", -1), ("max_iterations", 2.5), ("max_tokens", True), ("max_tokens", "10"),
+             ("max_cost_usd", float("nan")), ("max_cost_usd", -0.1), ("max_seconds", float("inf")),
+             ("max_seconds", "1 h")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), NO_LIMITS, ids=str)
+class TestWhatIsNoLimit:
+    def test_is_refused_when_built(self, name: str, value: Any) -> None:
+        with pytest.raises(GraphInvalid, match=f"{name}=.* is no limit"):
+            until(1, limits=Limits(**{name: value}))
+
+    def test_is_refused_as_an_extension_and_nothing_is_stored(
+        self, name: str, value: Any, store: Checkpointer
+    ) -> None:
+        runner = until(9, store=store)
+        runner.invoke(thread_id="t", max_iterations=2)
+        before = (store.cursor("t"), store.ledger("t"))
+        with pytest.raises(UsageError, match=f"{name}=.* is no limit"):
+            runner.extend_limits("t", **{name: value})
+        assert (store.cursor("t"), store.ledger("t")) == before
+
+
+@pytest.mark.parametrize("value", [-1, True, "many"], ids=repr)
+def test_iterations_of_an_invocation_that_are_no_limit_are_refused_before_it_begins(
+    value: Any, store: Checkpointer
+) -> None:
+    with pytest.raises(UsageError, match=r"max_iterations=.* is no limit"):
+        until(1, store=store).invoke(thread_id="t", max_iterations=value)
+    assert store.cursor("t") is None
+
+
+def test_a_thread_that_a_limit_ended_is_paused_once_the_limit_is_raised(store: Checkpointer) -> None:
+    runner = until(5, store=store)
+    assert runner.invoke(thread_id="t", max_iterations=2).status == "failed"
+    runner.extend_limits("t", max_iterations=99, actor="ann")
+    info = runner.run_info("t")
+    assert (info.status, info.reason) == ("waiting", "paused")
 
 
 class Clock:

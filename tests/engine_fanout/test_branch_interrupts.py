@@ -78,6 +78,36 @@ def test_an_answered_branch_goes_on_while_others_wait(store: Checkpointer) -> No
     assert result.pending == (before,)
 
 
+def test_once_one_of_several_is_answered_the_thread_waits_for_the_others(store: Checkpointer) -> None:
+    runner = mapped(Asking(), store)
+    first, second = runner.invoke({"items": ["?a", "?b"]}, thread_id="t").pending
+    where = []
+    for request in (first, second):
+        runner.answer("t", request.id, "yes", step=request.step)
+        info = runner.run_info("t")
+        where.append((info.status, info.reason))
+    assert where == [("waiting", "interrupt"), ("waiting", "paused")]
+
+
+def test_one_that_ends_the_thread_by_its_deadline_withdraws_the_others(store: Checkpointer) -> None:
+    def ask(state: Any, config: Any) -> None:
+        terms = {"deadline": 1e-6} if config.index == 1 else {}
+        config.interrupt({"kind": "ask", "title": config.item, **terms})
+
+    runner = mapped(ask, store)
+    waits = runner.invoke({"items": ["a", "b", "c"]}, thread_id="t")
+    result = runner.invoke(thread_id="t") if waits.pending else waits
+    assert (result.status, result.reason, result.pending) == ("failed", "deadline", ())
+    told = {one.request_id: one.kind for one in store.ledger("t")}
+    asked = {one.note: one.request_id for one in store.ledger("t") if one.kind == "request"}
+    assert {title: told[wanted] for title, wanted in asked.items()} == {
+        "a": "withdrawn",
+        "b": "timeout",
+        "c": "withdrawn",
+    }
+    assert runner.verify("t", strict=True).ok
+
+
 def test_resuming_without_an_answer_runs_nothing(store: Checkpointer) -> None:
     node = Asking()
     runner = mapped(node, store)
