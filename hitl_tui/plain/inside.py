@@ -62,7 +62,7 @@ def unfinished_lines(unfinished: Unfinished | None) -> list[str]:
         return []
     node = _name(unfinished.node)
     if unfinished.child:
-        return [f"Inside {node}: thread {_name(unfinished.child)}."]
+        return [f"Inside {node}: thread {_name(unfinished.child)}; i 1 opens it."]
     ended = unfinished.outcomes
     lines = [f"Inside {node}: {len(ended)} of {unfinished.total} branches have ended."]
     return [*lines, *spans(_failures(ended), _TOLD)]

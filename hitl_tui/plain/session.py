@@ -23,6 +23,7 @@ from hitl_tui.plain.inside import unfinished_lines
 from hitl_tui.plain.outcome import standing_code
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
+from hitl_tui.plain.within import look_within
 from hitl_tui.plain.words import channel_lines, event_lines, name, standing_line, step_lines
 from hitl_tui.view.review import review_card
 from hitl_tui.view.run_view import open_view
@@ -40,6 +41,7 @@ HELP: Final = (
     "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
     "r CHANNEL: show a private value; the ledger keeps that you looked.",
     "V: verify the log; V strict; V replay.",
+    "i: what is inside, branches or a thread; i 2: the second; i step 4: inside step 4; i back: out again.",
     "a: the agents; a AGENT: one with its turns; a AGENT.model=NAME: change it; a forget AGENT.",
     "t WORD: list threads.  o THREAD: open another thread.",
     "h: this help.  q: leave; what is committed stays.",
@@ -103,6 +105,7 @@ class _Session:
             "l": lambda _: self._log(),
             "t": self._threads,
             "o": self._open,
+            "i": self._within,
             **dict.fromkeys(("h", "help", "?"), lambda _: self.say(*HELP)),
         }
 
@@ -178,7 +181,7 @@ class _Session:
         self.say(standing_line(snapshot.progress, snapshot.held_by, stop))
         self.say(*unfinished_lines(snapshot.unfinished))
         if snapshot.owners:
-            self.say(f"It runs inside {name(snapshot.owners[-1].thread_id)}: o goes back there.")
+            self.say(f"It runs inside {name(snapshot.owners[-1].thread_id)}: i back goes there.")
         request = waiting_request(snapshot)
         if request is not None:
             card = review_card(request, open_view(snapshot), snapshot.values)
@@ -269,6 +272,10 @@ class _Session:
             waits = f", waits for {name(one.waiting_for)}" if one.waiting_for else ""
             inside = f", inside {name(one.info.owner.thread_id)}" if one.info.owner else ""
             self.say(f"{name(one.info.thread_id)}: {one.status}, step {one.head}{waits}{inside}")
+
+    def _within(self, typed: str) -> None:
+        if look_within(self.talk, typed):
+            self._look()
 
     def _open(self, typed: str) -> None:
         owners = self.talk.snapshot().owners

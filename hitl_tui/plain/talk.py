@@ -21,6 +21,7 @@ class Talk:
             driver's own thread goes on meanwhile.
         breakpoints: nodes to stop before, each with its condition.
         seen: the number of the last event that was told.
+        within: the step whose inside was listed last, None for what goes on or the newest that has one.
     """
 
     run: Callable[[Coroutine[Any, Any, Any]], Any]
@@ -30,6 +31,7 @@ class Talk:
     actor: str
     seen: int = 0
     breakpoints: dict[str, str] = field(default_factory=dict)
+    within: int | None = None
 
     def snapshot(self) -> Snapshot:
         """Where the thread is now; everything up to it counts as told."""
@@ -41,3 +43,4 @@ class Talk:
         """Turn to another thread."""
         self.driver = driver
         self.seen = 0
+        self.within = None

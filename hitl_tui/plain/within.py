@@ -1,0 +1,127 @@
+"""Going inside in lines: the branches of a step and the threads of subgraphs, listed, opened, left again."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hitl_tui.drivers.protocol import Snapshot
+from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.errors import UsageError
+from hitl_tui.plain.content import spans
+from hitl_tui.plain.talk import Talk
+from hitl_tui.plain.words import name, numbered
+from hitl_tui.view.branch_detail import branch_detail
+from hitl_tui.view.branch_words import BranchRow, branch_rows, branches_of_step, items_of
+from hitl_tui.view.glyphs import ASCII
+from hitl_tui.view.inside import BranchView
+from hitl_tui.view.inside_place import InsidePlace, place_inside
+from hitl_tui.view.run_view import RunView, open_view
+
+_LISTED: Final = 200
+_ROWS: Final = 400
+
+
+def look_within(talk: Talk, typed: str) -> bool:
+    """`i`, `i NUMBER`, `i step NUMBER`, `i back`; True where another thread is open now.
+
+    Raises:
+        UsageError: there is nothing inside, or nothing of that number.
+    """
+    snapshot = talk.snapshot()
+    word, _, rest = typed.partition(" ")
+    if word == "back":
+        return _back(talk, snapshot)
+    if word == "step":
+        talk.within = _number(rest, "i step 4 lists what is inside step 4")
+    elif not word:
+        talk.within = None
+    view = open_view(snapshot)
+    place = _place(talk, view)
+    if place.thread:
+        if word and word != "step":
+            if _number(word, "i lists what is inside") != 1:
+                raise UsageError(f"there is no {name(word)} inside", "i lists what is inside")
+            talk.open(talk.run(talk.hub.open(place.thread)))
+            return True
+        thread = f"1. the thread {name(place.thread)}"
+        talk.console.say(f"Inside {name(place.node)}, step {place.step}:", thread, "i 1 opens it.")
+        return False
+    branches, updates, items = _branches(talk, view, place)
+    if word and word != "step":
+        _show(talk, branches, updates, items, word)
+        return False
+    rows = branch_rows(branches, updates, items, 0, ASCII)
+    talk.console.say(f"Inside {name(place.node)}, step {place.step}:")
+    talk.console.say(*numbered(_row(row) for row in rows[:_LISTED]))
+    if len(rows) > _LISTED:
+        talk.console.say(f"and {len(rows) - _LISTED} more, by their numbers.")
+    talk.console.say("i and a number tells of one.")
+    return False
+
+
+def _back(talk: Talk, snapshot: Snapshot) -> bool:
+    if not snapshot.owners:
+        raise UsageError("this thread runs inside no other", "t lists the threads")
+    talk.open(talk.run(talk.hub.open(snapshot.owners[-1].thread_id)))
+    return True
+
+
+def _place(talk: Talk, view: RunView) -> InsidePlace:
+    """What goes on, or the newest step with an inside, or the step that was named."""
+    if talk.within is None:
+        place = place_inside(view)
+        if place is None:
+            raise UsageError("no step here has branches or a thread inside", "i step 4 looks inside step 4")
+        return place
+    points = talk.run(talk.driver.history(before=talk.within + 1, limit=1))
+    place = place_inside(view, points[0]) if points and points[0].step == talk.within else None
+    if place is None:
+        raise UsageError(f"step {talk.within} has no branches and no thread inside", "l lists the last steps")
+    return place
+
+
+def _branches(
+    talk: Talk, view: RunView, place: InsidePlace
+) -> tuple[list[BranchView], tuple[AppliedUpdate, ...], list[object]]:
+    """The branches of a place, the updates of its step and what a map goes over."""
+    node = view.graph.node(place.node)
+    over = node.over if node else ""
+    if place.point is None:
+        return view.inside.in_order(), (), list(items_of(view.values, over))
+    updates = talk.run(talk.driver.updates_at(place.step))
+    values = talk.run(talk.driver.state_at(place.step - 1)) if place.step > 0 else {}
+    return branches_of_step(place.point, view.inside), updates, list(items_of(values, over))
+
+
+def _row(row: BranchRow) -> str:
+    """A branch in a sentence."""
+    took = f", {row.took}" if row.took else ""
+    tries = f", after {row.attempts} attempts" if row.attempts > 1 else ""
+    parts = [f"on {row.item}" if row.item else "", f"wrote {row.wrote}" if row.wrote else "", row.remark]
+    more = "; ".join(part for part in parts if part)
+    return f"{row.label}: {row.word}{took}{tries}" + (f"; {more}." if more else ".")
+
+
+def _show(
+    talk: Talk,
+    branches: list[BranchView],
+    updates: tuple[AppliedUpdate, ...],
+    items: list[object],
+    typed: str,
+) -> None:
+    """One branch in full."""
+    at = _number(typed, "i lists what is inside")
+    if not 1 <= at <= len(branches):
+        raise UsageError(f"there is no branch {at} inside, there are {len(branches)}", "i lists them")
+    branch = branches[at - 1]
+    talk.console.say(
+        f"{at}. {name(branch.path)}:", *spans(branch_detail(branch, updates, items, ASCII), _ROWS)
+    )
+    if branch.phase == "waiting":
+        talk.console.say("d decides.")
+
+
+def _number(typed: str, hint: str) -> int:
+    if not typed.strip().isdecimal():
+        raise UsageError(f"{name(typed) or 'nothing'} is no number", hint)
+    return int(typed)
