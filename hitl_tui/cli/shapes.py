@@ -95,6 +95,7 @@ def summary(one: ThreadSummary) -> dict[str, Any]:
         "parent": info.parent,
         "fork_step": info.fork_step if info.parent else None,
         "owner": owner(info.owner),
+        "inside": one.inside,
         "created_at": time(info.created_at),
         "updated_at": time(one.updated_at),
     }

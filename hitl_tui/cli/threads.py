@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
@@ -13,9 +14,13 @@ from hitl_tui.cli.output import emit, json_option, say, table
 from hitl_tui.errors import NoSuchStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hitl_tui.config import Settings
     from hitl_tui.engine.records import ThreadSummary
+    from hitl_tui.stores import Checkpointer
 
+_PAGE = 100
 _HEADINGS = ("THREAD", "ORIGIN", "GRAPH", "STATUS", "STEP", "WAITS FOR", "LAST", "CHANGED")
 _GIVE = ("WAITS FOR", "ORIGIN", "GRAPH", "LAST", "THREAD")
 """What is cut on a narrow terminal: the question first, the name of the thread last."""
@@ -25,23 +30,25 @@ _WIDE = 100
 
 @click.command()
 @click.argument("query", default="")
+@click.option("--inside", is_flag=True, help="With the threads of subgraphs below the ones they ran in.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
 @store_option
 @json_option
-def threads(query: str, limit: int, store: str | None, as_json: bool) -> None:
+def threads(query: str, inside: bool, limit: int, store: str | None, as_json: bool) -> None:
     """List the threads of a store.
 
-    With QUERY those whose name contains it. Newest first.
+    Newest first; what ran inside a thread is counted, and listed below it with --inside. With QUERY those
+    whose name contains it, wherever they ran.
     """
     from hitl_tui.config import load_settings
 
     settings = load_settings({"store": store})
-    one_more = _found(settings, query, limit + 1)
+    one_more = _found(settings, query, limit + 1, inside)
     found, more = one_more[:limit], len(one_more) > limit
     if as_json:
         from hitl_tui.cli.shapes import listed, summary
 
-        emit(listed("threads", [summary(one) for one in found], more=more))
+        emit(listed("threads", [summary(one) for one, _ in found], more=more))
         return
     if not found:
         none = (
@@ -50,7 +57,7 @@ def threads(query: str, limit: int, store: str | None, as_json: bool) -> None:
         say(none, err=True)
         return
     now = time.time_ns() // 1000
-    say(*_table([_row(one, now) for one in found]))
+    say(*_table([_row(one, depth, now, count=not inside) for one, depth in found]))
     if more:
         say(f"there are more than {limit:,}: name a part of one, or give --limit", err=True)
 
@@ -64,8 +71,8 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     return table(shown, give=[shown[0].index(name) for name in _GIVE if name in shown[0]])
 
 
-def _found(settings: Settings, query: str, limit: int) -> list[ThreadSummary]:
-    """The threads; none where no store was made yet, unless one was asked for by its name."""
+def _found(settings: Settings, query: str, limit: int, inside: bool) -> list[tuple[ThreadSummary, int]]:
+    """The threads, each with how many it is below; none where no store was made yet, unless it was named."""
     from hitl_tui.cli.storage import open_existing
 
     try:
@@ -75,12 +82,25 @@ def _found(settings: Settings, query: str, limit: int) -> list[ThreadSummary]:
             raise
         return []
     try:
-        return opened.threads(query, limit)
+        if query:
+            return [(one, 0) for one in opened.threads(query, limit)]
+        return list(islice(_nested(opened, "", 0 if inside else None), limit))
     finally:
         opened.close()
 
 
-def _row(summary: ThreadSummary, now: int) -> tuple[str, ...]:
+def _nested(store: Checkpointer, within: str, depth: int | None) -> Iterator[tuple[ThreadSummary, int]]:
+    """The threads directly inside one, those at the top for ""; with a depth, what is inside each, too."""
+    offset = 0
+    while page := store.threads(limit=_PAGE, offset=offset, within=within):
+        for one in page:
+            yield one, depth or 0
+            if one.inside and depth is not None:
+                yield from _nested(store, one.info.thread_id, depth + 1)
+        offset += len(page)
+
+
+def _row(summary: ThreadSummary, depth: int, now: int, *, count: bool) -> tuple[str, ...]:
     from hitl_tui.view.format import ago
     from hitl_tui.view.sanitise import sanitise_line
 
@@ -88,9 +108,10 @@ def _row(summary: ThreadSummary, now: int) -> tuple[str, ...]:
     origin = f"fork of {info.parent}@{info.fork_step}" if info.parent else "-"
     if info.owner:
         origin = f"inside {info.owner.thread_id}"
+    below = f" (+{summary.inside:,} inside)" if summary.inside and count else ""
     reason = f" ({summary.reason})" if summary.reason else ""
     cells = (
-        info.thread_id,
+        f"{'  ' * depth}{info.thread_id}{below}",
         origin,
         info.graph_name,
         f"{summary.status}{reason}",

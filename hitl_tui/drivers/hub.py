@@ -34,9 +34,11 @@ class LocalHub:
         self._drivers: dict[str, LocalDriver] = {}
         self._below = Below()
 
-    async def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> tuple[ThreadSummary, ...]:
-        """Threads of the store by last change, newest first."""
-        return tuple(await asyncio.to_thread(self._store.threads, query, limit, offset))
+    async def threads(
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+    ) -> tuple[ThreadSummary, ...]:
+        """Threads of the store by last change, newest first; `within` as for `Store.threads`."""
+        return tuple(await asyncio.to_thread(self._store.threads, query, limit, offset, within))
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread that is in the store.

@@ -351,8 +351,10 @@ class Driver(Protocol):
 class Hub(Protocol):
     """Opens drivers by thread: what a screen that lists and switches threads talks to."""
 
-    async def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> tuple[ThreadSummary, ...]:
-        """Threads of the store by last change, newest first."""
+    async def threads(
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+    ) -> tuple[ThreadSummary, ...]:
+        """Threads of the store by last change, newest first; `within` as for `Store.threads`."""
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread; one that is open already is returned as it is."""

@@ -28,6 +28,7 @@ from hitl_tui.engine.agent_settings import AgentInfo, Settings
 from hitl_tui.engine.events import AppliedUpdate, RunEnded
 from hitl_tui.engine.records import Checkpoint, ThreadSummary
 from hitl_tui.errors import UnknownThread
+from hitl_tui.stores import nesting
 
 _NO_PREVIEW = Preview(updates=(), problems={}, next_node=None, rebinds=(), forks=False)
 
@@ -344,9 +345,13 @@ class ReplayHub:
         self._drivers = {driver.thread_id: driver for driver in drivers}
         self._summaries = tuple(summaries)
 
-    async def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> tuple[ThreadSummary, ...]:
+    async def threads(
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+    ) -> tuple[ThreadSummary, ...]:
         """The rows whose thread id contains `query`."""
+        known = {row.info.thread_id for row in self._summaries}
         found = [row for row in self._summaries if query in row.info.thread_id]
+        found = [row for row in found if nesting.within(row.info, within, known)]
         return tuple(found[offset : offset + limit])
 
     async def open(self, thread_id: str) -> Driver:

@@ -33,11 +33,9 @@ def owned(store: Store, thread_id: str) -> dict[str, ThreadInfo]:
     """The threads a thread has begun itself, oldest first, those that it has given up among them."""
     found: list[ThreadInfo] = []
     offset = 0
-    while rows := store.threads(f"{thread_id}/", _PAGE, offset):
-        found += [row.info for row in rows if row.info.owner and row.info.owner.thread_id == thread_id]
+    while rows := store.threads(limit=_PAGE, offset=offset, within=thread_id):
+        found += [row.info for row in rows]
         offset += len(rows)
-    # Renamed by an import, they may be as old as each other.
-    found.sort(key=lambda info: (info.created_at, info.thread_id))
     return {info.thread_id: info for info in found}
 
 

@@ -335,7 +335,10 @@ class ThreadInfo(msgspec.Struct, frozen=True):
 
 
 class ThreadSummary(msgspec.Struct, frozen=True):
-    """A row in a list of threads.  `last_writer` is a node's name or a person's."""
+    """A row in a list of threads.  `last_writer` is a node's name or a person's.
+
+    `inside` is how many threads of subgraphs' runs are directly below it, None where nobody asked.
+    """
 
     info: ThreadInfo
     head: int
@@ -347,6 +350,7 @@ class ThreadSummary(msgspec.Struct, frozen=True):
     last_writer: str
     updated_at: int
     held_by: str | None = None
+    inside: int | None = None
 
 
 class Lease(msgspec.Struct, frozen=True):

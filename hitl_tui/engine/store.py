@@ -67,8 +67,15 @@ class Store(Protocol):
     def children(self, thread_id: str) -> list[ThreadInfo]:
         """The forks of a thread, oldest first."""
 
-    def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
-        """Threads by last change, newest first; `query` is a part of the thread id."""
+    def threads(
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+    ) -> list[ThreadSummary]:
+        """Threads by last change, newest first; `query` is a part of the thread id.
+
+        Args:
+            within: "" for those at the top, which ran inside no thread of this store; a thread's id for
+                those that ran directly inside it, oldest first.  Both count what is inside each.
+        """
 
     def new_lease(self, now: int) -> Lease:
         """A lease of this process with a fresh token; `now` in microseconds."""

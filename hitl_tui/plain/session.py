@@ -268,9 +268,11 @@ class _Session:
             self.say(*step_lines(point, self.talk.run(driver.updates_at(point.step))))
 
     def _threads(self, typed: str) -> None:
-        for one in self.talk.run(self.talk.hub.threads(typed, _THREADS)):
+        within = None if typed else ""
+        for one in self.talk.run(self.talk.hub.threads(typed, _THREADS, within=within)):
             waits = f", waits for {name(one.waiting_for)}" if one.waiting_for else ""
             inside = f", inside {name(one.info.owner.thread_id)}" if one.info.owner else ""
+            inside += f", {one.inside:,} inside it" if one.inside else ""
             self.say(f"{name(one.info.thread_id)}: {one.status}, step {one.head}{waits}{inside}")
 
     def _within(self, typed: str) -> None:

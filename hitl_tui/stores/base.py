@@ -75,8 +75,10 @@ class Checkpointer(ABC):
         """The forks of a thread, oldest first."""
 
     @abstractmethod
-    def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
-        """Threads by last change, newest first; `query` is a part of the id, in any (ASCII) case."""
+    def threads(
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+    ) -> list[ThreadSummary]:
+        """See `Store.threads`; `query` is a part of the id, in any (ASCII) case."""
 
     @abstractmethod
     def summary(self, thread_id: str) -> ThreadSummary | None:
@@ -324,7 +326,13 @@ def writer(checkpoint: Checkpoint) -> str:
 
 
 def summary_of(
-    info: ThreadInfo, cursor: Cursor, last_writer: str, lease: Lease | None, now: int
+    info: ThreadInfo,
+    cursor: Cursor,
+    last_writer: str,
+    lease: Lease | None,
+    now: int,
+    *,
+    inside: int | None = None,
 ) -> ThreadSummary:
     """A line of a list of threads; a holder counts only while it lives.
 
@@ -343,6 +351,7 @@ def summary_of(
         last_writer=last_writer,
         updated_at=cursor.updated_at,
         held_by=describe(lease) if lease and not is_dead(lease, now) else None,
+        inside=inside,
     )
 
 

@@ -31,6 +31,7 @@ from hitl_tui.engine.records import (
 )
 from hitl_tui.errors import ValueRejected
 from hitl_tui.stores import files_json as shapes
+from hitl_tui.stores import nesting
 from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
 from hitl_tui.stores.files_io import locked, remove_file, replace_file, sync_directory, translate
 from hitl_tui.stores.files_layout import directory_name, new_directory, number_file, open_directory
@@ -122,15 +123,27 @@ class FileCheckpointer(Checkpointer):
         found.sort(key=lambda thread: (thread.origin.info.created_at, thread.order))
         return [thread.origin.info for thread in found]
 
-    def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
+    def threads(
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+    ) -> list[ThreadSummary]:
         part = ascii_lower(query)
+        known = {thread.origin.info.thread_id: thread for thread in self._all()}
         found = [
             (self._glance(thread), thread)
-            for thread in self._all()
-            if part in ascii_lower(thread.origin.info.thread_id)
+            for name, thread in known.items()
+            if part in ascii_lower(name) and nesting.within(thread.origin.info, within, known)
         ]
-        found.sort(key=lambda row: (row[0].cursor.updated_at, row[1].order), reverse=True)
-        return [_summary(thread, seen) for seen, thread in found[offset : offset + limit]]
+        if within:
+            found.sort(key=lambda row: (row[1].origin.info.created_at, row[1].origin.info.thread_id))
+        else:
+            found.sort(key=lambda row: (row[0].cursor.updated_at, row[1].order), reverse=True)
+        counted = known.values() if within is not None else ()
+        inside = nesting.inside_each(t.origin.info for t in counted)
+        page = found[offset : offset + limit]
+        return [
+            _summary(thread, seen, None if within is None else inside[thread.origin.info.thread_id])
+            for seen, thread in page
+        ]
 
     def summary(self, thread_id: str) -> ThreadSummary | None:
         thread = self._find(thread_id)
@@ -308,9 +321,9 @@ def _rename(path: Path, target: Path, thread_id: str) -> None:
         raise translate(error, target) from error
 
 
-def _summary(thread: ThreadFiles, seen: _Seen) -> ThreadSummary:
+def _summary(thread: ThreadFiles, seen: _Seen, inside: int | None = None) -> ThreadSummary:
     now = time.time_ns() // 1000
-    return summary_of(thread.origin.info, seen.cursor, seen.last_writer, thread.lease(), now)
+    return summary_of(thread.origin.info, seen.cursor, seen.last_writer, thread.lease(), now, inside=inside)
 
 
 @contextlib.contextmanager

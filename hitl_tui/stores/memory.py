@@ -20,7 +20,7 @@ from hitl_tui.engine.records import (
     ThreadSummary,
     UpdateRecord,
 )
-from hitl_tui.stores import snapshots
+from hitl_tui.stores import nesting, snapshots
 from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent
 from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
@@ -105,13 +105,26 @@ class MemoryCheckpointer(Checkpointer):
             found = [thread.info for thread in self._threads.values() if thread.info.parent == thread_id]
         return sorted(found, key=lambda info: info.created_at)
 
-    def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
+    def threads(
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+    ) -> list[ThreadSummary]:
         part = ascii_lower(query)
         with self._lock:
-            found = [t for t in self._threads.values() if part in ascii_lower(t.info.thread_id)]
-            found.sort(key=lambda t: (t.cursor.updated_at, t.order), reverse=True)
+            known = self._threads
+            found = [t for name, t in known.items() if part in ascii_lower(name)]
+            found = [t for t in found if nesting.within(t.info, within, known)]
+            if within:
+                found.sort(key=lambda t: (t.info.created_at, t.info.thread_id))
+            else:
+                found.sort(key=lambda t: (t.cursor.updated_at, t.order), reverse=True)
+            counted = known.values() if within is not None else ()
+            inside = nesting.inside_each(t.info for t in counted)
             now = time.time_ns() // 1000
-            return [_summary(thread, now) for thread in found[offset : offset + limit]]
+            page = found[offset : offset + limit]
+            return [
+                _summary(thread, now, None if within is None else inside[thread.info.thread_id])
+                for thread in page
+            ]
 
     def summary(self, thread_id: str) -> ThreadSummary | None:
         thread = self._threads.get(thread_id)
@@ -200,5 +213,5 @@ class MemoryCheckpointer(Checkpointer):
         return thread
 
 
-def _summary(thread: _Thread, now: int) -> ThreadSummary:
-    return summary_of(thread.info, thread.cursor, thread.last_writer, thread.lease, now)
+def _summary(thread: _Thread, now: int, inside: int | None = None) -> ThreadSummary:
+    return summary_of(thread.info, thread.cursor, thread.last_writer, thread.lease, now, inside=inside)

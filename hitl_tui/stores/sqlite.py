@@ -26,7 +26,7 @@ from hitl_tui.engine.records import (
     UpdateRecord,
 )
 from hitl_tui.errors import HitlError
-from hitl_tui.stores import snapshots
+from hitl_tui.stores import snapshots, sqlite_lists
 from hitl_tui.stores import sqlite_rows as rows
 from hitl_tui.stores.base import Checkpointer, writer
 from hitl_tui.stores.lineage import Carried, Origin, Past, Spent
@@ -65,14 +65,6 @@ _TOUCH = "UPDATE cursor SET touched = ? WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
 _THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
 _CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
-_SUMMARIES = (
-    f"SELECT {rows.THREAD}, {rows.SUMMARY} FROM cursor AS c JOIN thread AS t ON t.key = c.thread "
-    "LEFT JOIN thread AS p ON p.key = t.parent LEFT JOIN lease AS l ON l.thread = c.thread "
-    "{where} ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC LIMIT ? OFFSET ?"
-)
-_NEWEST = _SUMMARIES.format(where="")
-_ONE = _SUMMARIES.format(where="WHERE c.thread = ?")
-_MATCHING = _SUMMARIES.format(where="WHERE instr(lower(t.id), lower(?))")
 _CHECKPOINTS = f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _RECORDS = f"SELECT {rows.RECORD} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
 _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
@@ -198,12 +190,13 @@ class SQLiteCheckpointer(Checkpointer):
         with self._decoding():
             return [rows.thread_of(row) for row in found]
 
-    def threads(self, query: str = "", limit: int = 50, offset: int = 0) -> list[ThreadSummary]:
-        page = (limit, offset)
-        return self._summaries(_MATCHING, (query, *page)) if query else self._summaries(_NEWEST, page)
+    def threads(
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+    ) -> list[ThreadSummary]:
+        return self._summaries(*sqlite_lists.listing(query, limit, offset, within))
 
     def summary(self, thread_id: str) -> ThreadSummary | None:
-        found = self._summaries(_ONE, (self._find(thread_id), 1, 0))
+        found = self._summaries(sqlite_lists.ONE, (self._find(thread_id),))
         return found[0] if found else None
 
     def list_threads(self) -> list[str]:

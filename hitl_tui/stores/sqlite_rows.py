@@ -302,7 +302,7 @@ def source_of(info: ThreadInfo) -> bytes:
 
 
 LEASE = "token, user, host, pid, process_started, expires_at"
-# Columns of the cursor AS c and the lease AS l (left joined) behind those of `THREAD`.
+# Columns of the cursor AS c and the lease AS l (left joined) behind those of `THREAD`; a count comes last.
 SUMMARY = (
     "c.head, c.status, c.reason, c.position, c.waiting_for, c.waiting_since, c.last_writer, c.updated_at, "
     "l.token, l.user, l.host, l.pid, l.process_started, l.expires_at"
@@ -311,7 +311,7 @@ SUMMARY = (
 
 def summary_of(row: Row, now: int) -> ThreadSummary:
     """A line of a list of threads; a holder counts only while it lives."""
-    facts, holder = row[THREAD_COLUMNS:-6], row[-6:]
+    facts, holder, inside = row[THREAD_COLUMNS:-7], row[-7:-1], row[-1]
     head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
     lease = Lease(*holder) if holder[0] is not None else None
     return ThreadSummary(
@@ -325,4 +325,5 @@ def summary_of(row: Row, now: int) -> ThreadSummary:
         last_writer=last_writer,
         updated_at=updated_at,
         held_by=describe(lease) if lease and not is_dead(lease, now) else None,
+        inside=inside,
     )
