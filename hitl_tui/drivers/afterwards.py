@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
 
-from hitl_tui.drivers.engine_thread import EngineThread
+from hitl_tui.drivers.part import DriverPart
 from hitl_tui.drivers.protocol import Check, Checked
 from hitl_tui.engine.compensation import RollbackEntry
 from hitl_tui.engine.graph import CompiledGraph
-from hitl_tui.engine.loop import Run
 from hitl_tui.engine.replay import replay
 from hitl_tui.engine.rollback import Rollback
 from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
 from hitl_tui.engine.undo_order import rollback_entries
 from hitl_tui.engine.verify_tree import verify_tree
 from hitl_tui.errors import LogCorrupt
 
-T = TypeVar("T")
 
-
-class Afterwards:
+class Afterwards(DriverPart):
     """Part of the local driver."""
-
-    thread_id: str
-    _store: Store
-    _engine: EngineThread
-    _on_engine: Callable[..., Coroutine[Any, Any, Any]]
-    _launch: Callable[[Callable[..., Run]], Coroutine[Any, Any, None]]
 
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
         """What can be undone, in the order in which a rollback runs it, with what became of it."""

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
+from hitl_tui.drivers.part import DriverPart
 from hitl_tui.engine import decisions, disclosure
 from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
 from hitl_tui.engine.taint_lineage import Arrival, lineage
 
-T = TypeVar("T")
 
-
-class Disclosing:
+class Disclosing(DriverPart):
     """Part of the local driver."""
-
-    _store: Store
-
-    async def _write(self, work: Callable[[Session], T]) -> T:
-        raise NotImplementedError
-
-    async def _on_engine(self, work: Callable[[Session], T]) -> T:
-        raise NotImplementedError
 
     async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
         """Why a channel is tainted at a step: every way by which it came in, oldest first."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TypeVar
 
 from hitl_tui.drivers.below import Below, Follower, Runner
-from hitl_tui.drivers.engine_thread import EngineThread
+from hitl_tui.drivers.part import DriverPart
 from hitl_tui.engine.children import graph_inside
 from hitl_tui.engine.events import Event, StepCommitted
 from hitl_tui.engine.graph import CompiledGraph
@@ -16,26 +15,16 @@ from hitl_tui.engine.loop import Run
 from hitl_tui.engine.session import Session
 from hitl_tui.errors import ThreadBusy
 
-T = TypeVar("T")
 
-
-class Nested:
+class Nested(DriverPart):
     """Part of the local driver.
 
     A thread that runs inside the run of another one is paused, and its node given up, by that run.
     """
 
-    thread_id: str
-    _engine: EngineThread
     _run: Run | None
     _below: Below
     _follower: Follower | None = None
-
-    async def _on_engine(self, work: Callable[[Session], T]) -> T:
-        raise NotImplementedError
-
-    def _tell(self, event: Event) -> None:
-        raise NotImplementedError
 
     @property
     def _above(self) -> Runner | None:

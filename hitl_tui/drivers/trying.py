@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
+from hitl_tui.drivers.part import DriverPart
 from hitl_tui.engine import agent_changes, forking
 from hitl_tui.engine.agent_settings import AgentInfo, Settings
-from hitl_tui.engine.events import Event, ThreadForked
+from hitl_tui.engine.events import ThreadForked
 from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
-
-T = TypeVar("T")
 
 
-class Trying:
+class Trying(DriverPart):
     """The part of a local driver that makes forks and changes agents."""
-
-    _store: Store
 
     async def fork(
         self,
@@ -72,12 +68,3 @@ class Trying:
         return await self._write(
             lambda session: agent_changes.clear_turns(session, agent, actor=actor, note=note)
         )
-
-    async def _on_engine(self, work: Callable[[Session], T]) -> T:
-        raise NotImplementedError
-
-    async def _write(self, work: Callable[[Session], T]) -> T:
-        raise NotImplementedError
-
-    def _tell(self, event: Event) -> None:
-        raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,14 +18,14 @@ from hitl_tui.errors import UsageError
 _ALL = 1 << 31
 
 
-class AgentControl:
+class AgentControl(ABC):
     """The part of a runner that looks at the agents of its threads and changes them."""
 
     store: Store | None
 
+    @abstractmethod
     def open(self, thread_id: str) -> Session:
         """A thread of the store; raises `UnknownThread`."""
-        raise NotImplementedError
 
     def agent_infos(self, thread_id: str) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step: settings, use, turns."""

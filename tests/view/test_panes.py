@@ -21,7 +21,7 @@ from hitl_tui.view.review import Version, review_card
 from hitl_tui.view.run_view import RunView, fold, open_view
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, plain_text
-from hitl_tui.view.status import status
+from hitl_tui.view.status import retry_words, status
 from hitl_tui.view.step_view import head_step, past_step
 from tests.support import tape as tapes
 
@@ -329,6 +329,19 @@ def test_a_private_subject_stays_private() -> None:
         view.progress.pending[0], view, view.values, previous=Version(1, "worker", tapes.DRAFT_1)
     )
     assert words(card.about) == ["latest_draft, [private]"]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "most", "wait", "words"),
+    [
+        (1, 4, 8.0, "retry 2 of 4 in 8 s"),
+        (2, 4, 0.5, "retry 3 of 4 in 0.5 s"),
+    ],
+)
+def test_a_retry_is_told_as_which_of_how_many_and_when(
+    attempt: int, most: int, wait: float, words: str
+) -> None:
+    assert retry_words(attempt, most, wait) == words
 
 
 def test_what_a_thread_has_cost() -> None:
