@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from hitl_tui.engine.records import LedgerEntry
     from hitl_tui.errors import ExitCode
 
+_FACTS = 8
+
 
 @click.command()
 @thread_argument
@@ -66,7 +68,7 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
 
 
 def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
-    from hitl_tui.cli.shapes import time, to_json
+    from hitl_tui.cli.shapes import time
     from hitl_tui.plain.content import content
     from hitl_tui.plain.words import name
     from hitl_tui.view.agent_settings import entry_words
@@ -75,12 +77,28 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
     lines = []
     for entry in ledger:
         who = f" by {name(entry.actor)}" if entry.actor else ""
-        about = f", request {name(entry.request_id)}" if entry.request_id else ""
-        lines.append(f"{entry.n}. {time(entry.at)} {name(entry.kind)} at step {entry.step}{who}{about}")
+        about = f", {name(entry.request_id)}" if entry.request_id else ""
+        at = (time(entry.at) or "").partition(".")[0].replace("T", " ")
+        lines.append(f"{entry.n}. {at} UTC: {name(entry.kind)} at step {entry.step}{who}{about}")
         if entry.note:
             lines += content([entry.note], 10, whole)
         if words := entry_words(entry):
             lines += content([words], 10, whole)
         elif entry.data:
-            lines += content([to_json({"data": entry.data})[9:-1]], 3, whole)
+            lines += content(_facts(entry), _FACTS, whole)
+    return lines
+
+
+def _facts(entry: LedgerEntry) -> list[str]:
+    """What else an entry holds, a fact a line; what its note says already is left out."""
+    from hitl_tui.cli.shapes import to_json
+    from hitl_tui.engine.values import thaw
+
+    lines = []
+    for fact, given in thaw(entry.data).items():
+        noted = isinstance(given, dict) and given == {"choice": given.get("choice"), "text": entry.note}
+        value = given["choice"] if noted else given
+        if value in (None, "", entry.note):
+            continue
+        lines.append(f"{fact}: {value if isinstance(value, str) else to_json({'': value})[5:-1]}")
     return lines

@@ -7,10 +7,12 @@ from contextlib import suppress
 from typing import Protocol
 
 from hitl_tui.errors import HitlError
-from hitl_tui.plain.content import content
+from hitl_tui.plain.content import content, on_terminal
 from hitl_tui.view.plain_chars import plain_chars
 from hitl_tui.view.sanitise import sanitise
 
+_INDENT = "  "
+"""Before the second row of a line, so that nobody's words begin one as ours do."""
 END_OF_TEXT = "."
 """A line that holds this alone ends a text of several lines."""
 
@@ -38,9 +40,10 @@ class Terminal:
                 import readline  # noqa: F401 - gives `input` its line editing
 
     def say(self, *lines: str) -> None:
-        """Write lines, each sanitised, and at once."""
+        """Write lines, each sanitised, and at once; a terminal gets rows that it need not wrap."""
         for line in lines:
-            print(self._shown(line))
+            first, *more = on_terminal(line, len(_INDENT))
+            print(self._shown(first), *(self._shown(_INDENT + row) for row in more), sep="\n")
         sys.stdout.flush()
 
     def ask(self, prompt: str) -> str:

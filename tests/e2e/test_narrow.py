@@ -56,6 +56,22 @@ def test_words_at_the_end_of_a_row_are_wrapped_under_themselves(crowded: App, co
         assert " ".join(shown).split() == piped
 
 
+def test_lines_are_wrapped_between_words_and_their_second_rows_are_indented(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hitl_tui", "demo", "--plain", "--pace", "0", "--thread", "p"]
+    with Terminal(command, size=(60, 90)) as terminal:
+        terminal.wait_for("h lists the commands.")
+        terminal.press("h", "enter")
+        terminal.wait_for("q: leave;")
+        shown = terminal.text().splitlines()
+        terminal.press("q", "enter")
+        terminal.wait_exit()
+    start = next(at for at, row in enumerate(shown) if row.startswith("d: decide on what waits;"))
+    assert [row.rstrip() for row in shown[start : start + 2]] == [
+        "d: decide on what waits; d 2: on the second of",
+        "  several.  e CHANNEL: edit a channel.  f: fork.",
+    ]
+
+
 def test_an_input_that_is_no_text_is_typed_on_screen(tmp_path: Path) -> None:
     (tmp_path / "asking.py").write_text(ASKING)
     command = [sys.executable, "-m", "hitl_tui", "run", str(tmp_path / "asking.py"), "--thread", "t"]
