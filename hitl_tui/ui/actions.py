@@ -11,7 +11,10 @@ from hitl_tui.engine.records import Status
 from hitl_tui.ui.keys import parse_key, written
 
 Group = Literal["Run", "Look", "Change", "Travel", "Card", "App"]
-ScreenGroup = Literal["Editor", "Threads"]
+ScreenGroup = Literal[
+    "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Threads", "Verify", "Compare", "Agents",
+    "Branches", "Breakpoints",
+]  # fmt: skip
 _ALL: Final = Capabilities()
 
 
@@ -108,7 +111,8 @@ def _can_run(now: Situation) -> str:
     if not now.can.can_run:
         return now.can.why_not or "this thread can only be looked at"
     if now.past:
-        return f"this is not the newest step: esc goes back to it, {now.way('change.fork')} forks here"
+        back = now.way("app.back")
+        return f"this is not the newest step: {back} goes back to it, {now.way('change.fork')} forks here"
     if now.running:
         return f"it runs already; {now.way('run.pause')} pauses it"
     if now.undoing and now.status not in ("completed", "cancelled"):
@@ -153,7 +157,7 @@ def _can_decide(now: Situation) -> str:
         return f"it only stopped here: {now.way('run.step')} steps, {now.way('run.continue')} continues"
     if not now.can.can_answer:
         return now.can.why_not or "decisions can't be made here"
-    return "this is not the newest step: esc goes back to it" if now.past else ""
+    return _not_newest(now) if now.past else ""
 
 
 def _can_fork(now: Situation) -> str:
@@ -232,12 +236,16 @@ def _can_declassify(now: Situation) -> str:
     if not now.tainted:
         return _open(now) or "the selected channel is not tainted"
     if now.past:
-        return "this is not the newest step: esc goes back to it"
+        return _not_newest(now)
     return _can_edit(now)
 
 
 def _past(now: Situation) -> str:
     return "" if now.past else "this is the newest step"
+
+
+def _not_newest(now: Situation) -> str:
+    return f"this is not the newest step: {now.way('app.back')} goes back to it"
 
 
 def _card(now: Situation) -> str:
@@ -285,6 +293,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
            "Look", _has_steps),
     Action("look.inside", "N", "Inside", "Open the branches or the thread inside the shown step or node",
            "Look", _inside),
+    Action("look.enter", "enter", "Open", "Open the thread of the shown step, or what is inside it", "Look",
+           _open),
     Action("look.outside", "backspace", "Outside", "From the thread of a subgraph to the one it runs for",
            "Look", _owned),
     Action("look.contract", "i", "Contract", "What the node may read and write, and what it did", "Look",
@@ -296,20 +306,23 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.agents", "A", "Agents", "Models, use and chat turns of each agent; let one forget them",
            "Look", _open),
     Action("look.tab", "w", "Panes", "On a narrow screen: the next pane", "Look"),
-    Action("travel.back", "[,h", "Earlier", "Show the step before", "Travel", _open, 10, "travel.on"),
-    Action("travel.on", "],l", "Later", "Show the step after", "Travel", _open),
+    Action("travel.back", "[,h,left", "Earlier", "Show the step before", "Travel", _open, 10, "travel.on"),
+    Action("travel.on", "],l,right", "Later", "Show the step after", "Travel", _open),
     Action("travel.first", "0,home", "Oldest", "Show the oldest loaded step", "Travel", _open),
     Action("travel.head", "g,end", "Newest", "Back to the newest step", "Travel", _past),
     Action("travel.up", "K", "Line above", "To the thread above in the timeline", "Travel", _open),
     Action("travel.down", "J", "Line below", "To the thread below in the timeline", "Travel", _open),
-    Action("card.reason", "/", "Reason", "Type a reason, or the answer", "Card", _card),
+    Action("card.reason", "tab,/", "Reason", "Type a reason, or the answer", "Card", _card),
     Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
     Action("card.next", ">", "Next question", "Of several that wait, the next one", "Card", _card),
     Action("card.previous", "<", "Question before", "Of several that wait, the one before", "Card", _card),
+    Action("card.back", "backspace", "Action before", "Of several actions, back to the one before", "Card",
+           _card),
     Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
     Action("app.reload", "R", "Reload", "Go on with the graph as its file is now", "App", _can_reload),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
     Action("app.help", "?,f1", "Help", "All keys and what they do", "App", footer=11),
+    Action("app.back", "escape", "Back", "Close the card; to the newest step; out of a thread inside", "App"),
     Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=12),
     Action("app.palette", "ctrl+p", "Palette", "Find any action by name", "App"),
 )  # fmt: skip

@@ -9,22 +9,21 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.ending import continue_as_one, keep_text, listen, outliving_the_terminal
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.terminal_bytes import take_any_bytes
-from hitl_tui.ui.theme_watch import LOOK_EVERY, ThemeWatch
-from hitl_tui.ui.theming import DEFAULT_THEME, LoadedTheme, ThemeInvalid, Themes, builtin_theme
+from hitl_tui.ui.theme_watch import LOOK_EVERY
+from hitl_tui.ui.themed import Themed
 from hitl_tui.ui.turns import short_turns
 
 if TYPE_CHECKING:
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.app import SystemCommand
     from textual.command import Provider
-    from textual.filter import LineFilter
     from textual.screen import Screen
 
     from hitl_tui.drivers.protocol import Driver, Hub
+    from hitl_tui.ui.keymap import Keymap
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.session import Session
 
@@ -101,7 +100,7 @@ def action_commands() -> type[Provider]:
     return ActionCommands
 
 
-class HitlApp(App[AppResult]):
+class HitlApp(Themed[AppResult]):
     """One terminal, one hub, one thread at a time."""
 
     TITLE = "hitl-tui"
@@ -120,63 +119,22 @@ class HitlApp(App[AppResult]):
     def __init__(self, start: Start, look: Look | None = None) -> None:
         super().__init__()
         self.start = start
-        self.look = look or Look()
         self.actor = start.actor
         self.hub: Hub | None = None
         self.run_screen: RunScreen | None = None
         self._ended_by = 0
         self._untold: list[HitlError] = []
-        self._plain_chars: LineFilter | None = None
-        self._watch = ThemeWatch(Themes(self.look.themes))
-        self._set_characters()
-        self._begin_theme()
+        self.wear(look or Look())
         self._opening = OpeningScreen(quits="app.quit" not in self.look.keys)
 
-    def _set_characters(self) -> None:
-        """Keep to ASCII where that is wished, or where the locale shows nothing else."""
-        wished = self.look.ascii
-        if wished is False:
-            return
-        from hitl_tui.ui.locale_encoding import shown_encoding
+    @cached_property
+    def keymap(self) -> Keymap:
+        """The keys in use."""
+        from hitl_tui.ui.keymap import load_keymap
 
-        encoding = shown_encoding(os.environ)
-        if wished or encoding != "utf-8":
-            from hitl_tui.ui.plain_terminal import PlainChars
+        return load_keymap(self.look.keys, lambda name: self.look.key_places.get(name, name))
 
-            self._plain_chars = PlainChars(encoding)
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        """What all rows go through on their way to the terminal."""
-        filters = super().get_line_filters()
-        return [*filters, self._plain_chars] if self._plain_chars else filters
-
-    def _begin_theme(self) -> None:
-        """The chosen theme, or the default one and a message where that can't be used."""
-        try:
-            self._apply(self._watch.choose(self.look.theme or DEFAULT_THEME))
-        except ThemeInvalid as error:
-            self._untold.append(ThemeInvalid(error.message, f"the theme {DEFAULT_THEME!r} is used instead"))
-            self._apply(self._watch.fallback())
-
-    def _apply(self, loaded: LoadedTheme) -> None:
-        name = loaded.theme.name
-        self.register_theme(loaded.theme)
-        if self.theme == name:
-            self.mutate_reactive(HitlApp.theme)
-        else:
-            self.theme = name
-
-    def _look_at_theme(self) -> None:
-        """Apply a theme that was saved; a broken one leaves the last good one in use."""
-        try:
-            loaded = self._watch.saved()
-        except ThemeInvalid as error:
-            self._complain(ThemeInvalid(error.message, "the colours stay as they were"))
-            return
-        if loaded is not None:
-            self._apply(loaded)
-
-    def _complain(self, error: HitlError) -> None:
+    def tell_error(self, error: HitlError) -> None:
         """Say what went wrong once there is a screen to say it on."""
         if self.run_screen is None:
             self._untold.append(error)
@@ -187,11 +145,6 @@ class HitlApp(App[AppResult]):
         """What is painted first; the run screen comes on top of it and stays."""
         return self._opening
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Our roles for themes that don't know them."""
-        theme = builtin_theme(DEFAULT_THEME)
-        return dict(theme.variables) if theme else {}
-
     def on_mount(self) -> None:
         """Open the thread once something is on screen."""
         listen(self._told_to_end)
@@ -200,7 +153,7 @@ class HitlApp(App[AppResult]):
 
     def _begin(self) -> None:
         self.run_worker(self._open(), group="open", exit_on_error=False)
-        self.set_interval(LOOK_EVERY, self._look_at_theme)
+        self.set_interval(LOOK_EVERY, self.look_at_theme)
 
     async def _open(self) -> None:
         """Load the run screen and open the driver; a failure ends the app with the reason."""
@@ -218,6 +171,9 @@ class HitlApp(App[AppResult]):
         """Show the first thread; where its log is damaged, what is wrong with it."""
         from hitl_tui.ui.damage import Damage, show_damage
         from hitl_tui.ui.session import Session
+
+        configured = self.keymap.configured
+        self.set_keymap({name: ",".join(self.keymap.bindings[name]) for name in configured})
 
         def left(found: Session | HitlError) -> None:
             work = self._give_up(hub, found) if isinstance(found, HitlError) else self._show(hub, found)
@@ -240,11 +196,10 @@ class HitlApp(App[AppResult]):
 
     async def _show(self, hub: Hub, session: Session) -> None:
         """Show a thread on the run screen from now on."""
-        from hitl_tui.ui.keymap import KeysInvalid, load_keymap
+        from hitl_tui.ui.keymap import KeysInvalid
         from hitl_tui.ui.screens.run import RunScreen
 
-        keymap = load_keymap(self.look.keys, lambda name: self.look.key_places.get(name, name))
-        self.set_keymap({name: ",".join(keymap.bindings[name]) for name in keymap.configured})
+        keymap = self.keymap
         self.run_screen = screen = RunScreen(keymap=keymap)
         await self.push_screen(screen)
         try:
@@ -278,18 +233,26 @@ class HitlApp(App[AppResult]):
                     key = run.keymap.shown(action.id)
                     label = f"{action.label}  ({key})" if key else action.label
                     yield SystemCommand(label, action.help, run.doing(action.id))
-        for name in self._watch.themes.names():
+        elif screen is not self._opening:
+            yield from self._screen_commands(screen)
+        for name in self.theme_names():
             yield SystemCommand(
                 f"Theme: {name}", "Change the colours", lambda name=name: self.use_theme(name)
             )
         yield SystemCommand("Screenshot", "Save a picture of the screen as SVG", self.deliver_screenshot)
 
-    def use_theme(self, name: str) -> None:
-        """Change the colours."""
-        try:
-            self._apply(self._watch.choose(name))
-        except ThemeInvalid as error:
-            self._complain(ThemeInvalid(error.message, "the colours stay as they were"))
+    def _screen_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """What can be done on a screen over the run, with its keys."""
+        from textual.app import SystemCommand
+
+        from hitl_tui.ui.screen_actions import SCREEN_ACTIONS
+
+        found = {active.binding.id: active for active in screen.active_bindings.values()}
+        for action in SCREEN_ACTIONS:
+            active = found.get(action.id)
+            if active is not None:
+                do = partial(self.run_action, active.binding.action, active.node)
+                yield SystemCommand(f"{action.label}  ({self.keymap.shown(action.id)})", action.help, do)
 
     def action_ask_to_quit(self) -> None:
         """Quit from anywhere, asking where something would be lost."""
@@ -297,7 +260,9 @@ class HitlApp(App[AppResult]):
             self.exit(AppResult())
             return
         if getattr(self.screen, "changed", False):
-            text = "what you wrote is not applied yet: ^s applies it, esc leaves the editor"
+            keymap = self.keymap
+            ways = f"{keymap.shown('edit.apply')} applies it, {keymap.shown('edit.back')} leaves the editor"
+            text = f"what you wrote is not applied yet: {ways}"
             self.notify(text, severity="warning", markup=False)
             return
         while self.screen is not self.run_screen and len(self.screen_stack) > 1:

@@ -53,7 +53,7 @@ def banner_of(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tup
         owner = view.owners[-1]
         inside: Line = (Span("inside ", "dim"), untrusted(owner.node, "node", 40), Span(" of ", "dim"))
         ended = " again: it goes on from there" if view.progress.status == "completed" else ""
-        back = _keys(("esc", f"back to it{ended}"))
+        back = _keys((ways["app.back"], f"back to it{ended}"))
         return (*inside, untrusted(owner.thread_id, "name", 60), *back), "note"
     if view.notice:
         return (untrusted(view.notice, "dim"),), "note"
@@ -75,9 +75,9 @@ def _past(session: Session, ways: Mapping[str, str]) -> Line:
         return (
             *where,
             *_keys(
-                ("enter", "open that thread"),
+                (ways["look.enter"], "open that thread"),
                 (ways["change.fork"], "fork here"),
-                ("esc", "back to the newest step"),
+                (ways["app.back"], "back to the newest step"),
             ),
         )
     newest = session.view.progress.head
@@ -88,7 +88,7 @@ def _past(session: Session, ways: Mapping[str, str]) -> Line:
         *_keys(
             (ways["change.fork"], "fork here"),
             (ways["change.edit"], "edit, which forks"),
-            ("esc", "back to the newest"),
+            (ways["app.back"], "back to the newest"),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""Which keys do what: the defaults of the action table, changed by the table `[keys]` of the settings.
+"""Which keys do what: the defaults of the tables of actions, changed by the table `[keys]` of the settings.
 
 Needs no screen, so that the command line can list and check keys too.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean
-from hitl_tui.ui.actions import ACTIONS, BY_ID, Action, ScreenGroup
+from hitl_tui.ui.actions import ACTIONS, Action, ScreenGroup
 from hitl_tui.ui.keys import NoKey, parse_key, spelled, types_text, written
 from hitl_tui.ui.screen_actions import ALL_ACTIONS, ALL_BY_ID, SCREEN_ACTIONS
 
@@ -20,8 +20,8 @@ Keys = tuple[str, ...]
 _ALWAYS: Final = {"ctrl+q": "always leaves the app", "ctrl+c": "copies, or leaves the app"}
 _PANES: Final = frozenset(
     {
-        "up", "down", "left", "right", "home", "end", "pageup", "pagedown", "j", "k", "enter", "escape",
-        "tab", "shift+tab", "ctrl+pageup", "ctrl+pagedown",
+        "up", "down", "left", "right", "home", "end", "pageup", "pagedown", "tab", "shift+tab",
+        "ctrl+pageup", "ctrl+pagedown",
     }
 )  # fmt: skip
 _FIELDS: Final = frozenset(
@@ -33,8 +33,39 @@ _FIELDS: Final = frozenset(
     }
 )  # fmt: skip
 _PALETTE: Final = "app.palette"
-_THREADS: Final = "app.threads"
-_FROM_SEARCH: Final = "threads.back"
+_TYPED_IN: Final = ("Questions", "Forms", "Editor", "Find")
+_FROM_FIELDS: Final = frozenset({"threads.back", "breaks.back"})
+_LISTED: Final = ("Run", "Pages", "Threads", "Verify", "Compare", "Agents", "Branches", "Breakpoints")
+_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
+    # What works in more than one place.
+    _PALETTE: ("Run", "Card", *get_args(ScreenGroup)),
+    "app.back": ("Run", "Card"),
+    "list.up": _LISTED,
+    "list.down": _LISTED,
+    "list.page_up": (*_LISTED, "Card"),
+    "list.page_down": (*_LISTED, "Card"),
+    "list.first": _LISTED,
+    "list.last": _LISTED,
+    "page.close": ("Pages", "Verify", "Compare", "Agents", "Branches"),
+    "ask.up": ("Questions", "Card"),
+    "ask.down": ("Questions", "Card"),
+    "ask.take": ("Questions", "Card"),
+    "form.line": ("Forms", "Reason"),
+    "reason.leave": ("Reason",),
+    # What also closes the screen that it opens.
+    "app.help": ("Run", "Pages"),
+    "app.threads": ("Run", "Threads"),
+    "look.agents": ("Run", "Agents"),
+    "look.check": ("Run", "Verify"),
+    "look.compare": ("Run", "Compare"),
+    "look.contract": ("Run", "Pages"),
+    "look.costs": ("Run", "Pages"),
+    "look.inside": ("Run", "Branches"),
+    "look.outside": ("Run", "Branches"),
+    "look.taint": ("Run", "Pages"),
+    "run.break": ("Run", "Breakpoints"),
+    "run.breaks": ("Run", "Breakpoints"),
+}
 
 
 class KeysInvalid(UsageError):
@@ -72,7 +103,7 @@ class Keymap:
 
     def way(self, action_id: str) -> str:
         """What to press, for a sentence: the key, or the way through the palette where there is none."""
-        return self.shown(action_id) or f"{self.shown(_PALETTE)} {BY_ID[action_id].label}"
+        return self.shown(action_id) or f"{self.shown(_PALETTE)} {ALL_BY_ID[action_id].label}"
 
     @property
     def ways(self) -> dict[str, str]:
@@ -115,7 +146,7 @@ def _read(action: Action, value: Any) -> tuple[Keys, list[str]]:
     if not value.strip() and action.id == _PALETTE:
         return (), ["needs a key, because every other action can be reached through it"]
     if not value.strip() and action in SCREEN_ACTIONS:
-        return (), ["needs a key, because no palette leads to it"]
+        return (), ["needs a key, because the palette of a run does not lead to it"]
     keys: list[str] = []
     problems: list[str] = []
     for text in value.split(",") if value.strip() else ():
@@ -142,15 +173,13 @@ def _shadowed(action: Action, key: str) -> str:
         # It works everywhere, so it must leave everything that typing needs.
         taken = types_text(key) or key in _FIELDS
         return f"{written(key)} is needed in text fields" if taken else ""
-    if action in SCREEN_ACTIONS and any(
+    of_group = action in SCREEN_ACTIONS and any(
         key in other.default_keys for other in SCREEN_ACTIONS if other.group == action.group
-    ):
-        taken = action.id == _FROM_SEARCH and types_text(key)
+    )
+    if action.group in _TYPED_IN or action.id in _FROM_FIELDS:
+        taken = types_text(key) or (key in _FIELDS and not of_group)
         return f"{written(key)} is needed in text fields" if taken else ""
-    if action.group == "Editor" or action.id == _FROM_SEARCH:
-        taken = types_text(key) or key in _FIELDS
-        return f"{written(key)} is needed in text fields" if taken else ""
-    return f"{written(key)} is needed to move about and in dialogs" if key in _PANES else ""
+    return f"{written(key)} is needed to move about" if key in _PANES and not of_group else ""
 
 
 def _settle(wanted: dict[str, Keys], where: Callable[[str], str]) -> list[str]:
@@ -175,22 +204,25 @@ def _clash(wanted: Mapping[str, Keys]) -> tuple[str, str, str] | None:
         (place, key): action.id
         for action in ALL_ACTIONS
         if action.id not in wanted
-        for place in _places(action)
+        for place in places_of(action)
         for key in action.default_keys
     }
     for name, keys in wanted.items():
-        spots = [(place, key) for key in keys for place in _places(ALL_BY_ID[name])]
+        spots = [(place, key) for key in keys for place in places_of(ALL_BY_ID[name])]
         for spot in spots:
-            if spot in owners:
+            # Some go to whoever can use them: a pane that scrolls, else the screen.
+            if spot in owners and not _shared(spot[1], name, owners[spot]):
                 return name, spot[1], owners[spot]
         owners |= dict.fromkeys(spots, name)
     return None
 
 
-def _places(action: Action) -> tuple[str, ...]:
-    """Where its key works: the card and each screen have their own, the palette's works everywhere."""
-    if action.id == _PALETTE:
-        return ("Run", "Card", *get_args(ScreenGroup))
-    if action.id == _THREADS:
-        return ("Run", "Threads")  # It also closes the list that it opens.
-    return (action.group,) if action.group in ("Card", *get_args(ScreenGroup)) else ("Run",)
+def _shared(key: str, *names: str) -> bool:
+    """True for a key that each of these actions has by default."""
+    return all(key in ALL_BY_ID[name].default_keys for name in names)
+
+
+def places_of(action: Action) -> tuple[str, ...]:
+    """Where its key works: the card and each screen have their own."""
+    own = (action.group,) if action.group in ("Card", *get_args(ScreenGroup)) else ("Run",)
+    return _PLACES.get(action.id, own)

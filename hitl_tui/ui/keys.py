@@ -26,11 +26,14 @@ _MODIFIERS: Final = ("ctrl", "alt", "shift")
 _SAME_AS: Final = {
     "ctrl+i": "tab",
     "ctrl+m": "enter",
-    "ctrl+j": "a line break",
     "ctrl+h": "backspace",
     "ctrl+left_square_bracket": "escape",
 }
-_SHORT: Final = {"escape": "esc", "pageup": "pgup", "pagedown": "pgdn", "delete": "del", "insert": "ins"}
+_SHORT: Final = {
+    "escape": "esc", "pageup": "pgup", "pagedown": "pgdn", "delete": "del", "insert": "ins",
+    "up": "↑", "down": "↓", "left": "←", "right": "→",
+}  # fmt: skip
+_LONG: Final = {short: name for name, short in _SHORT.items()}
 
 
 class NoKey(ValueError):
@@ -49,7 +52,7 @@ _MARKS: Final = {_name(char): char for char in string.punctuation}
 
 
 def parse_key(text: str) -> str:
-    """The key that a text names, as Textual calls it: "?" is `question_mark`.
+    """The key that a text names, as Textual calls it: "?" is `question_mark`; "esc" and "↑" as shown will do.
 
     Raises:
         NoKey: there is no such key, or terminals can't tell it from another one.
@@ -58,6 +61,7 @@ def parse_key(text: str) -> str:
     for modifier in modifiers:
         if modifier not in _MODIFIERS:
             raise NoKey(_unknown(text, modifier, _MODIFIERS))
+    base = _LONG.get(base, base)
     if len(modifiers) != len(set(modifiers)):
         raise NoKey(f"{text!r} names a modifier twice")
     if len(base) == 1 and base.isprintable() and not base.isspace():

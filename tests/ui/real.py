@@ -18,7 +18,7 @@ from tests.ui.harness import Clock, Desk
 
 
 @asynccontextmanager
-async def real(make: Any, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Desk]:
+async def real(make: Any, size: tuple[int, int] = (120, 40), look: Look | None = None) -> AsyncIterator[Desk]:
     """The app on a real run of a graph in memory."""
     store: Checkpointer = MemoryCheckpointer()
     runner: GraphRunner = make(store)
@@ -28,7 +28,7 @@ async def real(make: Any, size: tuple[int, int] = (120, 40)) -> AsyncIterator[De
     async def open_driver() -> tuple[Hub, Driver]:
         return bench.hub, driver
 
-    app = HitlApp(Start(open_driver, "anna", None, False), Look())
+    app = HitlApp(Start(open_driver, "anna", None, False), look or Look())
     async with app.run_test(size=size, notifications=True) as pilot:
         it = Desk(app, pilot, cast(ReplayDriver, driver), Clock())
         await it.until(lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen")

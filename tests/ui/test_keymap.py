@@ -9,9 +9,12 @@ import sys
 import pytest
 from textual.binding import Binding
 
-from hitl_tui.ui.keymap import load_keymap
+from hitl_tui.ui.keymap import load_keymap, places_of
 from hitl_tui.ui.keys import NoKey, parse_key, types_text, written
 from hitl_tui.ui.screen_actions import ALL_ACTIONS, ALL_BY_ID
+
+PANES_FIRST = {("list.first", "home"), ("list.last", "end")}
+"""What the run screen does with the key where no pane scrolls."""
 
 
 def problems(**table: object) -> list[str]:
@@ -66,6 +69,16 @@ def test_the_key_that_opens_the_threads_also_closes_them():
     assert "t is the key of app.threads already" in problems(threads_search="t")[0]
 
 
+def test_a_key_that_was_given_away_is_free():
+    assert problems(list_down="n", run_step="j", look_enter="o", look_reveal="O", run_continue="enter") == []
+
+
+def test_a_key_is_written_as_it_is_shown():
+    keymap = load_keymap({"list.up": "↑,u", "edit.back": "esc,f6"})
+    assert keymap.problems == ()
+    assert (keymap.bindings["list.up"], keymap.bindings["edit.back"]) == (("up", "u"), ("escape", "f6"))
+
+
 def test_each_screen_has_keys_of_its_own_and_its_actions_may_change_places():
     assert problems(threads_search="s", edit_apply="f5", run_step="f6", look_json="ctrl+s") == []
     assert problems(edit_apply="f4", edit_editor="ctrl+s", threads_search="q", threads_close="/") == []
@@ -82,8 +95,10 @@ def test_each_screen_has_keys_of_its_own_and_its_actions_may_change_places():
         ({"run_step": "ctrl+i"}, "'ctrl+i' is the same as tab to a terminal"),
         ({"run_step": "n,,"}, 'write "comma" for the key , itself'),
         ({"run_step": "ctrl+q"}, "^q always leaves the app"),
-        ({"run_step": "j"}, "j is needed to move about and in dialogs"),
-        ({"run_step": "enter"}, "enter is needed to move about and in dialogs"),
+        ({"run_step": "j"}, "j is the key of list.down already; give that one another key too"),
+        ({"run_step": "enter"}, "enter is the key of look.enter already; give that one another key too"),
+        ({"run_step": "up"}, "↑ is needed to move about"),
+        ({"run_step": "tab"}, "tab is needed to move about"),
         ({"run_step": "c"}, "c is the key of run.continue already; give that one another key too"),
         ({"run_step": "n", "run_pause": "n"}, "n is the key of run.step (keys.run.step) already"),
         ({"app_palette": "a"}, "a is needed in text fields"),
@@ -93,9 +108,22 @@ def test_each_screen_has_keys_of_its_own_and_its_actions_may_change_places():
         ({"edit_apply": "a"}, "a is needed in text fields"),
         ({"edit_apply": "ctrl+z"}, "^z is needed in text fields"),
         ({"edit_apply": "f4"}, "F4 is the key of edit.editor already"),
-        ({"edit_apply": ""}, "needs a key, because no palette leads to it"),
+        ({"edit_apply": ""}, "needs a key, because the palette of a run does not lead to it"),
         ({"edit_aply": "f5"}, "did you mean 'edit.apply'?"),
-        ({"threads_open": "j"}, "j is needed to move about"),
+        ({"threads_open": "j"}, "j is the key of list.down already"),
+        ({"list_down": "s"}, "s is the key of run.step already"),
+        ({"list_up": "x"}, "x is the key of run.cancel already"),
+        ({"ask_take": "g"}, "g is needed in text fields"),
+        ({"form_next": "n"}, "n is needed in text fields"),
+        ({"find_go": "ctrl+a"}, "^a is needed in text fields"),
+        ({"breaks_back": "x"}, "x is needed in text fields"),
+        ({"compare_swap": "="}, "= is the key of look.compare already"),
+        ({"look_check": "1"}, "1 is the key of look.text already"),
+        ({"look_costs": "f9", "page_close": "f9"}, "F9 is the key of look.costs (keys.look.costs) already"),
+        ({"agents_forget": "A"}, "A is the key of look.agents already"),
+        ({"branches_next": "q"}, "q is the key of page.close already"),
+        ({"check_go": "1"}, "1 is the key of check.log already"),
+        ({"card_back": "e"}, "e is the key of card.edit already"),
         ({"threads_back": "x"}, "x is needed in text fields"),
         ({"threads_search": "ctrl+p"}, "^p is the key of app.palette already"),
         ({"app_palette": "f4"}, "F4 is the key of edit.editor already"),
@@ -107,13 +135,30 @@ def test_what_can_not_be_is_told_and_left_out(table: dict[str, object], problem:
     keymap = load_keymap({**wishes, "app.threads": "Z"})
     assert problem in "\n".join(keymap.problems)
     assert keymap.bindings["app.threads"] == ("Z",)
-    own = ("Card", "Editor", "Threads")
     owners = [
-        (key, action.group in own and action.group)
+        (place, key)
         for action in ALL_ACTIONS
         for key in keymap.bindings[action.id]
+        for place in places_of(action)
+        if (action.id, key) not in PANES_FIRST
     ]
     assert len(owners) == len(set(owners))
+
+
+def test_no_two_actions_of_a_place_have_a_key_in_common_by_default():
+    owners: dict[tuple[str, str], set[str]] = {}
+    for action in ALL_ACTIONS:
+        for place in places_of(action):
+            for key in action.default_keys:
+                owners.setdefault((place, key), set()).add(action.id)
+    assert [sorted(names) for names in owners.values() if len(names) > 1] == [
+        ["list.first", "travel.first"],
+        ["list.last", "travel.head"],
+    ]
+
+
+def test_what_a_pane_scrolls_with_else_travels_and_both_may_be_written_down():
+    assert problems(travel_first="0,home", list_first="home") == []
 
 
 def test_a_good_key_beside_a_bad_one_stays():
@@ -152,7 +197,7 @@ def test_characters_are_keys_as_textual_knows_them(char: str):
         ("escape", "escape", "esc"),
         ("f12", "f12", "F12"),
         ("shift+a", "A", "A"),
-        ("shift+ctrl+up", "ctrl+shift+up", "ctrl+shift+up"),
+        ("shift+ctrl+up", "ctrl+shift+up", "ctrl+shift+↑"),
         ("ctrl+_", "ctrl+underscore", "^_"),
         ("+", "plus", "+"),
         ("question_mark", "question_mark", "?"),

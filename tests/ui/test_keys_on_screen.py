@@ -10,7 +10,7 @@ from textual.command import CommandPalette
 from hitl_tui.ui.actions import ACTIONS
 from hitl_tui.ui.app import Look
 from hitl_tui.ui.keymap import load_keymap
-from hitl_tui.ui.widgets.review import GRACE
+from hitl_tui.ui.widgets.sending import GRACE
 from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
 
@@ -117,7 +117,7 @@ async def test_the_narrow_screen_names_its_key():
 
 async def test_help_and_palette_list_every_action_with_its_key():
     keymap = load_keymap(MINE)
-    async with desk(look=Look(keys=MINE), size=(140, 60)) as it:
+    async with desk(look=Look(keys=MINE), size=(140, 75)) as it:
         entries = {command.title: command.help for command in it.app.get_system_commands(it.run)}
         for action in ACTIONS:
             key = keymap.shown(action.id)
@@ -164,9 +164,9 @@ async def test_the_list_of_threads_has_them():
 
 
 async def test_help_lists_the_screens_under_their_names():
-    async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 100)) as it:
+    async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 150)) as it:
         await it.press("question_mark")
-        await it.shows("Editor", "F5        Apply", "Threads", "/         Search")
+        await it.shows("Editor", "F5        Apply", "Threads", "/         Search", "tab shift+tab Other side")
 
 
 async def test_every_action_can_be_done_from_the_table():

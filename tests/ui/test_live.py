@@ -10,7 +10,7 @@ from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.events import NodeStarted, TextStreamed
 from hitl_tui.ui.screens.edit import EditScreen
 from hitl_tui.ui.widgets.channels import ChannelsPane
-from hitl_tui.ui.widgets.review import GRACE
+from hitl_tui.ui.widgets.sending import GRACE
 from hitl_tui.ui.widgets.stream import StreamPane
 from tests.support import tape as tapes
 from tests.ui.harness import desk

@@ -6,16 +6,17 @@ import dataclasses
 from typing import Any
 
 import msgspec
+import pytest
 
 from hitl_tui.errors import AnswerRefused
-from hitl_tui.ui.widgets.review import GRACE, UNDO
+from hitl_tui.ui.widgets.sending import GRACE, UNDO
 from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
 
 
 async def open_card(it: Desk) -> None:
     await it.press("d")
-    await it.shows("Your decision", "The advisor says", "keys listen in half a second")
+    await it.shows("Your decision", "The advisor says", "a moment to read")
     it.clock.advance(GRACE + 0.01)
     await it.shows("can be taken back")
 
@@ -118,8 +119,10 @@ async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_wo
         it.clock.advance(UNDO + 0.01)
         await it.shows("not accepted: it is about step 1", "what changed since stands above", "why")
         await it.shows("Changed since step 1", "messages: changed", '+   "revise: Too abstract."')
-        await it.press("pagedown", "pagedown")
-        await it.shows("latest_draft: changed", "The advisor says")
+        await it.press("pagedown")
+        await it.shows("latest_draft: changed")
+        await it.press("pagedown")
+        await it.shows("The advisor says")
         await it.press("a")
         await it.gone("Changed since step 1")
 
@@ -230,3 +233,27 @@ async def test_what_comes_while_the_card_hides_a_pane_is_wrapped_for_it_afterwar
         it.run.show_all()
         await it.press("escape")
         await it.shows(words)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
+async def test_what_is_said_below_the_choices_is_wrapped(size: tuple[int, int]):
+    async with desk(size=size) as it:
+        assert it.run.session is not None
+        await open_card(it)
+        assert it.run.card is not None
+        it.run.card._problem = "not accepted: the verdict was about another draft than the newest one is"
+        it.run.card._show_note()
+        await it.shows("not accepted", "than the", "one is", "decide later")
+
+
+async def test_what_is_too_long_for_below_the_choices_stands_above_and_scrolls():
+    async with desk(size=(80, 24)) as it:
+        await open_card(it)
+        assert it.run.card is not None
+        it.run.card._problem = "it is refused: " + "because of this and that, " * 30 + "and no more"
+        it.run.card._show_note()
+        await it.shows("see above (pgdn, pgup): it is", "decide later", "it is refused: because")
+        while "and no more" not in it.text():
+            before = it.text()
+            await it.press("pagedown")
+            await it.until(lambda before=before: it.text() != before, "more of it")

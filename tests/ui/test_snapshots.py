@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
 from hitl_tui.ui.app import HitlApp, Look, Start
-from hitl_tui.ui.widgets.review import GRACE
+from hitl_tui.ui.widgets.sending import GRACE
 from tests.support import tape as tapes
 from tests.ui.harness import NOW, Clock, Desk
 

@@ -74,7 +74,7 @@ async def test_a_file_that_goes_away_is_told_once_and_changes_nothing(tmp_path: 
         path.unlink()
         await it.shows("mine.toml is gone", "the colours stay as they were")
         for _ in range(3):
-            it.app._look_at_theme()
+            it.app.look_at_theme()
         assert it.text().count("mine.toml is gone") == 1
         assert accent(it) == Color.parse("#00ff00")
         save(path, MINE.replace("#00ff00", "#0000ff"))

@@ -8,17 +8,19 @@ from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.errors import HitlError
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field
+from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.run_base import Severity
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.choices import Option
-from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, Room, ours
+from hitl_tui.ui.widgets.lines import LineView, RoleScreen, Room
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.agents import agent_lines, agent_row, memory_words, turn_lines
 from hitl_tui.view.cells import cells
@@ -28,16 +30,14 @@ from hitl_tui.view.spans import Line, Span, untrusted
 _LOOK_EVERY: Final = 0.25
 
 
-class AgentsFooter(LineBar):
+class AgentsFooter(KeysBar):
     """The keys of this screen."""
 
-    def bar(self, width: int) -> Line:
-        """The spans."""
-        keys = (
-            ("↑ ↓", "Agent"), ("T", "Try another model"), ("x", "Forget turns"), ("v", "Whole texts"),
-            ("esc", "Back"), ("pgdn", "Scroll"),
-        )  # fmt: skip
-        return tuple(span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ")))
+    entries = (
+        ("list.up list.down", "Agent"), ("agents.change", "Try another model"),
+        ("agents.forget", "Forget turns"), ("agents.whole", "Whole texts"), ("page.close", "Back"),
+        ("list.page_down", "Scroll"),
+    )  # fmt: skip
 
 
 class AgentsScreen(RoleScreen):
@@ -46,12 +46,12 @@ class AgentsScreen(RoleScreen):
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "agents.tcss"]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Back", show=False),
-        Binding("up,k", "select(-1)", "Up", show=False, priority=True),
-        Binding("down,j", "select(1)", "Down", show=False, priority=True),
-        Binding("T,c", "change", "Change", show=False),
-        Binding("x", "forget", "Forget", show=False),
-        Binding("v", "whole", "Whole", show=False),
+        bound("page.close", "close"),
+        bound("list.up", "select(-1)", priority=True),
+        bound("list.down", "select(1)", priority=True),
+        bound("agents.change", "change"),
+        bound("agents.forget", "forget"),
+        bound("agents.whole", "whole"),
     ]
     AUTO_FOCUS = "#turns"
 
@@ -177,7 +177,7 @@ class AgentsScreen(RoleScreen):
             f"{info.name} forgets its {turns} and begins anew with the next step. The state stays as it is; "
             "the turns can't be brought back. The log says who did it."
         ]
-        options = [Option("back", "escape", "go back"), Option("forget", "f", "forget them")]
+        options = [Option("back", "ask.back", "go back"), Option("forget", "f", "forget them")]
 
         def answered(answer: Answer | None) -> None:
             if answer is not None and answer.id == "forget":

@@ -12,11 +12,13 @@ from typing import Any, ClassVar, Final
 from rich.cells import set_cell_size
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.ui.bound import bound
+from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.session import Session
-from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.branch_detail import branch_detail
 from hitl_tui.view.branch_words import BranchRow, branch_rows, branches_of_step, counted, items_of
@@ -30,15 +32,13 @@ _LABEL: Final = 28
 _WORD: Final = 11
 
 
-class BranchesFooter(LineBar):
+class BranchesFooter(KeysBar):
     """The keys of this screen."""
 
-    def bar(self, width: int) -> Line:
-        """The spans."""
-        keys = (("↑ ↓", "Select"), ("f", "Next that failed or asks"), ("enter", "Decide"), ("esc", "Back"))
-        return tuple(
-            span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ", "plain"))
-        )
+    entries = (
+        ("list.up list.down", "Select"), ("branches.next", "Next that failed or asks"),
+        ("branches.decide", "Decide"), ("page.close", "Back"),
+    )  # fmt: skip
 
 
 class BranchList(LineView):
@@ -96,22 +96,22 @@ class BranchesScreen(RoleScreen):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["branches.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,backspace", "close", "Back", show=False),
-        Binding("enter", "decide", "Decide", show=False),
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup", "move(-10)", "Page up", show=False),
-        Binding("pagedown", "move(10)", "Page down", show=False),
-        Binding("home", "move(-1000000)", "First", show=False),
-        Binding("end", "move(1000000)", "Last", show=False),
-        Binding("f", "remarkable", "Next that failed or asks", show=False),
+        bound("page.close", "close"),
+        bound("branches.decide", "decide"),
+        bound("list.up", "move(-1)"),
+        bound("list.down", "move(1)"),
+        bound("list.page_up", "move(-10)"),
+        bound("list.page_down", "move(10)"),
+        bound("list.first", "move(-1_000_000)"),
+        bound("list.last", "move(1_000_000)"),
+        bound("branches.next", "remarkable"),
     ]
     AUTO_FOCUS = "#branches"
 
     def __init__(
         self, session: Session, place: InsidePlace, now: Callable[[], int], keys: Sequence[str] = ()
     ) -> None:
-        """`keys` are those that opened it and close it again."""
+        """`keys` are those that close it too: that opened it, and that lead outside."""
         super().__init__()
         self._session = session
         self._place = place
@@ -236,8 +236,8 @@ class BranchesScreen(RoleScreen):
         self.call_after_refresh(self._show_branch)
 
     def on_key(self, event: events.Key) -> None:
-        """The key that opened it closes it."""
-        if event.key in self._keys and event.key != "enter":
+        """The keys that open it, and that lead outside, close it."""
+        if event.key in self._keys:
             event.stop()
             self.dismiss(None)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import PurePath
 from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -17,6 +16,8 @@ from textual.widgets import Input
 from hitl_tui.drivers.breakpoints import check_breakpoint
 from hitl_tui.drivers.conditions import ConditionInvalid
 from hitl_tui.errors import HitlError
+from hitl_tui.ui.bound import bound
+from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -26,17 +27,20 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _NAME: Final = 24
-_HELP: Final = "space or b: on and off · enter: to the condition · esc: back"
 
 
 class NodeList(LineView):
     """A node a row, with its breakpoint."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("space", "switch", "On and off", show=False),
-        Binding("enter", "type", "Condition", show=False),
+        bound("list.up", "move(-1)"),
+        bound("list.down", "move(1)"),
+        bound("list.page_up", "move(-10)"),
+        bound("list.page_down", "move(10)"),
+        bound("list.first", "move(-1_000_000)"),
+        bound("list.last", "move(1_000_000)"),
+        bound("breaks.switch", "switch"),
+        bound("breaks.condition", "type"),
     ]
 
     def __init__(self, session: Session, node: str) -> None:
@@ -100,19 +104,17 @@ class BreakpointsScreen(ModalScreen[None]):
 
     Args:
         node: where the cursor begins.
-        keys: those that opened it and close it again.
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "breakpoints.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("breaks.back", "back")]
     AUTO_FOCUS = "#nodes"
 
-    def __init__(self, session: Session, node: str, keys: Sequence[str]) -> None:
+    def __init__(self, session: Session, node: str) -> None:
         super().__init__()
         self._session = session
         self._list = NodeList(session, node)
-        self._keys = keys
 
     def compose(self) -> ComposeResult:
         """The nodes, the condition of the chosen one, what is wrong with it."""
@@ -140,9 +142,17 @@ class BreakpointsScreen(ModalScreen[None]):
     def _typed(self, event: Input.Changed) -> None:
         self._check(event.value)
 
+    @property
+    def _help(self) -> str:
+        """The keys, in a row."""
+        keymap = keymap_of(self.app)
+        switch = " or ".join(key for key in map(keymap.shown, ("breaks.switch", "run.break")) if key)
+        rest = f"{keymap.shown('breaks.condition')}: to the condition · {keymap.shown('breaks.back')}: back"
+        return f"{switch}: on and off · {rest}"
+
     def _check(self, text: str) -> bool:
         """Say what is wrong with a condition; True where nothing is."""
-        lines: list[Line] = [(Span(_HELP, "dim"),)]
+        lines: list[Line] = [(Span(self._help, "dim"),)]
         try:
             if text.strip():
                 check_breakpoint(self._list.node, text.strip(), self._session.view.graph)
@@ -171,12 +181,12 @@ class BreakpointsScreen(ModalScreen[None]):
 
     def on_key(self, event: events.Key) -> None:
         """The keys that opened it: one sets and takes away, the other closes."""
-        if not self._list.has_focus or event.key not in self._keys:
-            return
-        event.stop()
-        if event.key == self._keys[0]:
+        bindings = keymap_of(self.app).bindings
+        if self._list.has_focus and event.key in bindings["run.breaks"]:
+            event.stop()
             self.dismiss(None)
-        else:
+        elif self._list.has_focus and event.key in bindings["run.break"]:
+            event.stop()
             self._list.action_switch()
 
     def action_back(self) -> None:

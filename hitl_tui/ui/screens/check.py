@@ -11,12 +11,15 @@ from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import Check, Checked, Driver
 from hitl_tui.engine.verify import Mismatch
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.bound import bound
+from hitl_tui.ui.keys_in_use import keymap_of
+from hitl_tui.ui.screens.keys_bar import KeysBar
+from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.findings import MEANING, finding_row, values_of
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -46,16 +49,13 @@ class _Watch:
         self.done, self.all = done, of
 
 
-class CheckFooter(LineBar):
+class CheckFooter(KeysBar):
     """The keys of this screen."""
 
-    def bar(self, width: int) -> Line:
-        """The spans."""
-        keys = [(str(number), name) for number, (_, name, _) in enumerate(CHECKS, 1)]
-        keys += [("enter", "To the step"), ("↑ ↓", "Select"), ("esc", "Back")]
-        return tuple(
-            span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ", "plain"))
-        )
+    entries = (
+        *((f"check.{kind}", name) for kind, name, _ in CHECKS),
+        ("check.go", "To the step"), ("list.up list.down", "Select"), ("page.close", "Back"),
+    )  # fmt: skip
 
 
 class CheckScreen(RoleScreen):
@@ -63,15 +63,14 @@ class CheckScreen(RoleScreen):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["check.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Back", show=False),
-        Binding("enter", "jump", "To the step", show=False),
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup", "move(-10)", "Page up", show=False),
-        Binding("pagedown", "move(10)", "Page down", show=False),
-        *(Binding(str(number), f"check('{kind}')", name, show=False)
-          for number, (kind, name, _) in enumerate(CHECKS, 1)),
-    ]  # fmt: skip
+        bound("page.close", "close"),
+        bound("check.go", "jump"),
+        bound("list.up", "move(-1)"),
+        bound("list.down", "move(1)"),
+        bound("list.page_up", "move(-10)"),
+        bound("list.page_down", "move(10)"),
+        *(bound(f"check.{kind}", f"check('{kind}')") for kind, _, _ in CHECKS),
+    ]
     AUTO_FOCUS = "#findings"
     leads_to_steps: ClassVar[bool] = True
 
@@ -152,13 +151,13 @@ class CheckScreen(RoleScreen):
 
     def _show_checks(self) -> None:
         rows: list[Line] = []
-        for number, (kind, name, words) in enumerate(CHECKS, 1):
+        keymap = keymap_of(self.app)
+        for kind, name, words in CHECKS:
             chosen = kind == self._kind
             mark = Span("▸ " if chosen else "  ", "accent")
             how = Span(f"  {self._how_far()}", "accent") if chosen else Span("")
-            rows.append(
-                (mark, ours(f"{number} ", "key"), Span(f"{name:<8}", "name"), Span(words, "dim"), how)
-            )
+            key = ours(f"{keymap.shown(f'check.{kind}')} ", "key")
+            rows.append((mark, key, Span(f"{name:<8}", "name"), Span(words, "dim"), how))
         self.query_one("#checks", LineView).show(rows)
 
     def _how_far(self) -> str:
@@ -192,7 +191,8 @@ class CheckScreen(RoleScreen):
             (Span("found     ", "dim"), Span(actual, "removed")),
         ]
         if where := self._leads_to(one):
-            rows.append((untrusted(f"enter goes to {where}", "dim", limit=120),))
+            key = keymap_of(self.app).shown("check.go")
+            rows.append((untrusted(f"{key} goes to {where}", "dim", limit=120),))
         view.show(rows)
 
     def _leads_to(self, one: Mismatch) -> str:

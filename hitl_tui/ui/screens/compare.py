@@ -9,12 +9,14 @@ from typing import Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.errors import HitlError, UnknownThread
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field
+from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.choices import Option
@@ -63,16 +65,14 @@ class CompareHead(LineBar):
         return tuple(spans)
 
 
-class CompareFooter(LineBar):
+class CompareFooter(KeysBar):
     """The keys of this screen."""
 
-    def bar(self, width: int) -> Line:
-        """The spans."""
-        keys = (
-            ("tab", "Other side"), ("[ ]", "Step"), ("/", "Thread or step"), ("x", "Swap"),
-            ("↑ ↓", "Channel"), ("esc", "Back"), ("pgdn", "Scroll"),
-        )  # fmt: skip
-        return tuple(span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ")))
+    entries = (
+        ("compare.side", "Other side"), ("compare.back compare.on", "Step"),
+        ("compare.place", "Thread or step"), ("compare.swap", "Swap"), ("list.up list.down", "Channel"),
+        ("page.close", "Back"), ("list.page_down", "Scroll"),
+    )  # fmt: skip
 
 
 class CompareScreen(RoleScreen):
@@ -81,16 +81,18 @@ class CompareScreen(RoleScreen):
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "compare.tcss"]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Back", show=False),
-        Binding("tab,shift+tab", "other_side", "Other side", show=False, priority=True),
-        Binding("left_square_bracket,left,h", "move(-1)", "Earlier", show=False),
-        Binding("right_square_bracket,right,l", "move(1)", "Later", show=False),
-        Binding("up,k", "select(-1)", "Up", show=False),
-        Binding("down,j", "select(1)", "Down", show=False),
-        Binding("pageup", "scroll_values(-1)", "Page up", show=False),
-        Binding("pagedown", "scroll_values(1)", "Page down", show=False),
-        Binding("slash", "ask_place", "Place", show=False),
-        Binding("x", "swap", "Swap", show=False),
+        bound("page.close", "close"),
+        bound("compare.side", "other_side", priority=True),
+        bound("compare.back", "move(-1)"),
+        bound("compare.on", "move(1)"),
+        bound("list.up", "select(-1)"),
+        bound("list.down", "select(1)"),
+        bound("list.page_up", "scroll_values(-1)"),
+        bound("list.page_down", "scroll_values(1)"),
+        bound("list.first", "select(-1_000_000)"),
+        bound("list.last", "select(1_000_000)"),
+        bound("compare.place", "ask_place"),
+        bound("compare.swap", "swap"),
     ]
     AUTO_FOCUS = ""
 
@@ -224,7 +226,7 @@ class CompareScreen(RoleScreen):
         side = self.query_one(CompareHead).side
         thread_id, step = self._places[side]
         field = Field("place", "THREAD, THREAD@STEP, or @STEP of this thread", f"{thread_id}@{step}")
-        options = [Option("go", "g", "compare with it"), Option("back", "escape", "go back")]
+        options = [Option("go", "g", "compare with it"), Option("back", "ask.back", "go back")]
 
         def answered(answer: Answer | None) -> None:
             if answer is not None and (text := answer.fields["place"].strip()):

@@ -7,18 +7,20 @@ from pathlib import PurePath
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.errors import HitlError, LogCorrupt
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.damage import Damage
-from hitl_tui.ui.screens.check import CheckFooter, CheckScreen
+from hitl_tui.ui.keys_in_use import keymap_of
+from hitl_tui.ui.screens.check import CHECKS, CheckFooter, CheckScreen
 from hitl_tui.ui.screens.threads import ThreadsScreen
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.sanitise import sanitise, sanitise_line
-from hitl_tui.view.spans import Line, Span
+from hitl_tui.view.spans import Line
 
 _MOST = 1_000
 _SECONDS = 12
@@ -29,12 +31,8 @@ class DamagedFooter(CheckFooter):
 
     def __init__(self, leave: str) -> None:
         super().__init__()
-        self._word = leave
-
-    def bar(self, width: int) -> Line:
-        """The spans."""
-        keys = (("1", "Log"), ("2", "Strict"), ("3", "Replay"), ("t", "Threads"), ("q", self._word))
-        return tuple(span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} ")))
+        checks = [(f"check.{kind}", name) for kind, name, _ in CHECKS]
+        self.entries = (*checks, ("check.threads", "Threads"), ("page.close", leave))
 
 
 class DamagedScreen(CheckScreen):
@@ -44,7 +42,7 @@ class DamagedScreen(CheckScreen):
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["check.tcss", "damaged.tcss"]
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "threads", "Threads", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("check.threads", "threads")]
     leads_to_steps = False
 
     def __init__(self, hub: Hub, damage: Damage, leave: str) -> None:
@@ -93,7 +91,8 @@ class DamagedScreen(CheckScreen):
         def now() -> int:
             return time.time_ns() // 1_000
 
-        self.app.push_screen(ThreadsScreen(self._hub, self._driver.thread_id, now, ("t",)), chosen)
+        keys = keymap_of(self.app).bindings["check.threads"]
+        self.app.push_screen(ThreadsScreen(self._hub, self._driver.thread_id, now, keys), chosen)
 
     async def _open(self, thread_id: str) -> None:
         """Open another thread; what keeps it from being opened is said here, and nothing is left."""

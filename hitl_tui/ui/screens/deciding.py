@@ -97,7 +97,7 @@ class Deciding(Switching, Stopping, AgentKeys):
     def do_card_reason(self) -> None:
         """Type a reason."""
         if self.card:
-            self.card.action_type_reason()
+            self.card.action_type_reason("card.reason")
 
     def do_card_edit(self) -> None:
         """Edit what is decided about; what is in a thread of its own is edited there."""
@@ -128,6 +128,11 @@ class Deciding(Switching, Stopping, AgentKeys):
         request = self._asked_about
         if request is not None and len(waiting) > 1:
             self.open_card(waiting[(waiting.index(request) + by) % len(waiting)])
+
+    def do_card_back(self) -> None:
+        """Back to the action that was decided about before."""
+        if self.card:
+            self.card.step_back()
 
     def do_card_undo(self) -> None:
         """Take the decision back."""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
@@ -53,7 +54,7 @@ class Dialog(ModalScreen[Answer | None]):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss_none", "Back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "dismiss_none")]
     AUTO_FOCUS = ""
 
     def __init__(
@@ -94,7 +95,7 @@ class Dialog(ModalScreen[Answer | None]):
 
     @on(Choices.Chosen)
     def _chosen(self, event: Choices.Chosen) -> None:
-        if event.option.key == "escape":
+        if event.option.key == "ask.back":
             self.dismiss(None)
         else:
             self._answer(event.option.id)
@@ -130,7 +131,7 @@ class Labelled(Vertical):
 def ask_cancel(screen: RunScreen, driver: Driver, node: str | None, actor: str) -> None:
     """Ask whether to give up the node in flight or to end the thread."""
     # The way back comes first, so that enter alone ends nothing.
-    options = [Option("back", "escape", "go back")]
+    options = [Option("back", "ask.back", "go back")]
     options += [Option("attempt", "g", f"give up {node}", "the thread waits before it")] if node else []
     options += [Option("thread", "e", "end the thread for good", "as cancelled")]
 
@@ -155,7 +156,7 @@ def ask_quit(screen: RunScreen, unsent: str, node: str, leave: Callable[[], Any]
         text.append(
             f"{node} is running. What it has done so far will not be committed; it runs again on resume."
         )
-    options = [Option("back", "escape", "stay"), Option("leave", "q", "quit anyway")]
+    options = [Option("back", "ask.back", "stay"), Option("leave", "q", "quit anyway")]
 
     def answered(answer: Answer | None) -> None:
         if answer is not None and answer.id == "leave":
@@ -174,7 +175,7 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
     options = [
         Option("go", "g", "fork and go there"),
         Option("stay", "s", "fork and stay here"),
-        Option("back", "escape", "go back"),
+        Option("back", "ask.back", "go back"),
     ]
     text = [
         f"A new thread begins at step {step} of {thread_id}. This thread stays as it is.",
@@ -214,7 +215,7 @@ def ask_limits(screen: RunScreen, session: Session, actor: str) -> None:
         Field("max_seconds", "seconds of work in all", _proposal(limits.max_seconds)),
     ]
     fields = [field for field in fields if field.value]
-    options = [Option("raise", "m", "raise the limits"), Option("back", "escape", "go back")]
+    options = [Option("raise", "m", "raise the limits"), Option("back", "ask.back", "go back")]
 
     def answered(answer: Answer | None) -> None:
         if answer is None:

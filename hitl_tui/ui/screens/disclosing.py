@@ -19,7 +19,7 @@ from hitl_tui.view.value_lines import value_lines
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.looking import Looking
 
-_BACK = Option("back", "escape", "go back")
+_BACK = Option("back", "ask.back", "go back")
 
 
 async def _shown(session: Session) -> tuple[Driver, int]:

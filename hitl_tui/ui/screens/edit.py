@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult, SuspendNotSupported
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
@@ -15,9 +15,11 @@ from textual.widgets import Input, TextArea
 
 from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import HitlError, StaleWriter
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.draft import NotJson, draft_of, read_draft
+from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, fork_name
-from hitl_tui.ui.screens.keys_bar import KeysBar, keymap_of
+from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.value_source import ValueText
@@ -60,9 +62,9 @@ class EditScreen(RoleScreen):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "edit.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "apply", "Apply", show=False, priority=True, id="edit.apply"),
-        Binding("f4,ctrl+e", "editor", "$EDITOR", show=False, priority=True, id="edit.editor"),
-        Binding("escape", "back", "Back", show=False, priority=True, id="edit.back"),
+        bound("edit.apply", "apply", priority=True),
+        bound("edit.editor", "editor", priority=True),
+        bound("edit.back", "back", priority=True),
     ]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     AUTO_FOCUS = "#editor"
@@ -322,7 +324,7 @@ class EditScreen(RoleScreen):
         if not self.changed:
             self.dismiss(None)
             return
-        options = [Option("keep", "escape", "go on editing"), Option("drop", "d", "drop the changes")]
+        options = [Option("keep", "ask.back", "go on editing"), Option("drop", "d", "drop the changes")]
 
         def answered(answer: Answer | None) -> None:
             if answer is not None and answer.id == "drop":

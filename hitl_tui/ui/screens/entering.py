@@ -58,7 +58,7 @@ class Entering(Vouching):
             if request is not None and session is self.session:
                 self.open_card(request)
 
-        keys = self.keymap.bindings["look.inside"]
+        keys = (*self.keymap.bindings["look.inside"], *self.keymap.bindings["look.outside"])
         self.app.push_screen(BranchesScreen(session, place, self.now, keys), chosen)
 
     def enter_thread(self, thread_id: str) -> None:

@@ -8,11 +8,13 @@ from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.widgets import Input
 
+from hitl_tui.ui.bound import bound
+from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.session import Session
-from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.find import MOST, Found, find
@@ -23,16 +25,16 @@ Finding = tuple[str, tuple[Found, ...], int]
 _WHERE = 24
 
 
-class FindFooter(LineBar):
+class FindFooter(KeysBar):
     """The keys of this screen, and how to walk on afterwards."""
 
+    entries = (("find.go", "Go there"), ("find.up find.down", "Select"), ("find.back", "Back"))
     ways = ("", "")
 
     def bar(self, width: int) -> Line:
         """The spans."""
-        keys = (("enter", "Go there"), ("↑ ↓", "Select"), ("esc", "Back"))
         walk = Span(f"  then {self.ways[0]} and {self.ways[1]} go to the next and the one before", "dim")
-        return (*(span for key, label in keys for span in (ours(f" {key}", "key"), Span(f" {label} "))), walk)
+        return (*super().bar(width), walk)
 
 
 class FindScreen(RoleScreen):
@@ -40,11 +42,12 @@ class FindScreen(RoleScreen):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "find.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "Back", show=False),
-        Binding("up", "select(-1)", "Up", show=False, priority=True),
-        Binding("down", "select(1)", "Down", show=False, priority=True),
-        Binding("pageup", "select(-10)", "Page up", show=False, priority=True),
-        Binding("pagedown", "select(10)", "Page down", show=False, priority=True),
+        bound("find.back", "close", priority=True),
+        bound("find.go", "go", priority=True),
+        bound("find.up", "select(-1)", priority=True),
+        bound("find.down", "select(1)", priority=True),
+        bound("find.page_up", "select(-10)", priority=True),
+        bound("find.page_down", "select(10)", priority=True),
     ]
     AUTO_FOCUS = "#find"
 
@@ -87,8 +90,8 @@ class FindScreen(RoleScreen):
         count = f"{len(found)} places" if len(found) < MOST else f"the first {MOST} places"
         places.set_titles("Places", count if found else "")
 
-    @on(Input.Submitted)
-    def _submitted(self) -> None:
+    def action_go(self) -> None:
+        """Go to the selected place."""
         self._go(self.query_one("#places", LineView).cursor_row)
 
     @on(LineView.RowChosen)

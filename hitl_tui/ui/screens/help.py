@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import ClassVar, get_args
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.events import Key
 
 from hitl_tui.ui.actions import ACTIONS, Action, Group, ScreenGroup, Situation
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.screen_actions import SCREEN_ACTIONS
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
+from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.spans import Line, Span
 
 _ALSO: tuple[tuple[str, str], ...] = (
     ("tab", "to the next pane; shift+tab to the one before"),
-    (
-        "↑ ↓",
-        "select a channel, scroll a pane; ← → in the timeline and anywhere nothing scrolls sideways: travel",
-    ),
-    ("esc", "close what is open, or back to the newest step"),
+    ("letters", "beside the choices of a question: that choice, while the choices have the focus"),
     ("mouse", "click a channel, a step, a tab, a choice or a key in the footer"),
 )
 
-_KEYS = len("backspace")
+_FEWEST_KEYS = len("backspace")
+_MOST_KEYS = len("tab shift+tab")
+_NARROWEST = 16
 _LABELS = max(len(action.label) for action in (*ACTIONS, *SCREEN_ACTIONS))
 
 
@@ -33,11 +34,7 @@ class HelpScreen(RoleScreen):
     """One scrolled page."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["help.tcss"]
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Back", show=False),
-        Binding("j", "scroll(1)", show=False),
-        Binding("k", "scroll(-1)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("page.close", "close")]
 
     def __init__(self, situation: Situation, keymap: Keymap) -> None:
         super().__init__()
@@ -49,34 +46,57 @@ class HelpScreen(RoleScreen):
         yield LineView("help", "Keys")
 
     def on_mount(self) -> None:
-        """Write the page."""
+        """The page is written once its width is known."""
         page = self.query_one("#help", LineView)
-        page.set_titles("Keys", "esc back")
-        page.show(self._lines())
+        page.set_titles("Keys", f"{self._keymap.shown('page.close')} back")
         page.focus()
+
+    def on_resize(self) -> None:
+        """Write the page for the width."""
+        self.call_after_refresh(self._write)
+
+    def _write(self) -> None:
+        self.query_one("#help", LineView).show(self._lines())
 
     def _lines(self) -> list[Line]:
         lines: list[Line] = []
         for group in get_args(Group):
-            lines += [(Span(group, "title"),)]
-            lines += [self._row(action) for action in ACTIONS if action.group == group]
+            lines += self._group(group, ACTIONS)
             lines.append(())
         lines.append((Span("Also", "title"),))
-        lines += [(ours(f"  {key:<{_KEYS}} ", "key"), Span(text, "dim")) for key, text in _ALSO]
+        lines += [(ours(f"  {key:<{_FEWEST_KEYS}} ", "key"), Span(text, "dim")) for key, text in _ALSO]
         for screen in get_args(ScreenGroup):
-            lines += [(), (Span(screen, "title"),)]
-            lines += [self._row(action) for action in SCREEN_ACTIONS if action.group == screen]
+            lines += [(), *self._group(screen, SCREEN_ACTIONS)]
         return lines
 
-    def _row(self, action: Action) -> Line:
+    def _group(self, group: str, actions: Sequence[Action]) -> list[Line]:
+        """Its name, and its actions below."""
+        rows = [action for action in actions if action.group == group]
+        room = max(_FEWEST_KEYS, *(len(self._keys(action)) for action in rows))
+        return [(Span(group, "title"),), *(line for action in rows for line in self._rows(action, room))]
+
+    def _keys(self, action: Action) -> str:
+        """The keys of an action, as many as there is room for."""
+        keys = self._keymap.all_shown(action.id)
+        if len(keys) <= _MOST_KEYS:
+            return keys
+        return keys[: _MOST_KEYS - 1].rpartition(" ")[0] + " …"
+
+    def _rows(self, action: Action, room: int) -> list[Line]:
         """An action: its keys, what it does, and why not now."""
         why = action.why_not(self._situation)
-        return (
-            ours(f"  {self._keymap.all_shown(action.id):<{_KEYS}} ", "key"),
-            Span(f"{action.label:<{_LABELS}} "),
-            Span(action.help, "dim"),
-            *((Span(f"   now: {why}", "dim"),) if why else ()),
-        )
+        words = f"{action.help}   now: {why}" if why else action.help
+        width = self.query_one("#help", LineView).scrollable_content_region.width - room - _LABELS - 4
+        first, *rest = wrap_line(words, max(width, _NARROWEST))
+        indent = Span(" " * (room + _LABELS + 4))
+        return [
+            (
+                ours(f"  {self._keys(action):<{room}} ", "key"),
+                Span(f"{action.label:<{_LABELS}} "),
+                Span(first, "dim"),
+            ),
+            *((indent, Span(row, "dim")) for row in rest),
+        ]
 
     def on_key(self, event: Key) -> None:
         """The key that opened it closes it."""
@@ -87,8 +107,3 @@ class HelpScreen(RoleScreen):
     def action_close(self) -> None:
         """Back to the run."""
         self.dismiss(None)
-
-    def action_scroll(self, by: int) -> None:
-        """Scroll the page."""
-        page = self.query_one("#help", LineView)
-        page.scroll_relative(y=by, animate=False)

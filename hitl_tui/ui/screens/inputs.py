@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import GraphInfo, InputField
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -27,7 +28,7 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "inputs.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "leave")]
     AUTO_FOCUS = "Input"
 
     def __init__(self, graph: GraphInfo) -> None:
@@ -43,8 +44,8 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
                 field = SafeInput(id=f"input-{index}", placeholder=_example(wanted))
                 field.border_title = Content(sanitise(wanted.label or wanted.name, multiline=False))
                 yield field
-            options = [Option("start", "enter", "start"), Option("leave", "escape", "leave")]
-            yield Choices(options, elsewhere=("enter", "escape"))
+            options = [Option("start", "ask.take", "start"), Option("leave", "ask.back", "leave")]
+            yield Choices(options, elsewhere=("ask.take", "ask.back"))
 
     def on_mount(self) -> None:
         """Say what this is about."""

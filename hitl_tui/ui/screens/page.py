@@ -7,9 +7,11 @@ from pathlib import PurePath
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.events import Key
 
+from hitl_tui.ui.bound import bound
+from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.view.spans import Line, Span
 
@@ -22,11 +24,7 @@ class PageScreen(RoleScreen):
     """
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["help.tcss"]
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "close", "Back", show=False),
-        Binding("j", "scroll(1)", show=False),
-        Binding("k", "scroll(-1)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("page.close", "close")]
 
     def __init__(
         self, title: str, load: Callable[[], Awaitable[Sequence[Line]]], keys: tuple[str, ...]
@@ -43,7 +41,7 @@ class PageScreen(RoleScreen):
     def on_mount(self) -> None:
         """Fetch the lines."""
         page = self.query_one("#help", LineView)
-        page.set_titles(self._title, "esc back")
+        page.set_titles(self._title, f"{keymap_of(self.app).shown('page.close')} back")
         page.show([(Span("looking…", "dim"),)])
         page.focus()
         self.run_worker(self._fill(), exit_on_error=False)
@@ -61,7 +59,3 @@ class PageScreen(RoleScreen):
     def action_close(self) -> None:
         """Back to the run."""
         self.dismiss(None)
-
-    def action_scroll(self, by: int) -> None:
-        """Scroll by so many lines."""
-        self.query_one("#help", LineView).scroll_relative(y=by, animate=False)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar
 
 from textual import on
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.ui.actions import ACTIONS, BY_ID
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.failures import Failures
 from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.screens.deciding import Deciding
@@ -25,15 +26,9 @@ class RunScreen(Deciding):
     """One thread: see it, step it, travel, edit, decide, fork."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(
-            Binding(action.keys, f"do('{action.id}')", action.label, id=action.id, show=False)
-            for action in ACTIONS
-            if action.id != "app.palette" and action.group != "Card"
-        ),
-        Binding("escape", "back", "Back", show=False),
-        Binding("enter", "enter", "Open", show=False),
-        Binding("left", "go('left')", "Earlier", show=False),
-        Binding("right", "go('right')", "Later", show=False),
+        bound(action.id, f"do('{action.id}')")
+        for action in ACTIONS
+        if action.id != "app.palette" and action.group != "Card"
     ]
 
     def __init__(self, now: Callable[[], int] | None = None, keymap: Keymap | None = None) -> None:
@@ -151,7 +146,7 @@ class RunScreen(Deciding):
 
     # Back and on
 
-    def action_back(self) -> None:
+    def do_app_back(self) -> None:
         """Close the card, or go back to the newest step."""
         card = self.card
         if self.card_open and card is not None and card.unsent:
@@ -163,7 +158,7 @@ class RunScreen(Deciding):
         else:
             self.do_look_outside()
 
-    def action_enter(self) -> None:
+    def do_look_enter(self) -> None:
         """At a step of another thread: open that thread; else what is inside the shown step."""
         session = self.session
         if session and session.shown and session.shown[0] != session.thread_id:

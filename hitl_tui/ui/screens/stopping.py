@@ -52,6 +52,5 @@ class Stopping(Vouching):
         session = self.session
         if session is None:
             return
-        keys = (*self.keymap.bindings["run.breaks"], *self.keymap.bindings["run.break"])
         node = self.query_one(GraphPane).chosen or session.view.progress.next_node or ""
-        self.app.push_screen(BreakpointsScreen(session, node, keys), lambda _: self.show_all())
+        self.app.push_screen(BreakpointsScreen(session, node), lambda _: self.show_all())

@@ -9,12 +9,14 @@ from typing import ClassVar
 from rich.cells import set_cell_size
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
+from textual.message import Message
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.records import ThreadSummary
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -24,6 +26,7 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 
 _PAGE = 100
+_NEAR = 20
 _WORDS: dict[str, tuple[str, str, Role]] = {
     "pending": (UNICODE.pending, "ready", "dim"),
     "running": (UNICODE.running, "running", "node"),
@@ -38,7 +41,8 @@ class ThreadsFooter(KeysBar):
     """The keys of this screen."""
 
     entries = (
-        ("threads.open", "Open"), ("threads.search", "Search"), ("↑ ↓", "Select"), ("threads.back", "Back"),
+        ("threads.open", "Open"), ("threads.search", "Search"), ("list.up list.down", "Select"),
+        ("threads.back", "Back"),
     )  # fmt: skip
 
 
@@ -46,11 +50,16 @@ class ThreadList(LineView):
     """Threads in rows; the next page is fetched when the cursor comes near the end."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup", "move(-10)", "Page up", show=False),
-        Binding("pagedown", "move(10)", "Page down", show=False),
+        bound("list.up", "move(-1)"),
+        bound("list.down", "move(1)"),
+        bound("list.page_up", "move(-10)"),
+        bound("list.page_down", "move(10)"),
+        bound("list.first", "move(-1_000_000)"),
+        bound("list.last", "move(1_000_000)"),
     ]
+
+    class NearEnd(Message):
+        """The cursor is near the end of what is loaded."""
 
     def __init__(self, current: str, now: Callable[[], int]) -> None:
         super().__init__("threads", "Threads")
@@ -117,6 +126,8 @@ class ThreadList(LineView):
         if not top <= row < top + height:
             self.scroll_to(y=row if row < top else row - height + 1, animate=False)
         self.repaint()
+        if row + _NEAR > len(self.threads) >= _PAGE:
+            self.post_message(self.NearEnd())
 
     def on_click(self, event: events.Click) -> None:
         """Select with one click, open with the second."""
@@ -134,10 +145,10 @@ class ThreadsScreen(RoleScreen):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "threads.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "Back", show=False, id="threads.back"),
-        Binding("enter", "open", "Open", show=False, id="threads.open"),
-        Binding("slash", "search", "Search", show=False, id="threads.search"),
-        Binding("q", "close", "Back", show=False, id="threads.close"),
+        bound("threads.back", "back"),
+        bound("threads.open", "open"),
+        bound("threads.search", "search"),
+        bound("threads.close", "close"),
     ]
     AUTO_FOCUS = "#threads"
 
@@ -186,14 +197,14 @@ class ThreadsScreen(RoleScreen):
         self.action_open()
 
     def on_key(self, event: events.Key) -> None:
-        """Close with the key that opened it; near the end of what is loaded, fetch the next page."""
+        """Close with the key that opened it."""
         if event.key in self._keys:
             event.stop()
             self.dismiss(None)
-            return
-        row = self._list.cursor_row or 0
-        if event.key in ("down", "j", "pagedown", "end") and row + 20 > len(self._list.threads) >= _PAGE:
-            self.run_worker(self._fetch_more(), group="more", exclusive=True, exit_on_error=False)
+
+    @on(ThreadList.NearEnd)
+    def _near_end(self) -> None:
+        self.run_worker(self._fetch_more(), group="more", exclusive=True, exit_on_error=False)
 
     def action_open(self) -> None:
         """Open the selected thread."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -16,6 +16,8 @@ from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.errors import HitlError
+from hitl_tui.ui.bound import bound
+from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.dialogs import fork_name
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.choices import Choices, Option
@@ -49,7 +51,7 @@ class TryDialog(ModalScreen[Change | None]):
     CSS_PATH: ClassVar[list[str | PurePath]] = ["trying.tcss"]
     VERTICAL_BREAKPOINTS = _BREAKPOINTS
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "close")]
     AUTO_FOCUS = ""
 
     def __init__(self, session: Session, agents: Sequence[AgentInfo], at: int, *, can_change: bool) -> None:
@@ -89,7 +91,9 @@ class TryDialog(ModalScreen[Change | None]):
         info, trial = self._info, self._trial
         name, model = sanitise_line(info.name, 40), sanitise_line(info.model, 40)
         more = f" Agent {self._at + 1} of {len(self._agents)}." if len(self._agents) > 1 else ""
-        self._say(f"{name} now speaks to {model}.{more} Tab goes on, esc goes to the answers.")
+        keymap = keymap_of(self.app)
+        keys = f"{keymap.shown('form.next')} goes on, {keymap.shown('form.leave')} goes to the answers."
+        self._say(f"{name} now speaks to {model}.{more} {keys[0].upper()}{keys[1:]}")
         form = self.query_one(AnswerForm)
         form.show_form(settings_form(info, self._fork))
         options = [Option("fork", "f", trial.words, "and compare both afterwards")]
@@ -97,7 +101,7 @@ class TryDialog(ModalScreen[Change | None]):
             options.append(Option("next", "n", "change this thread", "from its next step on"))
             options += [Option("back", "b", "back to the graph's settings")] if info.changed else []
         options += [Option("other", "a", "another agent")] if len(self._agents) > 1 else []
-        options.append(Option("leave", "escape", "go back"))
+        options.append(Option("leave", "ask.back", "go back"))
         self.query_one(Choices).set_options(options)
         self.call_after_refresh(form.focus_first)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -18,6 +18,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.drivers.protocol import Driver, RollbackEntry
 from hitl_tui.engine.events import ChildMoved, NodeFailed, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.errors import HitlError
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.screens.dialogs import Field, Labelled
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
 
 _MOST_ROWS = 14
-_BACK = Option("back", "escape", "go back")
+_BACK = Option("back", "ask.back", "go back")
 
 
 class RollbackDialog(ModalScreen[None]):
@@ -37,7 +38,7 @@ class RollbackDialog(ModalScreen[None]):
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["undo.tcss"]
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "close", "Back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "close")]
 
     def __init__(self, driver: Driver, entries: Sequence[RollbackEntry], actor: str) -> None:
         super().__init__()
@@ -100,7 +101,7 @@ class RollbackDialog(ModalScreen[None]):
             note = field.value.strip() or None
             field.disabled = True
             pause = Option("pause", "p", "pause", "after the handler that runs")
-            self.query_one(Choices).set_options([pause, Option("back", "escape", "leave it running")])
+            self.query_one(Choices).set_options([pause, Option("back", "ask.back", "leave it running")])
             self._under_way = True
             self._say("Rolling back…")
             self.run_worker(self._roll_back(note), exit_on_error=False)
@@ -137,7 +138,7 @@ class RollbackDialog(ModalScreen[None]):
         words = "Rolled back" if not left else "Paused" if progress.status == "waiting" else "Not complete"
         self._say(f"{words}: {summary(self._entries)}.", "error" if progress.status == "failed" else "plain")
         choices = self.query_one(Choices)
-        choices.set_options([Option("back", "escape", "close", also=("enter",))])
+        choices.set_options([Option("back", "ask.back", "close")])
         choices.focus()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:

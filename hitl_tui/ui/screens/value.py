@@ -7,17 +7,18 @@ from typing import Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult, SuspendNotSupported
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import TextArea
 
 from hitl_tui.errors import HitlError
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.draft import NotJson, draft_of, read_draft
+from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.dialogs import Answer, Dialog
 from hitl_tui.ui.screens.edit import EditFooter, EditHead
-from hitl_tui.ui.screens.keys_bar import keymap_of
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.choices import Option
@@ -44,9 +45,9 @@ class ValueScreen(RoleScreen):
 
     CSS_PATH: ClassVar = ["base.tcss", "dialogs.tcss", "edit.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "apply", "Apply", show=False, priority=True, id="edit.apply"),
-        Binding("f4,ctrl+e", "editor", "$EDITOR", show=False, priority=True, id="edit.editor"),
-        Binding("escape", "back", "Back", show=False, priority=True, id="edit.back"),
+        bound("edit.apply", "apply", priority=True),
+        bound("edit.editor", "editor", priority=True),
+        bound("edit.back", "back", priority=True),
     ]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     AUTO_FOCUS = "#editor"
@@ -167,7 +168,7 @@ class ValueScreen(RoleScreen):
         if self.text == self.draft.text:
             self.dismiss(None)
             return
-        options = [Option("keep", "escape", "go on editing"), Option("drop", "d", "drop the changes")]
+        options = [Option("keep", "ask.back", "go on editing"), Option("drop", "d", "drop the changes")]
 
         def answered(answer: Answer | None) -> None:
             if answer is not None and answer.id == "drop":

@@ -11,7 +11,7 @@ from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.view.answers import wants_text
 from hitl_tui.view.sanitise import sanitise_line
 
-LATER = Option("_later", "escape", "decide later, it stays waiting")
+LATER = Option("_later", "app.back", "decide later, it stays waiting")
 
 
 def card_options(
@@ -26,65 +26,61 @@ def card_options(
     """
     if making.editing:
         return [
-            Option("_take", "enter", "take these arguments"),
-            Option("_untake", "escape", "back to the choices"),
+            Option("_take", "ask.take", "take these arguments"),
+            Option("_untake", "app.back", "back to the choices"),
         ]
-    options = _answers(making, ways, edit_keys)
+    options = _answers(making, ways)
     request = making.request
     taken = {key for option in options for key in (option.key, *option.also)}
-    if request.subject and can_edit and not taken & set(map(written, edit_keys)):
-        options.append(_editing("_edit", f"edit {sanitise_line(request.subject, 40)} first", edit_keys))
-    if request.thread and request.choices and not taken & set(map(written, edit_keys)):
-        options.append(
-            _editing("_inside", f"edit it in {sanitise_line(request.thread, 40)} first", edit_keys)
-        )
+    free = not taken & {"card.edit", *map(written, edit_keys)}
+    if request.subject and can_edit and free:
+        options.append(Option("_edit", "card.edit", f"edit {sanitise_line(request.subject, 40)} first"))
+    if request.thread and request.choices and free:
+        where = sanitise_line(request.thread, 40)
+        options.append(Option("_inside", "card.edit", f"edit it in {where} first"))
     return [*options, LATER]
 
 
-def sending_options(undo_keys: Sequence[str]) -> list[Option]:
+def sending_options() -> list[Option]:
     """While a decision can be taken back."""
-    key, also = (undo_keys[0], tuple(undo_keys[1:])) if undo_keys else ("", ())
-    return [Option("_undo", key, "take it back", also=also), Option("_now", "enter", "send it now")]
+    return [Option("_undo", "card.undo", "take it back"), Option("_now", "ask.take", "send it now")]
 
 
-def answer_label(request: Request, making: Composing) -> str:
-    """What stands over the place to type."""
+def answer_label(request: Request, making: Composing, key: str) -> str:
+    """What stands over the place to type; `key` leads there, "" for none."""
+    way = f" ({key})" if key else ""
     if making.form is not None:
-        return "The arguments (tab)" if making.editing else "Your answer (tab), * must be given"
+        return f"The arguments{way}" if making.editing else f"Your answer{way}, * must be given"
     if making.edited:
         return "Your version stands in the editor"
     if request.kind == "edit" and not request.choices:
         return "Edit what is shown above"
     if request.choices or request.shape:
-        return "Your reason (tab), it goes into the log"
-    return "Your answer (tab)" if wants_text(request.schema) else "Your answer as JSON (tab)"
+        return f"Your reason{way}, it goes into the log"
+    return f"Your answer{way}" if wants_text(request.schema) else f"Your answer as JSON{way}"
 
 
-def _answers(making: Composing, ways: Mapping[str, str], edit_keys: Sequence[str]) -> list[Option]:
+def _answers(making: Composing, ways: Mapping[str, str]) -> list[Option]:
     request = making.request
     if request.choices or request.shape:
         options = []
         for choice in making.choices:
-            key, also = ("enter", (choice.key,)) if choice.recommended else (choice.key, ())
+            key, also = ("ask.take", (choice.key,)) if choice.recommended else (choice.key, ())
             options.append(Option(choice.id, key, choice.label, ways.get(choice.id, ""), also))
-        back = Option("_back", "backspace", f"back to action {making.part}")
+        back = Option("_back", "card.back", f"back to action {making.part}")
         return [*options, back] if making.part else options
-    again = _editing("_write", "edit it again", edit_keys)
+    again = Option("_write", "card.edit", "edit it again")
     if request.kind == "edit":
         if making.edited:
-            return [Option("_value", "enter", "send your version"), again]
+            return [Option("_value", "ask.take", "send your version"), again]
         return [
-            Option("_write", "enter", "edit it", also=tuple(edit_keys)),
+            Option("_write", "ask.take", "edit it", also=("card.edit",)),
             Option("_same", "u", "send it unchanged"),
         ]
     if making.form is not None:
-        return [Option("_form", "enter", "send the answer")]
+        return [Option("_form", "ask.take", "send the answer")]
     if making.edited:
-        return [Option("_value", "enter", "send the answer"), again]
-    send = Option("_free", "enter", "send the answer")
-    in_editor = _editing("_write", "write it in an editor", edit_keys)
+        return [Option("_value", "ask.take", "send the answer"), again]
+    send = Option("_free", "ask.take", "send the answer")
+    in_editor = Option("_write", "card.edit", "write it in an editor")
     return [send] if wants_text(request.schema) else [send, in_editor]
-
-
-def _editing(option_id: str, label: str, keys: Sequence[str]) -> Option:
-    return Option(option_id, keys[0] if keys else "", label, also=tuple(keys[1:]))

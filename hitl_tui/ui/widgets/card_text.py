@@ -7,8 +7,10 @@ from typing import Final, cast
 from hitl_tui.ui.widgets.lines import ours
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.review import ReviewCard
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, plain_text, trusted, untrusted
 
+_MOST: Final = 4_000
 _BADGES: Final = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
 
 
@@ -34,11 +36,9 @@ def card_lines(card: ReviewCard, width: int, since: tuple[Line, ...] = ()) -> li
 
 
 def note_lines(note: tuple[str, str], width: int) -> list[Line]:
-    """What is said below the choices, in rows; anybody's words may be in it."""
+    """What is said below the choices, in rows; anybody's words may be in it; one row where `width` is 0."""
     words, role = note
-    # Our own short notes are said before the width is known; only what may be long is wrapped.
-    rows = wrap_line(words, width) if role == "error" else [words]
-    return [(untrusted(row, cast(Role, role)),) for row in rows]
+    return [(untrusted(row, cast(Role, role)),) for row in wrap_line(sanitise_line(words, _MOST), width)]
 
 
 def _wrapped(lines: tuple[Line, ...], width: int) -> list[Line]:

@@ -6,10 +6,11 @@ from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
 
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.widgets.lines import LineView, Row
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.spans import Line, Role, Span
@@ -25,10 +26,10 @@ class ChannelsPane(LineView):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup", "move(-10)", "Page up", show=False),
-        Binding("pagedown", "move(10)", "Page down", show=False),
+        bound("list.up", "move(-1)"),
+        bound("list.down", "move(1)"),
+        bound("list.page_up", "move(-10)"),
+        bound("list.page_down", "move(10)"),
     ]
 
     class Selected(Message):

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.keys import written
+from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.spans import Line, Span
 
@@ -21,7 +23,7 @@ _NAMES = {"enter": "Enter", "escape": "Esc", "backspace": "Bksp"}
 class Option:
     """One choice: what is pressed for it (`also` works too), what it is called, what is said beside it.
 
-    A key is a character, or the name that Textual has for it; "" for none.
+    A key is a character, or the id of the action whose keys do it; "" for none.
     """
 
     id: str
@@ -35,9 +37,9 @@ class Choices(LineView):
     """Letters choose only while this list has the focus; `armed` False makes it deaf for a while."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "Up", show=False),
-        Binding("down", "move(1)", "Down", show=False),
-        Binding("enter", "choose", "Choose", show=False),
+        bound("ask.up", "move(-1)"),
+        bound("ask.down", "move(1)"),
+        bound("ask.take", "choose"),
     ]
 
     class Chosen(Message):
@@ -48,9 +50,9 @@ class Choices(LineView):
             self.option = option
 
     def __init__(
-        self, options: Sequence[Option] = (), *, name: str = "choices", elsewhere: Sequence[str] = ("escape",)
+        self, options: Sequence[Option] = (), *, name: str = "choices", elsewhere: Sequence[str] = ("ask.back", "app.back")
     ) -> None:
-        """`elsewhere` are the keys that the screen heeds while another of its widgets has the focus."""
+        """`elsewhere` are the actions whose keys the screen heeds while another of its widgets has the focus."""
         super().__init__(name)
         self._elsewhere = elsewhere
         self.options: tuple[Option, ...] = ()
@@ -64,12 +66,20 @@ class Choices(LineView):
         self.show(range(len(self.options)))  # type: ignore[arg-type]
         self.styles.height = len(self.options)
 
+    def _keys(self, option: Option) -> tuple[str, ...]:
+        """All that is pressed for it, as Textual calls it."""
+        bindings = keymap_of(self.app).bindings
+        return tuple(
+            key for name in (option.key, *option.also) if name for key in bindings.get(name, (name,))
+        )
+
     def line(self, row: int) -> Line:
         """A choice; its key is dim while pressing it does something else."""
         option = self.options[row]
         live = self.armed and (self.has_focus or option.key in self._elsewhere)
         note = (Span(f"  {option.note}", "dim"),) if option.note else ()
-        key = _NAMES.get(option.key) or (written(option.key) if option.key else "")
+        keys = self._keys(option)
+        key = _NAMES.get(keys[0]) or written(keys[0]) if keys else ""
         return (ours(f" {key:^5}  ", "key" if live else "key-off"), Span(option.label, "value"), *note)
 
     def arm(self, armed: bool) -> None:
@@ -91,16 +101,15 @@ class Choices(LineView):
     def on_key(self, event: events.Key) -> None:
         """Take a choice by its letter."""
         option = next((option for option in self.options if self._means(event, option)), None)
-        if option is None or event.key == "enter":
+        if option is None or event.key in keymap_of(self.app).bindings["ask.take"]:
             return
         event.stop()
         event.prevent_default()
         if self.armed:
             self.post_message(self.Chosen(option))
 
-    @staticmethod
-    def _means(event: events.Key, option: Option) -> bool:
-        keys = (option.key, *option.also)
+    def _means(self, event: events.Key, option: Option) -> bool:
+        keys = self._keys(option)
         return event.key in keys or (event.character is not None and event.character in keys)
 
     def on_click(self, event: events.Click) -> None:

@@ -10,6 +10,7 @@ from textual.timer import Timer
 from hitl_tui.ui.actions import ACTIONS, Action, Situation
 from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.widgets.lines import LineBar, ours
+from hitl_tui.ui.widgets.reason import ReasonField
 from hitl_tui.view.spans import Line, Span
 
 _MESSAGE_SECONDS = 5.0
@@ -66,7 +67,9 @@ class FooterBar(LineBar):
             return (Span(" "), *self._message)
         if self._situation.typing:
             self._places = []
-            return (ours(" esc", "key"), Span(" To the choices "), Span("  typing never decides", "dim"))
+            field = "reason.leave" if isinstance(self.screen.focused, ReasonField) else "form.leave"
+            key = self._keymap.shown(field)
+            return (ours(f" {key}", "key"), Span(" To the choices "), Span("  typing never decides", "dim"))
         palette = self._keymap.shown("app.palette")
         room = width - len(f" {palette} palette ") - 1
         shown = list(self._actions)

@@ -7,11 +7,12 @@ from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
 from textual.widgets import Input, TextArea
 
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.picker import Picker
 from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
@@ -24,20 +25,13 @@ _NARROWEST: Final = 16
 
 
 class FieldArea(SafeTextArea):
-    """A text of several lines: enter goes on, ctrl+j breaks the line."""
+    """A text of several lines, in a form where enter goes on."""
 
-    class Done(Message):
-        """Enter was pressed."""
+    BINDINGS: ClassVar[list[BindingType]] = [bound("form.line", "break_line", priority=True)]
 
-    def on_key(self, event: events.Key) -> None:
-        """Go on, or break the line."""
-        if event.key in ("enter", "ctrl+j"):
-            event.stop()
-            event.prevent_default()
-            if event.key == "enter":
-                self.post_message(self.Done())
-            else:
-                self.insert("\n")
+    def action_break_line(self) -> None:
+        """Break the line."""
+        self.insert("\n")
 
 
 class FieldBox(Vertical):
@@ -109,12 +103,13 @@ class FieldBox(Vertical):
 
 
 class AnswerForm(VerticalScroll, can_focus=False):
-    """The fields of a form; tab and enter go to the next one, escape and the end of it leave it."""
+    """The fields of a form, from one to the next; its end is a way out."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab,down", "move(1)", "Next", show=False),
-        Binding("shift+tab,up", "move(-1)", "Previous", show=False),
-        Binding("escape", "leave", "Back", show=False),
+        bound("form.next", "move(1)"),
+        bound("form.previous", "move(-1)"),
+        bound("form.done", "move(1)", priority=True),
+        bound("form.leave", "leave"),
     ]
 
     class Left(Message):
@@ -175,13 +170,6 @@ class AnswerForm(VerticalScroll, can_focus=False):
     def action_leave(self) -> None:
         """Back to the choices."""
         self.post_message(self.Left())
-
-    @on(Input.Submitted)
-    @on(FieldArea.Done)
-    @on(Picker.Done)
-    def _next(self, event: Message) -> None:
-        event.stop()
-        self.action_move(1)
 
     @on(FieldBox.Typed)
     def _typed(self) -> None:

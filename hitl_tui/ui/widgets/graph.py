@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import GraphInfo
 from hitl_tui.engine.looks import Look, taken_edges
 from hitl_tui.engine.records import END, Checkpoint
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.branch_words import counted, short_count
@@ -44,8 +45,8 @@ class GraphPane(LineView):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "choose(-1)", "Node above", show=False),
-        Binding("down,j", "choose(1)", "Node below", show=False),
+        bound("list.up", "choose(-1)"),
+        bound("list.down", "choose(1)"),
     ]
 
     def __init__(self) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, cast
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.geometry import Region, Size
@@ -22,6 +23,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
+from hitl_tui.ui.bound import bound
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span
 
@@ -142,6 +144,14 @@ class LineView(Kept, ScrollView, can_focus=True):
     """
 
     ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bound("list.up", "scroll_up"),
+        bound("list.down", "scroll_down"),
+        bound("list.page_up", "page_up"),
+        bound("list.page_down", "page_down"),
+        bound("list.first", "scroll_home"),
+        bound("list.last", "scroll_end"),
+    ]
 
     _border_rows: tuple[Region, ...] | None = None
 

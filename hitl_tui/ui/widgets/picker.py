@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.cells import cells
 from hitl_tui.view.form import Field
@@ -22,17 +23,13 @@ class Picker(LineView):
     """Letters do nothing here; `text` is what is chosen, as a form reads it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move(-1)", "Back", show=False),
-        Binding("right", "move(1)", "On", show=False),
-        Binding("space", "choose", "Choose", show=False),
-        Binding("enter", "done", "Next", show=False),
+        bound("form.left", "move(-1)"),
+        bound("form.right", "move(1)"),
+        bound("form.choose", "choose"),
     ]
 
     class Changed(Message):
         """Something else is chosen."""
-
-    class Done(Message):
-        """Enter was pressed."""
 
     def __init__(self, name: str, field: Field) -> None:
         super().__init__(name)
@@ -83,10 +80,6 @@ class Picker(LineView):
             self._choose(self._chosen ^ {self._place})
         else:
             self._choose(set() if self._chosen == {self._place} and not self._required else {self._place})
-
-    def action_done(self) -> None:
-        """On to the next field."""
-        self.post_message(self.Done())
 
     def on_click(self, event: events.Click) -> None:
         """Choose what is clicked on."""

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from textual import events
+from typing import ClassVar
+
+from textual.binding import BindingType
 from textual.message import Message
 
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.widgets.safe_text import SafeTextArea
 
 
 class ReasonField(SafeTextArea):
-    """Enter, escape and tab leave it; ctrl+j breaks the line."""
+    """Every usual way to end a field only leaves it; a key of its own breaks the line."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bound("reason.leave", "leave", priority=True),
+        bound("form.line", "break_line", priority=True),
+    ]
 
     class Left(Message):
         """The user has finished typing."""
@@ -19,13 +27,10 @@ class ReasonField(SafeTextArea):
             id=name, soft_wrap=True, show_line_numbers=False, compact=True, highlight_cursor_line=False
         )
 
-    def on_key(self, event: events.Key) -> None:
-        """Leave, or break the line."""
-        if event.key in ("enter", "escape", "tab", "shift+tab"):
-            event.stop()
-            event.prevent_default()
-            self.post_message(self.Left())
-        elif event.key == "ctrl+j":
-            event.stop()
-            event.prevent_default()
-            self.insert("\n")
+    def action_leave(self) -> None:
+        """Back to the choices."""
+        self.post_message(self.Left())
+
+    def action_break_line(self) -> None:
+        """Break the line."""
+        self.insert("\n")

@@ -3,50 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 
 from hitl_tui.engine.records import Request
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.composing import Composing
-from hitl_tui.ui.keys import written
 from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.answering import AnsweringPane
 from hitl_tui.ui.widgets.card_options import answer_label, card_options, sending_options
 from hitl_tui.ui.widgets.card_text import card_lines
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.reason import ReasonField
-from hitl_tui.ui.widgets.sending import GRACE, UNDO, SendingPane
-from hitl_tui.view.answers import choice_answer, value_answer, wants_text
-from hitl_tui.view.asking import EDIT
-from hitl_tui.view.form import mismatch
-from hitl_tui.view.review import ChoiceView, Version, review_card
+from hitl_tui.ui.widgets.sending import GRACE
+from hitl_tui.view.answers import choice_answer
+from hitl_tui.view.review import Version, review_card
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _SMALL: Final = 26
 
 
-class ReviewPane(SendingPane):
+class ReviewPane(AnsweringPane):
     """Asks one request at a time; typing never decides."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab,shift+tab", "type_reason", "Reason", show=False),
-        Binding("slash", "type_reason('card.reason')", "Reason", show=False, id="card.reason"),
-        Binding("greater_than_sign", "other('card.next')", "Next", show=False, id="card.next"),
-        Binding("less_than_sign", "other('card.previous')", "Previous", show=False, id="card.previous"),
+        bound("card.reason", "type_reason('card.reason')"),
+        bound("card.next", "other('card.next')"),
+        bound("card.previous", "other('card.previous')"),
     ]
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__(clock)
-        self._request: Request | None = None
-        self._making: Composing | None = None
         self._versions: tuple[Version | None, Version | None] = (None, None)
-        self._wanted: ChoiceView | None = None
         self._ways: dict[str, str] = {}
         self._wrapped_for = 0
 
@@ -80,11 +75,6 @@ class ReviewPane(SendingPane):
     def request_id(self) -> str:
         """The request it asks about, "" for none."""
         return self._request.id if self._request else ""
-
-    @property
-    def reason(self) -> str:
-        """The words typed so far."""
-        return self.query_one(ReasonField).text.strip()
 
     def show_request(self, session: Session, request: Request, actor: str) -> None:
         """Ask this."""
@@ -136,12 +126,6 @@ class ReviewPane(SendingPane):
         self._show_state()
         self.run_worker(self._load(), group="card", exclusive=True, exit_on_error=False)
 
-    @property
-    def making(self) -> Composing:
-        """The answer as it is made up."""
-        assert self._making is not None
-        return self._making
-
     def _make_card(self) -> None:
         session, request = self._session, self._request
         assert session is not None
@@ -154,8 +138,8 @@ class ReviewPane(SendingPane):
         waiting = [one.id for one in session.requests]
         bound = untrusted(self._card.bound).text
         if len(waiting) > 1 and request.id in waiting:
-            keys = self.run_screen.keymap.bindings["card.next"]
-            way = f", {written(keys[0])} next" if keys else ""
+            key = self.run_screen.keymap.shown("card.next")
+            way = f", {key} next" if key else ""
             bound = f"{waiting.index(request.id) + 1} of {len(waiting)}{way} · {bound}"
         self.border_subtitle = Content(bound)
         self._lay_out()
@@ -189,7 +173,7 @@ class ReviewPane(SendingPane):
         if card is None or not self.size.height:
             return
         self._wrapped_for = text.scrollable_content_region.width
-        text.show(card_lines(card, max(self._wrapped_for, 20), self.since))
+        text.show(card_lines(card, max(self._wrapped_for, 20), (*self.above, *self.since)))
         small = self.size.height < _SMALL
         self.set_class(small, "-small")
         making = self.making
@@ -197,15 +181,16 @@ class ReviewPane(SendingPane):
         self.set_class(making.form is not None, "-form")
         document = making.edited or (making.request.kind == "edit" and not making.request.choices)
         self.query_one(ReasonField).display = making.form is None and not document
-        fixed = (
-            (2 if small else 4) + 1 + len(self.query_one(Choices).options or "12345") + (2 if small else 4)
-        )
+        options = len(self.query_one(Choices).options or "12345")
+        fixed = (2 if small else 4) + 1 + options + self.note_rows + (1 if small else 3)
         free = max(self.size.height - fixed, 3)
         if making.form is not None:
             free = max(free // 3, free - 3 * len(making.form.fields), 2)
         text.styles.height = min(len(text.lines), free)
         label = self.query_one("#card-label", LineView)
-        label.show([(Span(answer_label(making.request, making), "dim"),)])
+        key = self.run_screen.keymap.shown("card.reason")
+        label.show([(Span(answer_label(making.request, making, key), "dim"),)])
+        self._show_note()
 
     @on(LineView.Widened, "#card-text")
     def _lay_out_again(self, event: LineView.Widened) -> None:
@@ -222,7 +207,7 @@ class ReviewPane(SendingPane):
         if card is None:
             return
         if self.state == "sending":
-            choices.set_options(sending_options(self.run_screen.keymap.bindings["card.undo"]))
+            choices.set_options(sending_options())
             choices.cursor_row = None
         elif self.state in ("grace", "open", "confirm"):
             can = self._session.view.capabilities if self._session else None
@@ -238,7 +223,7 @@ class ReviewPane(SendingPane):
 
     def _is_cursor(self, option: Option) -> bool:
         wanted = self._wanted.id if self._wanted else None
-        return option.id == wanted if wanted else option.key == "enter"
+        return option.id == wanted if wanted else option.key == "ask.take"
 
     def focus_choices(self) -> None:
         """Back to what can be chosen."""
@@ -257,7 +242,7 @@ class ReviewPane(SendingPane):
             or bool(self.run_screen.keymap.bindings[str(parameters[0])])
         )
 
-    def action_type_reason(self, action_id: str = "") -> None:
+    def action_type_reason(self, action_id: str) -> None:
         """Type a reason, or the answer."""
         if self.making.form is not None:
             self.query_one(AnswerForm).focus_first()
@@ -275,123 +260,9 @@ class ReviewPane(SendingPane):
         if self.state == "open":
             self._show_state()
 
-    @on(Choices.Chosen)
-    def _chosen(self, event: Choices.Chosen) -> None:
-        event.stop()
-        match event.option.id:
-            case "_undo":
-                self.take_back()
-            case "_now":
-                if self.clock() >= self._due - UNDO + GRACE:
-                    self._send()
-            case "_later":
-                self.run_screen.close_card()
-            case "_edit" | "_inside":
-                self.run_screen.do_card_edit()
-            case "_free":
-                self._decide_freely()
-            case "_form" | "_take":
-                self._decide_by_form()
-            case "_write":
-                self._write()
-            case "_value" | "_same":
-                self._prepare("your version", self.making.value)
-            case "_untake" | "_back":
-                if event.option.id == "_back":
-                    self.making.back()
-                self.making.end_edit()
-                self._made_more()
-            case chosen:
-                self._decide(chosen)
-
-    def _decide(self, chosen: str) -> None:
-        card, making = self._card, self.making
-        choice = next((one for one in making.choices if one.id == chosen), None)
-        if card is None or choice is None:
-            return
-        if making.action is not None and choice.id == EDIT:
-            if making.begin_edit():
-                self._made_more()
-                self.query_one(AnswerForm).focus_first()
-            else:
-                self._write()
-            return
-        if choice.text == "required" and not self.reason:
-            self._wanted = choice
-            self._problem = ""
-            self.query_one(ReasonField).focus()
-            self._show_state()
-            wanted = f"write what to change; enter, then enter again for “{choice.label}”"
-            self.query_one("#card-note", LineView).show([(untrusted(wanted, "accent"),)])
-            return
-        if making.action is not None:
-            self._decided(choice)
-        else:
-            self._prepare(choice.label, choice_answer(choice, self.reason), self.reason)
-
-    def _decided(self, choice: ChoiceView, args: Any = None) -> None:
-        """One action is decided about: ask about the next one, or send the decisions on all."""
-        whole = self.making.decide(choice, self.reason, args)
-        if whole is None:
-            self.query_one(ReasonField).text = ""
-            self._made_more()
-        else:
-            note = self.reason if len(self.making.actions) == 1 else ""
-            self._made_more()
-            self._prepare(*whole, note)
-
     def _made_more(self) -> None:
         """The answer stands elsewhere now: other words, other choices."""
         self._wanted, self._problem = None, ""
         self._make_card()
         self._show_state()
         self.query_one(Choices).focus()
-
-    def _decide_by_form(self) -> None:
-        reading = self.query_one(AnswerForm).read()
-        whole = reading.problems.get((), "")
-        self._problem = f"the answer: {whole}" if whole else ""
-        if reading.problems:
-            self._show_note()
-        elif self.making.editing:
-            self._decided(self._edit_choice(), reading.value)
-        else:
-            self._prepare("the answer", reading.value)
-
-    def _edit_choice(self) -> ChoiceView:
-        return next(one for one in self.making.choices if one.id == EDIT)
-
-    def _write(self) -> None:
-        """Open the editor on the answer."""
-        from hitl_tui.ui.screens.value import ValueScreen
-
-        making, request = self.making, self.making.request
-
-        def written_(found: tuple[Any] | None) -> None:
-            if found is None:
-                making.end_edit()
-            elif making.editing:
-                self._decided(self._edit_choice(), found[0])
-                return
-            else:
-                making.take(found[0])
-            self._made_more()
-
-        schema = None if making.editing else request.schema
-        is_text = not making.editing and wants_text(request.schema)
-        self.app.push_screen(ValueScreen(request.title, making.value, schema, text=is_text), written_)
-
-    def _decide_freely(self) -> None:
-        assert self._request is not None
-        try:
-            answer = value_answer(self._request, self.reason)
-        except UsageError as error:
-            self._problem = f"{error.message}; {error.hint}"
-            self._show_note()
-            return
-        wrong = mismatch(self._request.schema or {}, answer)
-        if wrong:
-            self._problem = wrong
-            self._show_note()
-            return
-        self._prepare("the answer", answer)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 
 from hitl_tui.engine.records import Request
 from hitl_tui.errors import AnswerRefused, HitlError
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.decision import Decision
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.card_text import note_lines
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 GRACE: Final = 0.5
 UNDO: Final = 4.0
 _TICK: Final = 0.1
+_NOTE_PART: Final = 4
+"""The note gets at most this part of the height."""
 State = Literal["grace", "open", "confirm", "sending", "sent"]
 
 
@@ -30,8 +33,8 @@ class SendingPane(Vertical):
     """Deaf for `GRACE` seconds after it appears; an answer leaves it `UNDO` seconds after it was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("pageup", "scroll_text(-1)", "Page up", show=False),
-        Binding("pagedown", "scroll_text(1)", "Page down", show=False),
+        bound("list.page_up", "scroll_text(-1)"),
+        bound("list.page_down", "scroll_text(1)"),
     ]
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -46,6 +49,8 @@ class SendingPane(Vertical):
         self._problem = ""
         self.refused = ""
         self.since: tuple[Line, ...] = ()
+        self.above: tuple[Line, ...] = ()
+        self.note_rows = 1
 
     def begin_ticking(self) -> None:
         """Look at the clock ten times a second while something is due."""
@@ -78,12 +83,34 @@ class SendingPane(Vertical):
         return self.decision.label if self.decision is not None and self.state == "sending" else ""
 
     def _show_note(self) -> None:
+        """Say below the choices what is to be said; what is too long for there stands above, in the text."""
         note = self.query_one("#card-note", LineView)
-        width = max(note.scrollable_content_region.width, 20)
-        lines = note_lines(self._note(), width)
+        width = note.scrollable_content_region.width
+        words, role = self._note()
+        lines = note_lines((words, role), width)
+        above: tuple[Line, ...] = ()
+        if len(lines) > max(2, self.size.height // _NOTE_PART):
+            above = (*lines, ())
+            lines = note_lines((f"see above ({self._scrolling}): {words}", role), width)[:1]
         if lines != list(note.lines):
             note.show(lines)
             note.styles.height = len(lines) + 1
+        if (len(lines), above) != (self.note_rows, self.above):
+            begun = above != self.above
+            self.note_rows, self.above = len(lines), above
+            self._lay_out()
+            if begun:
+                self.query_one("#card-text", LineView).scroll_home(animate=False)
+
+    @property
+    def _scrolling(self) -> str:
+        """The keys that scroll the text."""
+        keymap = self.run_screen.keymap
+        return f"{keymap.shown('list.page_down')}, {keymap.shown('list.page_up')}"
+
+    def _lay_out(self) -> None:
+        """Give the text what height the rest leaves."""
+        raise NotImplementedError
 
     def _note(self) -> tuple[str, str]:
         """What is said below, and its role."""
@@ -163,7 +190,7 @@ class SendingPane(Vertical):
         """Beside why an answer was refused: what has changed since the step it was bound to."""
         try:
             lines = await session.changed_since(request.step)
-            words = "what changed since stands above (pgdn, pgup)" if lines else ""
+            words = f"what changed since stands above ({self._scrolling})" if lines else ""
         except HitlError as error:
             words, lines = f"what changed can't be told: {error.message}", ()
         card = self._card

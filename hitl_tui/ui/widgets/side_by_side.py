@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
 
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.wrap import wrap_line
@@ -22,11 +20,6 @@ _BEFORE = 3
 
 class SideBySide(LineView):
     """Pairs of lines; on a narrow screen one below the other."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "scroll_down", "Down", show=False),
-        Binding("k", "scroll_up", "Up", show=False),
-    ]
 
     def __init__(self) -> None:
         super().__init__("values", "Values")

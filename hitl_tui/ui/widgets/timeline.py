@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 
 from hitl_tui.drivers.protocol import Relative
+from hitl_tui.ui.bound import bound
 from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.cells import cells
@@ -24,10 +25,10 @@ class TimelinePane(LineView):
     """Steps of this thread and its relatives, windowed around the shown one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "travel('left')", "Earlier", show=False),
-        Binding("right", "travel('right')", "Later", show=False),
-        Binding("up,k", "travel('up')", "Line above", show=False),
-        Binding("down,j", "travel('down')", "Line below", show=False),
+        bound("travel.back", "travel('left')"),
+        bound("travel.on", "travel('right')"),
+        bound("list.up", "travel('up')"),
+        bound("list.down", "travel('down')"),
     ]
 
     class Travel(Message):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import events
-from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
 
@@ -24,11 +23,6 @@ _ROLES: Final[dict[str, Role]] = {"added": "added", "removed": "removed"}
 
 class ValuePane(LineView):
     """A value as `ValueText`; rows are made when they are drawn where the value is large."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("k", "scroll_up", "Up", show=False),
-        Binding("j", "scroll_down", "Down", show=False),
-    ]
 
     class ModeChosen(Message):
         """Another way to show the value was clicked."""

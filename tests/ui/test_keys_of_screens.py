@@ -1,0 +1,215 @@
+"""The keys of what lies over the run are changed by id, and everything that names a key names the new one."""
+
+from __future__ import annotations
+
+import pytest
+from textual.command import CommandPalette
+
+from hitl_tui.errors import LogCorrupt
+from hitl_tui.ui.app import Look
+from hitl_tui.ui.damage import Damage
+from hitl_tui.ui.screens.damaged import DamagedScreen
+from hitl_tui.ui.widgets.sending import GRACE
+from tests.support import nested
+from tests.ui.harness import Desk, desk
+from tests.ui.real import real
+from tests.ui.test_asking import SCHEMA, asking
+
+MINE = {
+    "list.up": "u",
+    "list.down": "n",
+    "list.page_down": "ctrl+f",
+    "page.close": "f10",
+    "app.back": "f8",
+    "look.enter": "o",
+    "look.reveal": "O",
+    "ask.down": "f3",
+    "ask.take": "f9",
+    "ask.back": "f8",
+    "form.next": "f6",
+    "form.done": "f7",
+    "form.leave": "f8",
+    "reason.leave": "f7",
+    "card.reason": "w",
+    "find.go": "f5",
+    "find.down": "f6",
+    "find.back": "f8",
+    "check.strict": "S",
+    "check.go": "G",
+    "check.threads": "L",
+    "compare.side": "s",
+    "compare.back": "p",
+    "compare.swap": "X",
+    "agents.whole": "W",
+    "branches.next": "b",
+    "breaks.switch": "x",
+    "breaks.condition": "c",
+    "breaks.back": "f8",
+}
+MY_LOOK = Look(keys=MINE)
+
+
+async def closed(it: Desk, *keys: str) -> None:
+    await it.press(*keys)
+    await it.until(lambda: it.app.screen is it.run, "the run screen")
+
+
+async def test_none_of_them_is_refused():
+    async with desk(look=MY_LOOK) as it:
+        assert it.app.keymap.problems == ()
+
+
+async def test_comparing():
+    async with desk(look=MY_LOOK) as it:
+        await it.press("equals_sign")
+        await it.shows("s Other side", "p ] Step", "X Swap", "u n Channel", "F10 Back", "^f Scroll")
+        await it.shows("◂ closure-explainer @ 3")
+        await it.press("escape", "tab", "x", "left_square_bracket")
+        await it.press("p")
+        await it.shows("closure-explainer @ 2")
+        await it.press("X")
+        await it.shows("◂ closure-explainer @ 4")
+        await closed(it, "f10")
+
+
+async def test_finding():
+    async with desk(look=MY_LOOK) as it:
+        await it.press("slash")
+        await it.shows("F5 Go there", "↑ F6 Select", "F8 Back")
+        await it.press(*"clo")
+        await it.until(lambda: getattr(it.app.screen, "_query", "") == "clo", "the search")
+        await it.press("enter", "escape", "f6", "f5")
+        await it.until(lambda: it.app.screen is it.run, "the run screen")
+        assert it.run.finding is not None
+        assert it.run.finding[2] == 1
+
+
+async def test_breakpoints():
+    async with desk(look=MY_LOOK) as it:
+        await it.press("B")
+        await it.shows("x or b: on and off · c: to the condition · F8: back")
+        await it.press("n", "x", "c", *"x = 1")
+        await it.shows("column")
+        await it.press("f8")
+        await closed(it, "f8")
+        assert it.run.session is not None
+        assert list(it.run.session.breakpoints.values()) == [""]
+
+
+async def test_pages_and_help():
+    async with desk(look=MY_LOOK, size=(100, 24)) as it:
+        await it.press("question_mark")
+        await it.shows("F10 back", "Run one node")
+        await it.press(*["n"] * 12)
+        await it.gone("Run one node")
+        await it.press("escape")
+        await closed(it, "f10")
+        await it.press("dollar_sign")
+        await it.shows("has cost", "F10 back")
+        await closed(it, "f10")
+
+
+async def test_questions_and_their_choices():
+    async with desk(look=MY_LOOK, at_end=False) as it:
+        await it.press("x")
+        await it.shows("F8    go back", "e    end the thread")
+        await it.press("enter")
+        await closed(it, "f8")
+        await it.press("x")
+        await it.shows("end the thread")
+        await it.press("f9")
+        await it.until(lambda: it.commands("cancel") or it.commands("cancel_attempt"))
+
+
+async def test_moving_about_in_the_panes_and_back_to_the_newest_step():
+    async with desk(look=MY_LOOK) as it:
+        before = it.run.query_one("#channels").cursor_row  # type: ignore[attr-defined]
+        await it.press("n")
+        await it.until(lambda: it.run.query_one("#channels").cursor_row == before + 1)  # type: ignore[attr-defined]
+        await it.press("left_square_bracket")
+        await it.shows("F8 back to the newest")
+        await it.press("s")
+        await it.shows("F8 goes back to it")
+        await it.press("f8")
+        await it.shows("Channels at step 4")
+
+
+async def test_the_card_and_its_reason():
+    async with desk(look=MY_LOOK) as it:
+        await it.press("d")
+        await it.shows("Your reason (w), it goes into the log", "F8    decide later", "F9    ")
+        it.clock.advance(GRACE + 0.1)
+        await it.shows("can be taken back")
+        await it.press("w", *"why", "f7", "r")
+        await it.shows("take it back", "F9    send it now")
+        await it.press("z")
+        await it.gone("take it back")
+        await it.press("f8")
+        await it.gone("Your decision")
+
+
+async def test_a_form_on_the_card():
+    tape = asking({"title": "What to order?", "schema": SCHEMA})
+    async with desk(tape, look=MY_LOOK) as it:
+        await it.press("d")
+        await it.shows("Your answer (w), * must be given", "keys listen in half")
+        it.clock.advance(GRACE + 0.01)
+        await it.gone("keys listen in half")
+        await it.press(*"ink", "f7", *"3", "f6", "right", "f8", "f9")
+        await it.shows("take it back")
+
+
+async def test_branches():
+    async with real(nested.settled, look=MY_LOOK) as it:
+        await it.press("c")
+        await it.shows("DONE")
+        await it.press("o")
+        await it.shows("u n Select", "b Next that failed or asks", "F10 Back", "looking at ants")
+        await it.press("b")
+        await it.shows("looking at bees")
+        await closed(it, "f10")
+
+
+async def test_verifying():
+    async with real(nested.settled, look=MY_LOOK) as it:
+        await it.press("c")
+        await it.shows("DONE")
+        await it.press("V")
+        await it.shows("nothing is wrong", "S Strict", "G To the step", "F10 Back")
+        await it.press("S")
+        await it.shows("▸ S Strict")
+        await closed(it, "f10")
+
+
+async def test_a_damaged_thread():
+    async with desk(look=MY_LOOK) as it:
+        assert it.app.hub is not None
+        damage = Damage(it.driver, LogCorrupt("step 2 has another hash"))
+        it.app.push_screen(DamagedScreen(it.app.hub, damage, "Quit"))
+        await it.shows("L opens another thread", "L Threads", "F10 Quit")
+        await it.press("L")
+        await it.shows("closure-explainer-b")
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "word"),
+    [("equals_sign", "Swap  (X)", "swap"), ("t", "Search  (/)", "part of a name")],
+    ids=["of the comparison", "of the list of threads"],
+)
+async def test_the_palette_lists_and_does_the_actions_of_a_screen(key: str, entry: str, word: str):
+    async with desk(look=MY_LOOK) as it:
+        await it.press(key)
+        await it.until(lambda: it.app.screen is not it.run)
+        over = it.app.screen
+        await it.shows("Back")
+        assert entry in {command.title for command in it.app.get_system_commands(over)}
+        await it.press("ctrl+p")
+        await it.until(lambda: isinstance(it.app.screen, CommandPalette))
+        await it.press(*word)
+        await it.shows(entry)
+        await it.press("enter")
+        await it.until(lambda: it.app.screen is over)
+        if key == "equals_sign":
+            await it.shows("◂ closure-explainer @ 4")
+        else:
+            await it.until(lambda: getattr(over.focused, "id", "") == "search")
