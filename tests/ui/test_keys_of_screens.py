@@ -117,7 +117,7 @@ async def test_questions_and_their_choices():
         await closed(it, "f8")
         await it.press("x")
         await it.shows("end the thread")
-        await it.press("f9")
+        await it.press("f3", "f9")
         await it.until(lambda: it.commands("cancel") or it.commands("cancel_attempt"))
 
 

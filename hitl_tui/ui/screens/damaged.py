@@ -74,7 +74,9 @@ class DamagedScreen(CheckScreen):
         view = self.query_one("#damage", LineView)
         width = max(20, self.size.width - 4)
         error = self._error
-        ways = "nothing was changed; t opens another thread; `hitl-tui log` and `export` read what is left"
+        key = keymap_of(self.app).shown("check.threads")
+        rest = "`hitl-tui log` and `export` read what is left"
+        ways = f"nothing was changed; {key} opens another thread; {rest}"
         rows: list[Line] = []
         for text, role in ((error.message, "error"), (error.hint, "plain"), (ways, "dim")):
             rows += [(ours(row, role),) for row in wrap_line(sanitise_line(text, _MOST), width) if text]
