@@ -50,7 +50,11 @@ class Choices(LineView):
             self.option = option
 
     def __init__(
-        self, options: Sequence[Option] = (), *, name: str = "choices", elsewhere: Sequence[str] = ("ask.back", "app.back")
+        self,
+        options: Sequence[Option] = (),
+        *,
+        name: str = "choices",
+        elsewhere: Sequence[str] = ("ask.back", "app.back"),
     ) -> None:
         """`elsewhere` are the actions whose keys the screen heeds while another of its widgets has the focus."""
         super().__init__(name)
