@@ -56,7 +56,7 @@ class Choices(LineView):
         name: str = "choices",
         elsewhere: Sequence[str] = ("ask.back", "app.back"),
     ) -> None:
-        """`elsewhere` are the actions whose keys the screen heeds while another of its widgets has the focus."""
+        """`elsewhere` are the keys, by action, that the screen heeds while another widget has the focus."""
         super().__init__(name)
         self._elsewhere = elsewhere
         self.options: tuple[Option, ...] = ()
