@@ -1,0 +1,55 @@
+"""A sound graph file to make a mistake in, and where it must be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from hitl_tui import GraphInvalid
+from tests.loading.conftest import LoadFile
+
+GOOD = """\
+[graph]
+output = "draft"
+
+[channels]
+draft = { default = "", schema = { type = "string" } }
+n = { default = 0, reducer = "sum", schema = { type = "integer" } }
+secret = { default = "", visibility = "private" }
+
+[agents.writer]
+model = "demo/advisor"
+
+[nodes.write]
+agent = "writer"
+prompt = "About {draft}"
+reads = ["draft"]
+writes = ["draft"]
+
+[nodes.check.gate]
+title = "Good?"
+choices = [
+    { id = "yes", set = { n = 1 } },
+    { id = "no", words = "draft" },
+]
+
+[[edges]]
+from = "START"
+to = "write"
+
+[[edges]]
+from = "write"
+to = "check"
+
+[[routes]]
+from = "check"
+channel = "n"
+map = { 0 = "write", "*" = "END" }
+"""
+
+
+def told_at(load_file: LoadFile, old: str, new: str, line: int, message: str) -> None:
+    """With `old` replaced by `new`, the file is refused with this message at this line."""
+    assert old in GOOD
+    with pytest.raises(GraphInvalid) as caught:
+        load_file(GOOD.replace(old, new, 1))
+    assert f"mine.toml, line {line}, {message}" in str(caught.value)
