@@ -111,3 +111,10 @@ def test_a_failed_route_is_mended_by_an_edit_of_the_state(store: Checkpointer) -
         runner.invoke(thread_id="t")
     runner.update_state("t", {"go": "yes"})
     assert runner.invoke(thread_id="t")["path"] == ["ask", "yes"]
+
+
+def test_the_step_whose_route_leads_to_end_says_itself_that_the_run_is_completed(store: Checkpointer) -> None:
+    runner = routed(lambda state: "stop", TARGETS, checkpointer=store)
+    runner.invoke(thread_id="t")
+    ends = [(point.step, point.status, point.position) for point in runner.history("t", limit=1)]
+    assert ends == [(1, "completed", "end")]

@@ -95,6 +95,9 @@ def test_agent_inbox(store: Checkpointer, payload: Any, answer: Any, received: A
         pytest.param(
             ONE, EDIT, [{"type": "edit", "edited_action": {"name": "send", "args": {"to": "b"}}}], id="edit"
         ),
+        pytest.param(
+            ONE, {"choice": "approve", "text": "fine"}, [{"type": "approve"}], id="approve without its words"
+        ),
         pytest.param(ONE, "reject", [{"type": "reject"}], id="reject"),
         pytest.param(
             ONE, {"choice": "reject", "text": "too soon"}, [{"type": "reject", "message": "too soon"}],
@@ -225,3 +228,21 @@ def test_a_response_schema_types_the_answer_to_a_plain_payload(store: Checkpoint
         runner.answer("t", request.id, "two", step=0)
     runner.answer("t", request.id, 2, step=0)
     assert list(runner.invoke(thread_id="t")["log"]) == [2]
+
+
+@pytest.mark.parametrize(
+    ("payload", "choices"),
+    [
+        (ONE, ["approve", "edit", "reject", "respond"]),
+        ({**BATCH, "action_requests": ONE["action_requests"] * 2}, ["approve", "reject", "respond"]),
+        (BATCH, ["approve", "reject"]),
+        (SEND, ["approve", "respond", "edit", "ignore"]),
+        ([SEND, DELETE], ["approve", "ignore"]),
+    ],
+    ids=["one", "two alike: each has arguments of its own", "two", "agent inbox", "two of agent inbox"],
+)
+def test_what_can_be_decided_about_all_actions_at_once(
+    store: Checkpointer, payload: Any, choices: list[str]
+) -> None:
+    (request,) = asked(store, payload).open("t").cursor.pending
+    assert [choice.id for choice in request.choices] == choices

@@ -327,3 +327,11 @@ def test_a_fork_without_changes_reaches_the_parent_s_state_hash_whatever_the_nod
     runner.fork("t", data.draw(st.integers(0, len(updates)), "step"), "f")
     runner.invoke(thread_id="f")
     assert head_hash(runner, "f") == head_hash(runner, "t")
+
+
+def test_limits_that_were_raised_hold_for_a_fork_too(store: Checkpointer) -> None:
+    runner = three_rounds(store)
+    runner.extend_limits("t", max_iterations=99, max_tokens=7)
+    runner.fork("t", 2, "f")
+    limits = runner.run_info("f").limits
+    assert (limits.max_iterations, limits.max_tokens) == (99, 7)

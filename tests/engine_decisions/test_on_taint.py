@@ -164,6 +164,19 @@ class TestApprove:
         assert again.status == "waiting"
         assert again.pending[0].id != waits.pending[0].id
 
+    def test_a_loop_that_comes_back_with_the_same_page_is_asked_again(self, store: Checkpointer) -> None:
+        graph = StateGraph(CHANNELS).add_node("fetch", fetch, external="web")
+        graph.add_node("send", send, reads=["page"], on_taint="approve").add_edge("START", "fetch")
+        graph.add_edge("fetch", "send")
+        graph.add_conditional_edge("send", lambda s: len(s["sent"]) < 2, {True: "send", False: "END"})
+        runner = graph.compile(checkpointer=store)
+        for times in (0, 1):
+            waits = runner.invoke(thread_id="t")
+            assert (waits.status, len(sent(runner))) == ("waiting", times)
+            runner.answer("t", waits.pending[0].id, "approve", step=waits.step, actor="ann")
+        assert runner.invoke(thread_id="t").status == "completed"
+        assert len(sent(runner)) == 2
+
     def test_rejected_the_thread_is_cancelled(self, store: Checkpointer) -> None:
         runner, waits = self.asked(store)
         runner.answer("t", waits.pending[0].id, "reject", step=1, actor="ann", note="spam")
