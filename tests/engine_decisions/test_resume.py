@@ -8,7 +8,19 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import END, START, Channel, GraphRunner, StateGraph, UsageError, append, last_n, open_store
+from hitl_tui import (
+    END,
+    START,
+    Channel,
+    GraphRunner,
+    MemoryCheckpointer,
+    StateGraph,
+    StoreUnusable,
+    UsageError,
+    append,
+    last_n,
+    open_store,
+)
 from hitl_tui.engine import decisions
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.session import Session
@@ -287,3 +299,33 @@ def test_goal_constraints_and_answers_refuse_to_be_changed_in_another_process_to
     assert runner.invoke(thread_id="t").status == "completed"
     assert refused == ["short", "all", "more"]
     assert runner.run_info("t").constraints == ["short"]
+
+
+class Failing(MemoryCheckpointer):
+    """Can't be written to while it is broken; what was written before is there."""
+
+    broken = False
+
+    def commit(self, thread_id: str, commit: Any) -> None:
+        if self.broken:
+            raise StoreUnusable("the disk is full", "make room")
+        super().commit(thread_id, commit)
+
+
+def test_an_attempt_that_could_not_be_written_runs_again_as_the_next_one_under_the_same_key() -> None:
+    tried: list[tuple[int, str]] = []
+    store = Failing()
+
+    def work(state: Any, config: Any) -> dict[str, Any]:
+        tried.append((config.attempt, config.idempotency_key))
+        store.broken = len(tried) == 1
+        return {"log": "worked"}
+
+    with pytest.raises(StoreUnusable):
+        line(store, work).invoke({}, thread_id="t")
+    assert line(store, work).run_info("t").status == "running"
+    store.broken = False
+    assert line(store, work).invoke(thread_id="t").status == "completed"
+    (first, key), (second, same) = tried
+    assert (first, second) == (1, 2)
+    assert key == same

@@ -157,3 +157,28 @@ def test_members_of_a_parallel_ask_too(store: Checkpointer) -> None:
     answer(runner, "group/b", "from b")
     answer(runner, "group/a", "from a")
     assert runner.invoke(thread_id="t")["log"] == ["from a", "from b"]
+
+
+def test_a_question_that_an_edit_has_made_idle_is_withdrawn(store: Checkpointer) -> None:
+    runner = mapped(Asking(), store)
+    first, second = runner.invoke({"items": ["?a", "?b"]}, thread_id="t").pending
+    runner.update_state("t", {"items": ["?a", "b"]})
+    answer(runner, "scan[0]", "yes")
+    result = runner.invoke(thread_id="t")
+    assert (result.status, result["log"]) == ("completed", [["?a", "yes", None], ["b", None]])
+    told = [(one.request_id, one.kind) for one in store.ledger("t") if one.kind in ("answer", "withdrawn")]
+    assert told == [(first.id, "answer"), (second.id, "withdrawn")]
+    assert runner.verify("t", strict=True).ok
+
+
+def test_a_question_that_another_has_taken_the_place_of_is_withdrawn(store: Checkpointer) -> None:
+    runner = mapped(Asking(), store)
+    _, second = runner.invoke({"items": ["?a", "?b"]}, thread_id="t").pending
+    runner.update_state("t", {"items": ["?a", "b", "?c"]})
+    answer(runner, "scan[0]", "yes")
+    waits = runner.invoke(thread_id="t")
+    assert [one.title for one in waits.pending] == ["?c"]
+    told = [one.request_id for one in store.ledger("t") if one.kind == "withdrawn"]
+    assert told == [second.id]
+    with pytest.raises(AnswerRefused, match="no request"):
+        runner.answer("t", second.id, "too late", step=waits.step)
