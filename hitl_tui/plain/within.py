@@ -46,17 +46,22 @@ def look_within(talk: Talk, typed: str) -> bool:
         thread = f"1. the thread {name(place.thread)}"
         talk.console.say(f"Inside {name(place.node)}, step {place.step}:", thread, "i 1 opens it.")
         return False
-    branches, updates, items = _branches(talk, view, place)
     if word and word != "step":
-        _show(talk, branches, updates, items, word)
-        return False
+        _show(talk, view, place, word)
+    else:
+        _list(talk, view, place)
+    return False
+
+
+def _list(talk: Talk, view: RunView, place: InsidePlace) -> None:
+    """The branches by their numbers."""
+    branches, updates, items = _branches(talk, view, place)
     rows = branch_rows(branches, updates, items, 0, ASCII)
     talk.console.say(f"Inside {name(place.node)}, step {place.step}:")
     talk.console.say(*numbered(_row(row) for row in rows[:_LISTED]))
     if len(rows) > _LISTED:
         talk.console.say(f"and {len(rows) - _LISTED} more, by their numbers.")
     talk.console.say("i and a number tells of one.")
-    return False
 
 
 def _back(talk: Talk, snapshot: Snapshot) -> bool:
@@ -102,21 +107,15 @@ def _row(row: BranchRow) -> str:
     return f"{row.label}: {row.word}{took}{tries}" + (f"; {more}." if more else ".")
 
 
-def _show(
-    talk: Talk,
-    branches: list[BranchView],
-    updates: tuple[AppliedUpdate, ...],
-    items: list[object],
-    typed: str,
-) -> None:
+def _show(talk: Talk, view: RunView, place: InsidePlace, typed: str) -> None:
     """One branch in full."""
+    branches, updates, items = _branches(talk, view, place)
     at = _number(typed, "i lists what is inside")
     if not 1 <= at <= len(branches):
         raise UsageError(f"there is no branch {at} inside, there are {len(branches)}", "i lists them")
     branch = branches[at - 1]
-    talk.console.say(
-        f"{at}. {name(branch.path)}:", *spans(branch_detail(branch, updates, items, ASCII), _ROWS)
-    )
+    lines = branch_detail(branch, updates, items, ASCII, node=view.graph.node(place.node))
+    talk.console.say(f"{at}. {name(branch.path)}:", *spans(lines, _ROWS))
     if branch.phase == "waiting":
         talk.console.say("d decides.")
 

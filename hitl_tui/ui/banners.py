@@ -36,7 +36,9 @@ def banner_of(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tup
         more = len(view.progress.pending) - 1
         others = (Span(f"  and {more} more after it", "dim"),) if more else ()
         title = untrusted(request.title or f"{request.node} waits for you", "accent", limit=70)
-        return (Span("‖ ", "accent"), title, *_keys((ways["change.decide"], "decide")), *others), "waiting"
+        outside = [("esc", f"back to {sanitise_line(view.owners[-1].thread_id, 30)}")] if view.owners else []
+        shown = _keys((ways["change.decide"], "decide"), *outside)
+        return (Span("‖ ", "accent"), title, *shown, *others), "waiting"
     if view.dropped:
         return (untrusted(view.dropped, "warning"),), "note"
     if view.retry is not None:

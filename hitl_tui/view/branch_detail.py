@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hitl_tui.drivers.protocol import NodeInfo
 from hitl_tui.engine.events import AppliedUpdate
 from hitl_tui.view.branch_lens import outcome_lines
 from hitl_tui.view.branch_words import overwriters, overwritten, phase_words
@@ -14,6 +15,7 @@ from hitl_tui.view.inside import BranchView
 from hitl_tui.view.lens import update_lines
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.taint import channel_names, contract_fact
 from hitl_tui.view.value_lines import value_lines
 
 _ITEM_LINES: Final = 8
@@ -22,18 +24,28 @@ _NAME: Final = 60
 
 
 def branch_detail(
-    branch: BranchView, updates: Sequence[AppliedUpdate], items: Sequence[Any], glyphs: Glyphs = UNICODE
+    branch: BranchView,
+    updates: Sequence[AppliedUpdate],
+    items: Sequence[Any],
+    glyphs: Glyphs = UNICODE,
+    *,
+    node: NodeInfo | None = None,
 ) -> list[Line]:
     """Lines about a branch; texts are not wrapped, but each line of them is one.
 
     Args:
         updates: of the whole step, or () while it runs.
         items: what a map goes over.
+        node: the map or the parallel, for what its branches may read and write.
     """
     lines = _head(branch, glyphs)
     if branch.asks:
         lines.append((trusted("asks: ", "accent"), untrusted(branch.asks, "accent")))
     lines += _about(branch, items)
+    if node is not None:
+        member = next((one for one in node.members if one.name == branch.name), node)
+        may = (("may read", member.reads), ("may write", member.writes))
+        lines += [contract_fact(name, channel_names(names)) for name, names in may]
     if branch.error:
         error = branch.outcome.error if branch.outcome else None
         lines += _text(branch.error, "error")

@@ -71,19 +71,25 @@ def contract_lines(node: NodeInfo, done: Checkpoint | None, updates: Sequence[Ap
         done: the step, where the node made the one that is shown.
     """
     lines = [
-        *(_fact(name, words) for name, words in composition_words(node)),
-        _fact("may read", _names(node.reads)),
-        _fact("may write", _names(node.writes)),
-        _fact("brings in", node.external or "nothing from outside"),
-        _fact("on taint", _POLICIES[node.on_taint]),
-        _fact("tried", "once" if node.attempts == 1 else f"up to {node.attempts} times"),
-        _fact("may take", "as long as it takes" if node.timeout is None else f"{node.timeout:g} s"),
+        *(contract_fact(name, words) for name, words in composition_words(node)),
+        contract_fact("may read", channel_names(node.reads)),
+        contract_fact("may write", channel_names(node.writes)),
+        contract_fact("brings in", node.external or "nothing from outside"),
+        contract_fact("on taint", _POLICIES[node.on_taint]),
+        contract_fact("tried", "once" if node.attempts == 1 else f"up to {node.attempts} times"),
+        contract_fact("may take", "as long as it takes" if node.timeout is None else f"{node.timeout:g} s"),
     ]
     if done is not None:
         written = list(dict.fromkeys(update.channel for update in updates))
         lines.append((trusted(""),))
-        lines.append(_fact(f"step {done.step}: read", _names(done.read) if done.read else "nothing noted"))
-        lines.append(_fact(f"step {done.step}: wrote", _names(written) if written else "nothing"))
+        lines.append(
+            contract_fact(
+                f"step {done.step}: read", channel_names(done.read) if done.read else "nothing noted"
+            )
+        )
+        lines.append(
+            contract_fact(f"step {done.step}: wrote", channel_names(written) if written else "nothing")
+        )
     return lines
 
 
@@ -95,11 +101,13 @@ _POLICIES = {
 }
 
 
-def _fact(name: str, text: str) -> Line:
+def contract_fact(name: str, text: str) -> Line:
+    """A part of a contract in a line: what it is about, and what is allowed."""
     return trusted(f"{name:<16}", "dim"), untrusted(text, "plain", _WIDE)
 
 
-def _names(names: Sequence[str]) -> str:
+def channel_names(names: Sequence[str]) -> str:
+    """Channels that may be touched, in words."""
     if list(names) == ["*"]:
         return "every channel"
     return ", ".join(names) if names else "nothing"

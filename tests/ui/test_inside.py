@@ -149,3 +149,21 @@ async def test_a_parent_whose_child_runs_by_itself_says_so_and_the_way_on():
         await it.gone("inside team of t")
         await it.press("c")
         await it.shows("DONE", "“True”")
+
+
+async def test_the_contract_is_told_inside_too_of_branches_and_of_the_nodes_of_a_child():
+    def build(store: Any) -> Any:
+        return nested.around(nested.chain(lambda _s: {"draft": "done"}), store)
+
+    async with real(nested.settled) as it:
+        await it.press("c")
+        await it.shows("DONE")
+        await it.press("N")
+        await it.shows("may read", "may write", "what it wrote")
+    async with real(build) as it:
+        await it.press("c")
+        await it.shows("DONE")
+        await it.press("N")
+        await it.shows("inside team of t", "DONE")
+        await it.press("i")
+        await it.shows("n1 made step 1", "may read", "step 1: wrote   draft")

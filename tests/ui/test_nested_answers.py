@@ -125,3 +125,18 @@ async def test_what_is_answered_inside_is_not_asked_above_any_more():
         await answer(it, "a")
         await it.press("c")
         await it.shows("DONE", "all about moss, again")
+
+
+async def test_from_the_card_one_goes_inside_to_edit_and_comes_back_to_the_card():
+    async with real(nested.again, size=(80, 24)) as it:
+        await it.press("c")
+        await asked(it, "is it good?", "edit it in t/team#1 first")
+        await it.press("e")
+        await it.shows("team#1", "esc back to t")
+        session = it.run.session
+        assert session is not None
+        await session.driver.update_state({"draft": "mine"}, expected_step=session.view.progress.head)
+        await it.press("escape")
+        await asked(it, "is it good?", "mine")
+        await answer(it, "a")
+        await it.shows("DONE")

@@ -15,6 +15,7 @@ from hitl_tui.drivers.protocol import Driver, Stamped
 from hitl_tui.engine import events as ev
 from hitl_tui.engine.outcomes import BranchOutcome, ErrorInfo
 from hitl_tui.plain.inside import branch_lines, inside_lines
+from hitl_tui.view.branch_detail import branch_detail
 from hitl_tui.view.branch_lens import branch_lens
 from hitl_tui.view.branch_words import branch_rows, branches_of_step, counted, item_text, short_count
 from hitl_tui.view.inside import TEXT_TAIL, BranchView, ChildView, InsideView
@@ -309,3 +310,18 @@ async def test_what_a_child_was_told_by_itself_is_no_longer_asked_by_its_parent(
 
 def test_an_inside_of_nothing_counts_nothing() -> None:
     assert counted(InsideView()) == short_count(InsideView()) == ""
+
+
+def test_a_branch_tells_what_its_own_node_may_read_and_write():
+    graph: Any = StateGraph(nested.CHANNELS)
+    graph.add_node("left", lambda _s: {}, reads=["items"], writes=["found"])
+    graph.add_node("right", lambda _s: {}, reads=[], writes=["total"]).add_parallel(
+        "group", ["left", "right"]
+    )
+    info = graph.add_edge(START, "group").add_edge("group", END).compile().graph.info
+    group = info.node("group")
+    for name, reads, writes in (("left", "items", "found"), ("right", "nothing", "total")):
+        lines = [
+            plain_text(line) for line in branch_detail(BranchView(f"group/{name}", name), (), (), node=group)
+        ]
+        assert [f"may read        {reads}", f"may write       {writes}"] == lines[1:3]

@@ -196,7 +196,8 @@ class BranchesScreen(RoleScreen):
             return
         home = not self._detail or getattr(self._detail[0], "path", "") != branch.path
         self._detail = key
-        found = branch_detail(branch, self._updates, self._items)
+        node = self._session.view.graph.node(self._place.node)
+        found = branch_detail(branch, self._updates, self._items, node=node)
         lines = [piece for line in found for piece in _fit(line, width)]
         pane.set_titles(branch.path)
         pane.show(lines, home=home)

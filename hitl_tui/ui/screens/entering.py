@@ -110,3 +110,4 @@ class Entering(Vouching):
         if session is not None and self._outside.pop(owner, False) and not session.running:
             self._continuing = True
             await self.after_answer(session)
+            self.on_progress(session)

@@ -327,6 +327,11 @@ class LineView(Kept, ScrollView, can_focus=True):
             self._told_width = width
             self.post_message(self.Widened(self))
 
+    def on_show(self) -> None:
+        """What came while it was hidden was not painted."""
+        self._painted.clear()
+        self.refresh()
+
     def on_hide(self) -> None:
         """What comes while it is hidden is not for its width."""
         self._told_width = 0
