@@ -3,48 +3,35 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, rule
 
 from hitl_tui import (
     AnswerRefused,
     Gate,
     GateChoice,
-    GraphRunner,
     NodeFailed,
     StaleWriter,
     UsageError,
-    open_store,
 )
 from hitl_tui.engine.records import Limits
 from hitl_tui.stores import Checkpointer
+from tests.support.any_order import AnyOrder, run_in_any_order
 from tests.support.flows import check_log, head_hash, review_loop
 
 TEXTS = st.text(alphabet="ab\u00e9\u2028", max_size=4)
 
 
-class People(RuleBasedStateMachine):
+class People(AnyOrder):
     """Runs, edits, answers, forks and failures of a family of threads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.broken = False
-        self.store: Checkpointer
-        self.place: Path | None = None
-        self.runner: GraphRunner
-        self.threads = ["t"]
 
     @initialize(memory=st.booleans())
     def begin(self, memory: bool) -> None:
-        place = self.folder / f"{next(self.names)}.db"
-        self.place = None if memory else place
-        self.store = open_store("memory:" if memory else str(place))
+        self.open_new(memory)
         gate = Gate(
             "check",
             title="verdict",
@@ -70,21 +57,6 @@ class People(RuleBasedStateMachine):
             limits=Limits(max_iterations=100),
         )
         self.runner.invoke({"log": "go"}, thread_id="t")
-
-    def teardown(self) -> None:
-        if hasattr(self, "store"):
-            for thread in self.threads:
-                assert self.runner.verify(thread, strict=True).mismatches == ()
-                assert self.runner.replay(thread).mismatches == ()
-            self.store.close()
-
-    @rule()
-    def crash(self) -> None:
-        """Nothing but the file is left."""
-        if self.place is not None:
-            self.store.close()
-            self.store = open_store(str(self.place))
-            self.runner = self.runner.with_store(self.store)
 
     @rule(pick=st.integers(0, 9), once=st.booleans())
     def run(self, pick: int, once: bool) -> None:
@@ -182,30 +154,9 @@ class People(RuleBasedStateMachine):
         except UsageError:
             assert status in ("completed", "cancelled")
 
-    @rule()
-    def break_or_mend(self) -> None:
-        self.broken = not self.broken
-
-    @invariant()
-    def the_log_is_the_truth(self) -> None:
-        for thread in self.threads if hasattr(self, "store") else ():
-            check_log(self.runner, thread)
-
-    folder: Path
-    names: Iterator[int]
-
 
 def test_any_order(tmp_path: Path) -> None:
-    machine = type("Machine", (People,), {"folder": tmp_path, "names": iter(range(10_000))})
-    case = machine.TestCase  # type: ignore[attr-defined]
-    case.settings = settings(
-        max_examples=25,
-        stateful_step_count=20,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        derandomize=True,
-    )
-    case("runTest").runTest()
+    run_in_any_order(People, tmp_path, examples=25, steps=20)
 
 
 @pytest.mark.parametrize("seed", range(2))

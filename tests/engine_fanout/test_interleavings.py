@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, rule
 
 from hitl_tui import (
     END,
@@ -22,10 +20,10 @@ from hitl_tui import (
     HitlError,
     NodeFailed,
     StateGraph,
-    open_store,
 )
 from hitl_tui.engine.records import Limits
 from hitl_tui.stores import Checkpointer
+from tests.support.any_order import AnyOrder, run_in_any_order
 from tests.support.flows import check_log
 
 CHANNELS = {
@@ -39,21 +37,12 @@ CHANNELS = {
 ITEMS = st.lists(st.integers(0, 3), max_size=4)
 
 
-class Family(RuleBasedStateMachine):
+class Family(AnyOrder):
     """Runs, edits, answers, forks, failures and crashes of threads whose nodes hold others."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.broken = False
-        self.store: Checkpointer
-        self.place: Path | None = None
-        self.runner: GraphRunner
-        self.threads = ["t"]
 
     @initialize(memory=st.booleans())
     def begin(self, memory: bool) -> None:
-        self.place = None if memory else self.folder / f"{next(self.names)}.db"
-        self.store = open_store("memory:" if memory else str(self.place))
+        self.open_new(memory)
         self.runner = self.graph()
         self.runner.invoke({}, thread_id="t")
 
@@ -97,24 +86,12 @@ class Family(RuleBasedStateMachine):
             .compile(checkpointer=self.store, limits=Limits(max_iterations=200))
         )
 
-    def teardown(self) -> None:
-        if hasattr(self, "store"):
-            for thread in self.everyone():
-                assert self.runner.verify(thread, strict=True).mismatches == ()
-                assert self.runner.replay(thread).mismatches == ()
-            self.store.close()
+    def reopened(self) -> GraphRunner:
+        return self.graph()
 
     def everyone(self) -> list[str]:
         """The threads, and those of the graphs inside them that have begun."""
         return list(self.store.list_threads())
-
-    @rule()
-    def crash(self) -> None:
-        """Nothing but the file is left."""
-        if self.place is not None:
-            self.store.close()
-            self.store = open_store(str(self.place))
-            self.runner = self.graph()
 
     @rule(pick=st.integers(0, 9), once=st.booleans())
     def run(self, pick: int, once: bool) -> None:
@@ -167,30 +144,9 @@ class Family(RuleBasedStateMachine):
         for channel in tuple(self.runner.open(thread).state.taint)[:1]:
             self.runner.declassify(thread, channel, actor="ann", reason="read it")
 
-    @rule()
-    def break_or_mend(self) -> None:
-        self.broken = not self.broken
-
-    @invariant()
-    def the_log_is_the_truth(self) -> None:
-        for thread in self.threads if hasattr(self, "store") else ():
-            check_log(self.runner, thread)
-
-    folder: Path
-    names: Iterator[int]
-
 
 def test_any_order(tmp_path: Path) -> None:
-    machine = type("Machine", (Family,), {"folder": tmp_path, "names": iter(range(10_000))})
-    case = machine.TestCase  # type: ignore[attr-defined]
-    case.settings = settings(
-        max_examples=20,
-        stateful_step_count=15,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-        derandomize=True,
-    )
-    case("runTest").runTest()
+    run_in_any_order(Family, tmp_path, examples=20, steps=15)
 
 
 def test_a_fork_at_any_step_reaches_the_parents_state_hash(store: Checkpointer) -> None:
