@@ -8,6 +8,7 @@ from textual import events
 from textual.geometry import Size
 from textual.message import Message
 
+from hitl_tui.ui.long_rows import LongRows
 from hitl_tui.ui.modes import MODES, Mode
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.lines import LineView
@@ -16,7 +17,8 @@ from hitl_tui.view.spans import Line, Role, Span
 
 _WRAP_LINES: Final = 2_000
 _WRAP_CHARS: Final = 64 * 1024
-_ROW_CHARS: Final = 4_000
+_AT_ONCE: Final = 64 * 1024
+_PER_SECOND: Final = 30
 _SIGNS: Final = {"same": "  ", "added": "+ ", "removed": "- "}
 _ROLES: Final[dict[str, Role]] = {"added": "added", "removed": "removed"}
 
@@ -36,6 +38,7 @@ class ValuePane(LineView):
         self.text: ValueText | None = None
         self.mode: Mode = "diff"
         self._rows: list[tuple[str, str, str]] | None = None
+        self._long: LongRows | None = None
         self._wrapped_for = 0
         self.seek: tuple[str, int] | None = None
         """The channel and the line of it, from 0, to scroll to when it is shown."""
@@ -59,7 +62,8 @@ class ValuePane(LineView):
             return
         line = self.seek[1]
         if line < len(self.text.lines):
-            row = self._starts[line] if self._rows is not None else line
+            row = self._long.first_row(line) if self._long is not None else self._starts[line]
+            self._fit()
             self.scroll_to(y=max(0, row - 1), animate=False)
 
     def _lay_out(self) -> None:
@@ -75,16 +79,41 @@ class ValuePane(LineView):
                 if total > _WRAP_CHARS:
                     small = False
                     break
-        if small:
-            self._rows = self._wrapped(text, width)
-            count, wide = len(self._rows), 0
-        else:
-            self._rows = None
-            count, wide = len(text.lines), _ROW_CHARS
-        extra = 2 if text.note else 0
+        self._rows = self._wrapped(text, width) if small else None
+        self._long = None if small else LongRows(text.lines, lambda line: width - len(self._lead(text, line)))
+        if self._long is not None:
+            self._long.find_more(_AT_ONCE)
+        self._fit()
+
+    def _fit(self) -> None:
+        """As high as all rows are that are known by now."""
+        rows = self._rows if self._long is None else self._long
+        count = len(rows) if rows is not None else 0
+        extra = 2 if self.text is not None and self.text.note else 0
         self.lines = range(count + extra)  # type: ignore[assignment]
-        self.set_extent(Size(wide, count + extra))
+        self.set_extent(Size(0, count + extra))
         self.repaint()
+
+    def on_mount(self) -> None:
+        """The rows of a large value are found bit by bit."""
+        self.set_interval(1 / _PER_SECOND, self._find_more)
+
+    def _find_more(self) -> None:
+        long = self._long
+        if long is None or long.done:
+            return
+        at_end = 0 < self.max_scroll_y <= round(self.scroll_y)
+        long.find_more(_AT_ONCE)
+        self._fit()
+        if at_end:
+            self.scroll_end(animate=False)
+
+    @staticmethod
+    def _lead(text: ValueText, line: int) -> str:
+        """What stands before a line of a large value."""
+        if text.gutter:
+            return text.gutter[line]
+        return _SIGNS[text.kinds[line]] if text.kinds else ""
 
     def _wrapped(self, text: ValueText, width: int) -> list[tuple[str, str, str]]:
         """Rows of (gutter, text, kind)."""
@@ -117,10 +146,11 @@ class ValuePane(LineView):
         if self._rows is not None:
             return self._rows[row]
         assert self.text is not None
-        kind = self.text.kinds[row] if self.text.kinds else "same"
-        lead = self.text.gutter[row] if self.text.gutter else _SIGNS[kind] if self.text.kinds else ""
-        words = self.text.lines[row]
-        return lead, words if len(words) <= _ROW_CHARS else words[: _ROW_CHARS - 1] + "…", kind
+        assert self._long is not None
+        line, begins, words = self._long.row(row)
+        lead = self._lead(self.text, line)
+        kind = self.text.kinds[line] if self.text.kinds else "same"
+        return lead if begins else _continued(lead), words, kind
 
     def ground(self, row: int) -> str:
         """Added and removed rows have a ground of their own."""
