@@ -89,8 +89,8 @@ def _past(session: Session, ways: Mapping[str, str]) -> Line:
         Span(f" of {newest} — not the newest"),
         *_keys(
             (ways["change.fork"], "fork here"),
-            (ways["change.edit"], "edit, which forks"),
-            (ways["app.back"], "back to the newest"),
+            (ways["change.edit"], "edit in a fork"),
+            (ways["app.back"], "newest"),
         ),
     )
 

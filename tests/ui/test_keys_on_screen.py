@@ -90,7 +90,7 @@ async def test_banners_and_failures_show_them():
     async with desk(tapes.failed_tape(), look=Look(keys=MINE)) as it:
         await it.shows("n try again", "I edit the state first", "F fork from an earlier step")
         await it.press("left_square_bracket")
-        await it.shows("F fork here", "I edit, which forks")
+        await it.shows("F fork here", "I edit in a fork")
 
 
 async def test_the_card_has_them():

@@ -34,8 +34,8 @@ class AgentsFooter(KeysBar):
     """The keys of this screen."""
 
     entries = (
-        ("list.up list.down", "Agent"), ("agents.change", "Try another model"),
-        ("agents.forget", "Forget turns"), ("agents.whole", "Whole texts"), ("page.close", "Back"),
+        ("list.up list.down", "Agent"), ("agents.change", "Another model"),
+        ("agents.forget", "Forget turns"), ("agents.whole", "Whole"), ("page.close", "Back"),
         ("list.page_down", "Scroll"),
     )  # fmt: skip
 

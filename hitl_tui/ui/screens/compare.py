@@ -69,8 +69,8 @@ class CompareFooter(KeysBar):
     """The keys of this screen."""
 
     entries = (
-        ("compare.side", "Other side"), ("compare.back compare.on", "Step"),
-        ("compare.place", "Thread or step"), ("compare.swap", "Swap"), ("list.up list.down", "Channel"),
+        ("compare.side", "Side"), ("compare.back compare.on", "Step"),
+        ("compare.place", "Thread"), ("compare.swap", "Swap"), ("list.up list.down", "Channel"),
         ("page.close", "Back"), ("list.page_down", "Scroll"),
     )  # fmt: skip
 

@@ -33,7 +33,7 @@ class FindFooter(KeysBar):
 
     def bar(self, width: int) -> Line:
         """The spans."""
-        walk = Span(f"  then {self.ways[0]} and {self.ways[1]} go to the next and the one before", "dim")
+        walk = Span(f"  then {self.ways[0]} next, {self.ways[1]} the one before", "dim")
         return (*super().bar(width), walk)
 
 

@@ -107,7 +107,7 @@ class TryDialog(ModalScreen[Change | None]):
 
     def _say(self, words: str, role: str = "plain") -> None:
         view = self.query_one("#try-words", LineView)
-        rows = wrap_line(words, max(min(self.size.width - 8, 76), 20))[:_WORDS_ROWS]
+        rows = wrap_line(words, max(min(self.size.width * 24 // 25 - 8, 76), 20))[:_WORDS_ROWS]
         view.show([(untrusted(row, "error") if role == "error" else Span(row),) for row in rows])
 
     @on(AnswerForm.Left)

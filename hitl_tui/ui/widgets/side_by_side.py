@@ -46,7 +46,7 @@ class SideBySide(LineView):
             lines.append((Span(f"… {len(self._pairs) - _MOST:,} more lines", "dim"),))
         self.show(lines or [(Span("empty on both sides", "dim"),)], home=self._seeking)
         if self._seeking and first >= height - _BEFORE:
-            self.scroll_to(y=first - _BEFORE, animate=False)
+            self.scroll_to(y=first - _BEFORE, animate=False, force=True)
         self._seeking = False
 
     def on_resize(self, event: events.Resize) -> None:
