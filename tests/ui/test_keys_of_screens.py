@@ -62,7 +62,7 @@ async def test_none_of_them_is_refused():
 async def test_comparing():
     async with desk(look=MY_LOOK) as it:
         await it.press("equals_sign")
-        await it.shows("s Other side", "p ] Step", "X Swap", "u n Channel", "F10 Back", "^f Scroll")
+        await it.shows("s Side", "p ] Step", "X Swap", "u n Channel", "F10 Back", "^f Scroll")
         await it.shows("◂ closure-explainer @ 3")
         await it.press("escape", "tab", "x", "left_square_bracket")
         await it.press("p")
