@@ -127,7 +127,7 @@ async def test_moving_about_in_the_panes_and_back_to_the_newest_step():
         await it.press("n")
         await it.until(lambda: it.run.query_one("#channels").cursor_row == before + 1)  # type: ignore[attr-defined]
         await it.press("left_square_bracket")
-        await it.shows("F8 back to the newest")
+        await it.shows("F8 newest")
         await it.press("s")
         await it.shows("F8 goes back to it")
         await it.press("f8")
