@@ -11,10 +11,12 @@ from hitl_tui.agents.backend import CallFailed
 
 _LONGEST_REASON = 300
 
-_PREFIXES = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout)\s*[:-]\s*|\w+Exception - )+")
+_PREFIXES = re.compile(r"^(?:litellm\.)?(?:\w*(?:Error|Exception|Timeout)\s*[:-]\s*|\w+Exception - )+")
 _SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
 _SECRET_LOOK = re.compile(r"(?i:bearer)\s+\S+|\b(?:sk|pk|gsk|xai|hf|AIza)[-_][\w.*-]{6,}|\bAIza[\w-]{10,}")
 _KEY_WORDS = re.compile(r"api[ _]?key|credential", re.IGNORECASE)
+_NO_KEY = re.compile(r"missing credentials|api[_ ]?key\W.{0,60}must be set", re.IGNORECASE | re.DOTALL)
+_NAMED_KEYS = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_API_KEY\b")
 _PASSING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
@@ -28,6 +30,9 @@ def explain(litellm: Any, error: Exception, name: str, options: Mapping[str, Any
     """
     status = getattr(error, "status_code", None)
     missing = _missing_keys(litellm, name, options)
+    if not missing and not options.get("api_key") and _NO_KEY.search(str(error)):
+        # A variable that is there and empty counts as set for litellm.
+        missing = _NAMED_KEYS.findall(str(error))[:1] or ["the provider's key"]
     if missing and (status == 401 or _KEY_WORDS.search(str(error))):
         where = " and ".join(missing)
         return CallFailed(
@@ -108,7 +113,7 @@ def _retry_after(error: Exception) -> float | None:
 
 
 def _one_line(text: str) -> str:
-    line = _PREFIXES.sub("", " ".join(text.split()))
+    line = _PREFIXES.sub("", " ".join(text.split())).partition(" Error_str: ")[0]
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
 
 

@@ -48,9 +48,10 @@ class Holding:
             await asyncio.sleep(EVERY)
             try:
                 asked = store.pause_request(thread_id)
-            except HitlError as error:  # the store may come back
+            except HitlError as error:
                 log.warning("thread %s: what is asked of it can't be read: %s", thread_id, error)
-                continue
+                self._run.break_off(error)
+                return
             # What was asked before this run began was about another one.
             if asked is not None and asked.at >= self._begun:
                 self._heard = asked

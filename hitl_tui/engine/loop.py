@@ -6,13 +6,13 @@ There is one core for sync and async nodes, runs and single steps.
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Literal
 
 from hitl_tui.engine import journal
 from hitl_tui.engine.activity import Activity, AttemptCancelled
 from hitl_tui.engine.asking import ask, make_request, request_entry, waiting, withdrawn
+from hitl_tui.engine.broken import tell_broken
 from hitl_tui.engine.calling import SyncCaller
 from hitl_tui.engine.changes import after
 from hitl_tui.engine.children import may_go_on, refresh
@@ -30,7 +30,7 @@ from hitl_tui.engine.spending import limit_reached, spent
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.steps import Step
 from hitl_tui.engine.working import work
-from hitl_tui.errors import HitlError, NodeFailed
+from hitl_tui.errors import HitlError, NodeFailed, StoreUnusable
 
 OnLimit = Literal["stop", "pause"]
 StopBefore = Callable[[Session, str, bool], str]
@@ -63,6 +63,7 @@ class Run:
         self._stop_before = stop_before
         self._threads = threads
         self._pause_asked, self._drop_reason = False, ""
+        self._trouble: HitlError | None = None
         self._activity: Activity | None = None
         self._calls: list[ToolUse] = []
         self._inner: Run | None = None
@@ -78,6 +79,11 @@ class Run:
         self._pause_asked = True
         if self._inner:
             self._inner.pause()
+
+    def break_off(self, error: HitlError) -> None:
+        """End at the next node boundary because of something that no node is to blame for."""
+        self._trouble = error
+        self.pause()
 
     def give_up(self) -> None:
         """Let the node in flight know that its run ends."""
@@ -126,7 +132,7 @@ class Run:
 
     def _put_down(self, broken: Exception | None) -> None:
         if broken:
-            self._broke(broken)
+            tell_broken(self.session, self.node_in_flight or self.session.cursor.next_node or "", broken)
         elif self.session.cursor.status == "running":
             self._stop("waiting", "paused")
 
@@ -192,6 +198,8 @@ class Run:
         if limit:
             paused = self._on_limit == "pause"
             return self._stop("waiting" if paused else "failed", "limit", limit)
+        if self._trouble:
+            raise self._trouble
         if self._pause_asked or (self._once and not first):
             return self._stop("waiting", "paused")
         if self._stop_before and (why := self._stop_before(session, name, first)):
@@ -275,6 +283,10 @@ class Run:
             self._activity = self._inner = None
         try:
             self._commit(name, made, uses, started)
+        except StoreUnusable:
+            # Nothing can be written now; what the attempt used is, with the next commit that goes through.
+            session.cursor = replace(self._after_attempt(uses, started), attempt=attempt)
+            raise
         except HitlError as error:
             self._fail(error, name, self._after_attempt(uses, started))
             return False
@@ -363,24 +375,6 @@ class Run:
         cursor = spent(self.session.cursor, uses, self.session.clock() - started)
         calls = (*cursor.calls, *self._calls)
         return replace(cursor, attempt=cursor.attempt + 1, uses=(*cursor.uses, *uses), calls=calls)
-
-    def _broke(self, error: Exception) -> None:
-        """Say why a run ended that can't write it down, as when the store went away.
-
-        What is told here comes into the log with the next commit that goes through.
-        """
-        session = self.session
-        if not isinstance(error, HitlError):
-            error = HitlError(f"{type(error).__name__}: {error}", "the log file has the details")
-        cursor = session.cursor
-        details = "".join(traceback.format_exception(error.__cause__ or error))
-        node = self.node_in_flight or cursor.next_node or ""
-        info = ErrorInfo(node, cursor.attempt, error.title, error.message, error.hint, details)
-        if cursor.status == "running":
-            session.cursor = replace(
-                cursor, status="failed", reason="node_error", attempt=cursor.attempt + 1, error=info
-            )
-        session.emit(NodeFailedEvent(info))
 
     def _fail(
         self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "node_error"

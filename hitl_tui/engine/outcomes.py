@@ -17,6 +17,7 @@ BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
 class ErrorInfo(msgspec.Struct, frozen=True):
     """A node's failure as stored and shown; `details` is its traceback.
 
+    `node` is "" where none is to blame, as when the store can't be used.
     `channel` is the one whose value must be mended before the node can go on, "" for none.
     """
 

@@ -57,7 +57,8 @@ def event_lines(event: ev.Event) -> list[str]:
             return [f"{name(event.path or event.node)} failed, {again}:", *content([event.error], 4)]
         case ev.NodeFailed():
             hint = [event.error.hint] if event.error.hint else []
-            return [f"{name(event.error.node)} failed:", *content([event.error.message, *hint], 10)]
+            what = f"{name(event.error.node)} failed" if event.error.node else name(event.error.title)
+            return [f"{what}:", *content([event.error.message, *hint], 10)]
         case ev.AttemptDropped():
             return [f"{name(event.node)} was given up: {name(event.why)}. Nothing of it was committed."]
         case ev.LimitNear():

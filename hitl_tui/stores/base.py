@@ -24,7 +24,7 @@ from hitl_tui.engine.records import (
     UpdateRecord,
 )
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
-from hitl_tui.stores.liveness import describe, is_dead, new_lease
+from hitl_tui.stores.liveness import holder, new_lease
 
 
 class Checkpointer(ABC):
@@ -350,7 +350,7 @@ def summary_of(
         waiting_since=waiting_since,
         last_writer=last_writer,
         updated_at=cursor.updated_at,
-        held_by=describe(lease) if lease and not is_dead(lease, now) else None,
+        held_by=holder(lease, now),
         inside=inside,
     )
 

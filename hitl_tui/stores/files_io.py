@@ -36,6 +36,10 @@ def translate(error: OSError | ValueError, path: Path) -> HitlError:
             f"{path} may not be read or written by this user",
             f"give it back to its owner, as in `chmod u+rwX {path}`",
         )
+    if code == errno.ENOENT:
+        return StoreUnusable(
+            f"{path} is not there any more: it was deleted or moved", "put the store back in its place"
+        )
     if code == errno.ELOOP:
         return StoreUnusable(
             f"{path} is a symbolic link, which a store never holds", "put the file itself in its place"

@@ -121,3 +121,9 @@ def _identity() -> tuple[str, str]:
     except (KeyError, OSError):
         user = str(os.getuid()) if hasattr(os, "getuid") else "unknown"
     return user, socket.gethostname()
+
+
+def holder(lease: Lease | None, now: int) -> str | None:
+    """Who holds a thread, in words; None for nobody."""
+    free = lease is None or is_given_back(lease) or is_dead(lease, now)
+    return None if free or lease is None else describe(lease)

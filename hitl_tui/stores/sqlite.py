@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,9 +31,9 @@ from hitl_tui.stores.base import Checkpointer, writer
 from hitl_tui.stores.lineage import Carried, Origin, Past, Spent
 from hitl_tui.stores.liveness import giving_back
 from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
-from hitl_tui.stores.sqlite_file import damaged, open_file, translate
+from hitl_tui.stores.sqlite_file import damaged, translate
+from hitl_tui.stores.sqlite_presence import StoreFile
 from hitl_tui.stores.sqlite_schema import TOUCHED_SHIFT
-from hitl_tui.stores.sqlite_transaction import Transaction
 
 # Records read at a time: long logs are read in pieces, so that a writer never waits for a reader.
 _CHUNK = 128
@@ -81,7 +80,7 @@ _LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
 _TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
-class SQLiteCheckpointer(Checkpointer):
+class SQLiteCheckpointer(StoreFile, Checkpointer):
     """A store in one SQLite file, usable from several threads and processes.
 
     Args:
@@ -96,15 +95,14 @@ class SQLiteCheckpointer(Checkpointer):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__()
         self.path = Path(os.path.abspath(os.path.expanduser(path)))
-        self._db = open_file(self.path)
-        self._lock = threading.RLock()
-        self._writing = Transaction(self._db, self._lock, self.path)
+        self._open()
         self._keys: dict[str, int] = {}
         # The `touched` of threads that we hold: nobody else moves them meanwhile.
         self._touched: dict[int, int] = {}
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
         check_thread_id(info.thread_id)
+        self._be_there()
         with self._writing as db:
             key = self._add_thread(db, info, cursor)
             self._add_cursor(db, key, cursor, info.created_by or "")
@@ -124,6 +122,7 @@ class SQLiteCheckpointer(Checkpointer):
         self._touched[key] = touched
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
+        self._be_there()
         with self._writing as db:
             for info, past, commits in threads:
                 cursor, last_writer = Cursor(check_thread_id(info.thread_id)), info.created_by or ""
@@ -208,6 +207,7 @@ class SQLiteCheckpointer(Checkpointer):
         return Lease(*found[0]) if found else None
 
     def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
+        self._be_there()
         key = self._key(thread_id)
         with self._writing as db:
             held = db.execute(_LEASE, (key,)).fetchone()
@@ -239,13 +239,10 @@ class SQLiteCheckpointer(Checkpointer):
                 )
 
     def pause_request(self, thread_id: str) -> PauseRequest | None:
+        self._presence.check()  # here, as this is asked again and again during a run
         sql = "SELECT actor, note, at FROM pause WHERE thread = ?"
         found = self._rows(sql, (self._find(thread_id),))
         return PauseRequest(*found[0]) if found else None
-
-    def close(self) -> None:
-        with self._lock:
-            self._db.close()
 
     def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
         version = self._rows("SELECT version FROM cursor WHERE thread = ?", (key,))[0][0]

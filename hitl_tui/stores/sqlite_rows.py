@@ -27,7 +27,7 @@ from hitl_tui.engine.records import (
 from hitl_tui.engine.taint import Lineage, Taint
 from hitl_tui.stores.base import waiting
 from hitl_tui.stores.lineage import Past, Spent, summed
-from hitl_tui.stores.liveness import describe, is_dead
+from hitl_tui.stores.liveness import holder
 
 Row = Sequence[Any]
 
@@ -311,9 +311,9 @@ SUMMARY = (
 
 def summary_of(row: Row, now: int) -> ThreadSummary:
     """A line of a list of threads; a holder counts only while it lives."""
-    facts, holder, inside = row[THREAD_COLUMNS:-7], row[-7:-1], row[-1]
+    facts, held, inside = row[THREAD_COLUMNS:-7], row[-7:-1], row[-1]
     head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
-    lease = Lease(*holder) if holder[0] is not None else None
+    lease = Lease(*held) if held[0] is not None else None
     return ThreadSummary(
         info=thread_of(row[:THREAD_COLUMNS]),
         head=head,
@@ -324,6 +324,6 @@ def summary_of(row: Row, now: int) -> ThreadSummary:
         waiting_since=waiting_since,
         last_writer=last_writer,
         updated_at=updated_at,
-        held_by=describe(lease) if lease and not is_dead(lease, now) else None,
+        held_by=holder(lease, now),
         inside=inside,
     )

@@ -6,32 +6,76 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+from textual.geometry import Size
+
+from hitl_tui.engine.outcomes import ErrorInfo
 from hitl_tui.engine.records import ROLLBACK
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 from hitl_tui.view.status import retry_words
 
+_SAID = 600
+_RAGGED = 8
+"""Cells that wrapping leaves empty at the end of a row, about."""
+_SAID_ROWS = ((30, 3), (20, 2), (0, 1))
+"""How many rows a failure may take, by the height of the screen."""
 
-def banner_of(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tuple[Line, str]:
-    """The line and its kind, ("", "") for nothing.
+
+def banner_of(
+    session: Session, ways: Mapping[str, str], room: Size, *, narrow: bool
+) -> tuple[tuple[Line, ...], str]:
+    """The rows and their kind, none for nothing.
 
     Args:
         ways: what to press, by action.
+        room: the size of the screen.
         narrow: the header has no room to say what waits, so the banner does.
     """
+    view = session.view
+    if session.shown is None and view.error is not None and view.progress.status == "failed":
+        return _failed(session, view.error, ways, room), "error"
+    line, kind = _one_row(session, ways, narrow=narrow)
+    return ((line,) if line else ()), kind
+
+
+def failed_what(error: ErrorInfo) -> str:
+    """What failed: a node, or where none is to blame what there is instead."""
+    return f"{error.node} failed" if error.node else error.title
+
+
+def _failed(session: Session, error: ErrorInfo, ways: Mapping[str, str], room: Size) -> tuple[Line, ...]:
+    """What failed and why and how to mend it; then the keys."""
+    width = max(room.width - 4, 12)
+    most = next(rows for height, rows in _SAID_ROWS if room.height >= height)
+    what = sanitise_line(f"{failed_what(error)}: ", 80)
+    mend = sanitise_line(f" — {error.hint}" if error.hint else "", _SAID)
+    why = sanitise_line(error.message.removeprefix(f"node {error.node!r}, attempt {error.attempt}: "), _SAID)
+    # Where there is no room for all of it the reason is cut, so that the way to mend it stays.
+    room_for_why = most * width - cells(what) - cells(mend) - most * _RAGGED
+    rows = wrap_line(what + cut(why, max(room_for_why, width // 2)) + mend, width)
+    if len(rows) > most:
+        rows = [*rows[: most - 1], cut(" ".join(rows[most - 1 :]), width)]
+    first: Line = (Span("✗ ", "error"), Span(rows[0], "error"))
+    return (first, *((Span(f"  {row}", "error"),) for row in rows[1:]), _mending(session, error, ways))
+
+
+def _mending(session: Session, error: ErrorInfo, ways: Mapping[str, str]) -> Line:
+    keys = [_again(session, ways)]
+    if error.node:  # else it is not the thread that has to be mended
+        keys += [
+            (ways["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'state'}"),
+            (ways["change.fork"], "fork"),
+        ]
+    return _keys(*keys)
+
+
+def _one_row(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tuple[Line, str]:
     if session.shown is not None:
         return _past(session, ways), "past"
     view, request = session.view, session.request
-    if view.error is not None and view.progress.status == "failed":
-        what = (Span("✗ ", "error"), untrusted(f"{view.error.node} failed", "error"))
-        keys = _keys(
-            _again(session, ways),
-            (ways["change.edit"], f"edit {sanitise_line(view.error.channel, 40) or 'state'}"),
-            (ways["change.fork"], "fork"),
-        )
-        return (*what, *keys), "error"
     if narrow and request is not None and not request.breakpoint:
         more = len(view.progress.pending) - 1
         others = (Span(f"  and {more} more after it", "dim"),) if more else ()
@@ -129,11 +173,14 @@ def failure_lines(session: Session, ways: Mapping[str, str], width: int) -> tupl
                 (Span(piece, "dim" if role == "dim" else "plain"),)
                 for piece in wrap_line(row, max(width, 12))
             ]
+    tried = f"attempt {error.attempt}; nothing of it was committed" if error.node else "committed steps stay"
+    lines += [(Span(tried, "dim"),), _keys(_again(session, ways))[1:]]
+    if error.node:
+        lines += [
+            _keys((ways["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'the state'} first"))[1:],
+            _keys((ways["change.fork"], "fork from an earlier step"))[1:],
+        ]
     lines += [
-        (Span(f"attempt {error.attempt}; nothing of it was committed", "dim"),),
-        _keys(_again(session, ways))[1:],
-        _keys((ways["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'the state'} first"))[1:],
-        _keys((ways["change.fork"], "fork from an earlier step"))[1:],
         (untrusted(f"details are in {log_file()}", "dim"),),
         (),
     ]

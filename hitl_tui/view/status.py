@@ -229,6 +229,8 @@ def _failed(view: RunView, keys: Mapping[str, str]) -> str:
         return "nobody decided before the deadline"
     if error is None:
         return _one(progress.reason) or "failed"
+    if not error.node:
+        return f"{_one(error.title)} — {keys['step']} or {keys['continue']} goes on once it can"
     return f"{_one(error.node)}: {sanitise_line(error.message or error.title, 80)} — {ways}"
 
 

@@ -13,6 +13,7 @@ from hitl_tui.engine.events import NodeFailed, RunEnded
 from hitl_tui.engine.records import Commit
 from hitl_tui.errors import StoreUnusable
 from hitl_tui.stores import Checkpointer
+from hitl_tui.stores.liveness import giving_back
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
 from tests.support.watching import Watcher
@@ -44,7 +45,8 @@ class Failing:
 
     def release(self, thread_id: str, token: str) -> None:
         if self.broken and not self._releases and self._store.cursor(thread_id).status == "running":  # type: ignore[union-attr]
-            raise StoreUnusable("the disk is full", "make room")
+            with giving_back(token):
+                raise StoreUnusable("the disk is full", "make room")
         self._store.release(thread_id, token)
 
 

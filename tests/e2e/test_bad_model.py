@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.openai_server import Hang, Refuse, openai_server
+from tests.support.openai_server import Hang, Refuse, Say, openai_server
 from tests.support.program import ADVISOR, APP, call
 from tests.support.terminal import Terminal
 
@@ -45,3 +45,50 @@ def test_a_model_that_hangs_can_be_left(tmp_path: Path) -> None:
             os.kill(terminal.pid, signal.SIGTERM)
             assert terminal.wait_exit() == 128 + signal.SIGTERM
             assert "nothing of it was committed" in " ".join(terminal.text().split())
+
+
+GRAPH = """
+import os
+from hitl_tui import END, START, Agent, Channel, StateGraph
+worker = Agent("worker", "openai/gpt-4o-mini", timeout=1, num_retries=0, api_base=os.environ["BASE"])
+async def write(state, config):
+    return {"draft": await config.agents["worker"].achat("Write.")}
+graph = (
+    StateGraph({"draft": Channel("")}, name="writer").add_node("write", write)
+    .add_edge(START, "write").add_edge("write", END).compile(agents={"worker": worker})
+)
+"""
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=str)
+@pytest.mark.parametrize(
+    ("answer", "reason", "mend"),
+    [
+        (Hang(), "no answer in time", "pass a longer timeout"),
+        (Refuse(401, "Incorrect API key"), "the API key was refused", "check api_key"),
+        (Refuse(404, "no such model"), "no such model or address", "check the model's name"),
+    ],
+    ids=["hangs", "refuses", "unknown"],
+)
+def test_the_banner_says_which_model_failed_why_and_how_to_mend_it_and_a_retry_works(
+    answer: Hang | Refuse, reason: str, mend: str, size: tuple[int, int], tmp_path: Path
+) -> None:
+    (tmp_path / "writer.py").write_text(GRAPH)
+    with openai_server() as server:
+        server.plan(answer, Say("All is well."))
+        env = {"OPENAI_API_KEY": "sk-x", "BASE": server.api_base}
+        with Terminal(
+            [*APP, "run", "writer.py", "--thread", "m"], cwd=tmp_path, env=env, size=size
+        ) as terminal:
+            terminal.wait_for("READY")
+            terminal.press("s")
+            terminal.wait_for("FAILED")
+            banner = " ".join(" ".join(terminal.settle().split("\n")[1:4]).split())
+            assert f"write failed: openai/gpt-4o-mini: {reason}" in banner
+            assert mend in banner
+            assert "s try again" in banner
+            terminal.press("s")
+            terminal.wait_for("DONE")
+            assert "All is well." in terminal.text()
+            terminal.press("q")
+            assert terminal.wait_exit() == 0

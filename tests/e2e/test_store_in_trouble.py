@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,83 @@ def test_a_file_system_that_is_read_only(kind: str, tmp_path: Path) -> None:
         assert call("fork", "c@1", "d", "--store", store, cwd=tmp_path).returncode == 1
     finally:
         subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+SLOW = """
+import time
+from hitl_tui import END, START, Channel, StateGraph
+def tick(state):
+    time.sleep(0.25)
+    return {"n": state["n"] + 1}
+graph = (
+    StateGraph({"n": Channel(0)}, name="slow").add_node("tick", tick).add_edge(START, "tick")
+    .add_conditional_edge("tick", lambda s: s["n"] < 18, {"true": "tick", "false": END})
+)
+"""
+
+
+@contextlib.contextmanager
+def lost(store: Path) -> Iterator[None]:
+    """The file is deleted, and stays so."""
+    for part in store.parent.glob("runs.db*"):
+        part.unlink()
+    yield
+
+
+@contextlib.contextmanager
+def moved(store: Path) -> Iterator[None]:
+    """All of the store is away for a while."""
+    away = store.parent.rename(store.parent.with_name("away"))
+    yield
+    away.rename(store.parent)
+
+
+@contextlib.contextmanager
+def locked(store: Path) -> Iterator[None]:
+    """Another program keeps it locked for a while."""
+    holder = sqlite3.connect(store, isolation_level=None)
+    try:
+        while True:
+            with contextlib.suppress(sqlite3.OperationalError):
+                holder.execute("BEGIN IMMEDIATE")
+                break
+        yield
+    finally:
+        holder.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "trouble", "words"),
+    [
+        ("{}/runs.db", lost, "deleted or moved"),
+        ("{}/runs.db", moved, "deleted or moved"),
+        ("{}/runs.db", locked, "stayed locked by another program"),
+        ("files:{}/runs", moved, "deleted or moved"),
+    ],
+    ids=["deleted", "moved", "locked", "files moved"],
+)
+def test_a_store_that_goes_away_in_mid_run_stops_it_and_the_run_goes_on_when_it_is_mended(
+    kind: str, trouble: Callable[[Path], AbstractContextManager[None]], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    store = kind.format(tmp_path / "kept")
+    (tmp_path / "kept").mkdir()
+    run = [*APP, "run", "slow.py", "--thread", "t", "--store", store]
+    with Terminal(run, cwd=tmp_path) as terminal:
+        terminal.wait_for("tick is next")
+        terminal.press("c")
+        terminal.wait_for("at step 2")
+        with trouble(tmp_path / "kept" / "runs.db"):
+            terminal.wait_for("The store can't be used")
+            terminal.wait_for(words)
+            screen = terminal.wait_for("FAILED")
+            assert "try again" in screen
+            assert "runs this thread" not in screen
+        terminal.press("c")
+        terminal.wait_for("DONE")
+        terminal.wait_gone("The store can't be used")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+    done = call("verify", "t", "--strict", "--store", store, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "  | 18" in call("show", "t", "--store", store, cwd=tmp_path).stdout

@@ -16,7 +16,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.engine.outcomes import ErrorInfo
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.actions import Situation
-from hitl_tui.ui.banners import banner_of, failure_lines
+from hitl_tui.ui.banners import banner_of, failed_what, failure_lines
 from hitl_tui.ui.keymap import Keymap, load_keymap
 from hitl_tui.ui.modes import Mode
 from hitl_tui.ui.pace import Pace
@@ -207,7 +207,8 @@ class RunBase(RoleScreen):
 
     def _show_banner(self, session: Session) -> None:
         narrow = self.size.width < 100 and not self.has_class("-deciding")
-        self.query_one(BannerBar).show(*banner_of(session, self.ways, narrow=narrow))
+        rows = banner_of(session, self.ways, self.size, narrow=narrow)
+        self.query_one(BannerBar).show(*rows)
 
     def show_bars(self) -> None:
         """Bring what is said above and below the panes up to what the user is doing."""
@@ -232,7 +233,7 @@ class RunBase(RoleScreen):
             pane.show(lines, home=True)
         failing = session.view.error if failed else None
         title = f"What step {step.step} changed" if step.checkpoint else "What changed"
-        pane.set_titles(f"{failing.node} failed" if failing else title)
+        pane.set_titles(failed_what(failing) if failing else title)
 
     @on(LineView.Widened, "#lens")
     def _lens_widened(self) -> None:

@@ -1,0 +1,97 @@
+"""A store file that goes away while it is open: it is told, and nothing that was stored is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.errors import StoreUnusable
+from tests.support.flows import line, say
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "kept" / "runs.db"
+
+
+@pytest.fixture
+def store(path: Path) -> SQLiteCheckpointer:
+    store = SQLiteCheckpointer(path)
+    line(store, say("one"), say("two")).invoke({}, thread_id="a")
+    store.pause_request("a")
+    return store
+
+
+def run(store: SQLiteCheckpointer, thread: str) -> None:
+    line(store, say("one"), say("two")).invoke({}, thread_id=thread)
+
+
+def check(path: Path, *threads: str) -> None:
+    """All of these threads are in the file, whole."""
+    found = SQLiteCheckpointer(path)
+    assert found.list_threads() == list(threads)
+    runner = line(found, say("one"), say("two"))
+    for thread in threads:
+        assert list(runner.get_state(thread)["log"]) == ["one", "two"]
+        assert runner.verify(thread, strict=True).ok
+    found.close()
+
+
+@pytest.mark.parametrize("gone", ["runs.db", "runs.db*", "."], ids=["file", "file and log", "directory"])
+def test_a_file_that_was_deleted_is_told_and_the_next_run_writes_it_again(
+    gone: str, path: Path, store: SQLiteCheckpointer
+) -> None:
+    for part in path.parent.glob("*" if gone == "." else gone):
+        part.unlink()
+    if gone == ".":
+        path.parent.rmdir()
+    with pytest.raises(StoreUnusable, match="not there any more") as told:
+        store.pause_request("a")
+    assert "written again" in told.value.hint
+    run(store, "b")
+    check(path, "a", "b")
+    assert path.stat().st_mode & 0o777 == 0o600
+    run(store, "c")
+    store.close()
+    check(path, "a", "b", "c")
+
+
+def test_a_file_that_was_moved_and_put_back_is_gone_on_with(path: Path, store: SQLiteCheckpointer) -> None:
+    away = path.rename(path.with_name("away.db"))
+    with pytest.raises(StoreUnusable):
+        store.pause_request("a")
+    away.rename(path)
+    assert store.pause_request("a") is None
+    run(store, "b")
+    store.close()
+    check(path, "a", "b")
+
+
+def test_another_file_in_its_place_is_never_written(path: Path, store: SQLiteCheckpointer) -> None:
+    away = path.rename(path.with_name("away.db"))
+    other = SQLiteCheckpointer(path)
+    for attempt in (lambda: store.pause_request("a"), lambda: run(store, "b"), lambda: run(store, "a")):
+        with pytest.raises(StoreUnusable, match="another file was put in the place of the store"):
+            attempt()
+    assert other.list_threads() == []
+    other.close()
+    away.rename(path)
+    run(store, "b")
+
+
+def test_changes_that_nobody_could_know_to_be_lost_are_written_when_it_is_closed(
+    path: Path, store: SQLiteCheckpointer
+) -> None:
+    run(store, "b")
+    path.unlink()
+    store.close()
+    check(path, "a", "b")
+
+
+def test_a_file_that_was_deleted_on_purpose_stays_away(path: Path, store: SQLiteCheckpointer) -> None:
+    path.unlink()
+    store.close()
+    store.close()
+    assert not path.exists()
