@@ -8,6 +8,9 @@ from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
+from hitl_tui.view.cells import cells
+from hitl_tui.view.spans import Line, Span
+
 _WORDS: Final = re.compile(r"\s*\S+|\s+")
 _TAB: Final = "    "
 
@@ -34,6 +37,19 @@ def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
                 row, used = indent, len(indent)
             row, used = row + piece, used + cell_len(piece)
     return [*rows, row] if row.strip() or not rows else rows
+
+
+def wrap_spans(line: Line, width: int) -> Iterator[Line]:
+    """A line in rows of a width: its last span is wrapped, under where it begins."""
+    if not line or sum(cells(span.text) for span in line) <= width:
+        yield line
+        return
+    *before, last = line
+    indent = min(sum(cells(span.text) for span in before), width // 3)
+    first, *rest = wrap_line(last.text, max(width - sum(cells(span.text) for span in before), 8))
+    yield (*before, Span(first, last.role))
+    for row in rest:
+        yield (Span(" " * indent), Span(row, last.role))
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:

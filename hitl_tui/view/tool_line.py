@@ -32,30 +32,29 @@ def tool_line(event: ToolCalled) -> str:
 def call_lines(calls: Sequence[ToolUse], glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
     """The calls that a committed step made, each as a title with its arguments and its result below.
 
-    writer called weather  0.3 s
+    writer called weather
       {"city": "Graz"}
-      → “sunny”
+      → 0.3 s  “sunny”
     """
     return tuple(line for call in calls for line in _lines_of(call, glyphs))
 
 
 def _lines_of(call: ToolUse, glyphs: Glyphs) -> tuple[Line, ...]:
-    facts = [_took(call.duration)] if call.duration else []
-    facts += [f"attempt {call.attempt}"] if call.attempt > 1 else []
     where = (untrusted(call.path, "node", _NAME), trusted(" ")) if call.path else ()
     title: Line = (
         *where,
         untrusted(call.agent, "name", _NAME),
         trusted(" called ", "dim"),
         untrusted(call.tool, "name", _NAME),
-        trusted(f"  {', '.join(facts)}", "dim"),
+        *((trusted(f"  attempt {call.attempt}", "dim"),) if call.attempt > 1 else ()),
     )
-    came = trusted(f"  {glyphs.arrow} ", "dim")
+    took = f"{_took(call.duration)}  " if call.duration else ""
+    came = trusted(f"  {glyphs.arrow} {took}", "dim")
     if call.error is not None:
         result: Line = (came, trusted("failed: ", "error"), untrusted(call.error, "error", _RESULT))
     else:
         result = (came, trusted(inline(call.result, _RESULT), "value"))
-    return (title, (trusted(f"  {_arguments(call.arguments)}", "value"),), result)
+    return (title, (trusted("  "), trusted(_arguments(call.arguments), "value")), result)
 
 
 def _took(us: int) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from hitl_tui import sequential_workflow
 from hitl_tui.agents.agent import Agent
 from hitl_tui.engine.events import NodeRetrying
-from hitl_tui.errors import ModelFailed
+from hitl_tui.errors import ModelFailed, NodeFailed
 from tests.agents.conftest import KEY, Node
 from tests.support.openai_server import Cut, Garbage, Hang, OpenAIServer, Refuse, Say
 
@@ -142,3 +143,24 @@ def test_turns_survive_a_failure(make_agent: MakeAgent, server: OpenAIServer) ->
     with pytest.raises(ModelFailed):
         agent.chat("b")
     assert [turn["content"] for turn in agent.turns] == ["a", "A"]
+
+
+def test_a_huge_answer_arrives_whole(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    pieces = tuple(f"{number:05} {'many words ' * 90}" for number in range(2_000))
+    server.plan(Say(pieces))
+    assert Node().run(make_agent().chat, "hi") == "".join(pieces)
+
+
+def test_an_answer_in_one_huge_piece_arrives_whole(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Say(("x" * 3_000_000,)))
+    assert len(make_agent().chat("hi")) == 3_000_000
+
+
+def test_an_answer_too_large_for_a_channel_fails_its_node_with_the_way_on(
+    make_agent: MakeAgent, server: OpenAIServer
+) -> None:
+    server.plan(Say(("x" * 3_000_000,)))
+    runner = sequential_workflow([make_agent()])
+    with pytest.raises(NodeFailed, match=r"'(messages|output)'.*(MiB|bytes)") as caught:
+        runner.invoke({"messages": "go"})
+    assert "reference" in caught.value.hint

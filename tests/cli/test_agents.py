@@ -108,5 +108,5 @@ def test_looking_back_at_a_step_tells_its_calls_of_tools(app: App, tmp_path: Pat
     said = app.expect(0, "show", "t@1").out
     assert "clerk called weather" in said
     assert '{"city": "Graz"}' in said
-    assert "> “Graz: sun”" in said
+    assert "“Graz: sun”" in said
     assert "clerk called weather" in app.expect(0, "log", "t").out

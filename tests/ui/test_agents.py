@@ -222,4 +222,4 @@ async def test_going_back_to_a_step_tells_which_tools_it_called(store: Checkpoin
         await it.shows("reached the end", "What step 2 changed")
         assert "called look" not in it.text()
         await it.press("[")
-        await it.shows("What step 1 changed", "writer called look", '{"day": "monday"}', "→ “noon on monday”")
+        await it.shows("What step 1 changed", "writer called look", '{"day": "monday"}', "“noon on monday”")

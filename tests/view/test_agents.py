@@ -9,7 +9,7 @@ import pytest
 
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.engine.events import ToolCalled
-from hitl_tui.engine.outcomes import ModelUse
+from hitl_tui.engine.outcomes import ModelUse, ToolUse
 from hitl_tui.engine.records import LedgerEntry
 from hitl_tui.view.agent_settings import (
     change_notes,
@@ -22,7 +22,7 @@ from hitl_tui.view.agent_settings import (
 from hitl_tui.view.agents import agent_lines, agent_row, memory_words, turn_lines
 from hitl_tui.view.form import read_form
 from hitl_tui.view.spans import Line, plain_text
-from hitl_tui.view.tool_line import tool_line
+from hitl_tui.view.tool_line import call_lines, tool_line
 from tests.support.hostile import LINE
 from tests.support.tape import family
 
@@ -169,3 +169,16 @@ def test_a_tools_line_has_the_arguments_as_they_were() -> None:
     assert tool_line(call) == 'tool look {"day": "monday", "deep": {"a": [1, null]}} -> “noon” (0.3 s)'
     failed = ToolCalled("n", "w", "look", "{no json", None, "timed out", 0)
     assert tool_line(failed) == "tool look {no json failed: timed out"
+
+
+def test_a_kept_call_has_its_arguments_its_duration_and_what_came_of_it() -> None:
+    done = ToolUse("writer", "look", {"day": "monday"}, "noon", duration=300_000)
+    failed = ToolUse("writer", "look", "{no json", error="not JSON", attempt=2, path="scan[1]")
+    assert [plain_text(line) for line in call_lines([done, failed])] == [
+        "writer called look",
+        '  {"day": "monday"}',
+        "  → 0.3 s  “noon”",
+        "scan[1] writer called look  attempt 2",
+        "  {no json",
+        "  → failed: not JSON",
+    ]

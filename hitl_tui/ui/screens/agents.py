@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import ClassVar, Final
 
@@ -21,9 +21,8 @@ from hitl_tui.ui.screens.run_base import Severity
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, Room
-from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.ui.wrap import wrap_line, wrap_spans
 from hitl_tui.view.agents import agent_lines, agent_row, memory_words, turn_lines
-from hitl_tui.view.cells import cells
 from hitl_tui.view.format import count
 from hitl_tui.view.spans import Line, Span, untrusted
 
@@ -115,7 +114,7 @@ class AgentsScreen(RoleScreen):
         width = max(pane.scrollable_content_region.width, 20)
         words = [(Span(row, "accent"),) for row in wrap_line(memory_words(info), width)]
         lines = (*agent_lines(info), (), *words, (), *turn_lines(info.turns, whole=self._whole))
-        pane.show([row for line in lines for row in wrapped(line, width)])
+        pane.show([row for line in lines for row in wrap_spans(line, width)])
         where = "in a channel" if info.history else "its own"
         pane.set_titles(info.name, f"{count(len(info.turns), 'turn')}, {where}")
 
@@ -210,16 +209,3 @@ class AgentsScreen(RoleScreen):
         if event.state is WorkerState.ERROR and error is not None:
             words = f"{error.message} — {error.hint}" if isinstance(error, HitlError) else str(error)
             self._say(words)
-
-
-def wrapped(line: Line, width: int) -> Iterator[Line]:
-    """A line in rows of a width: its last span is wrapped, under where it begins."""
-    if not line or sum(cells(span.text) for span in line) <= width:
-        yield line
-        return
-    *before, last = line
-    indent = min(sum(cells(span.text) for span in before), width // 3)
-    first, *rest = wrap_line(last.text, max(width - sum(cells(span.text) for span in before), 8))
-    yield (*before, Span(first, last.role))
-    for row in rest:
-        yield (Span(" " * indent), Span(row, last.role))

@@ -33,7 +33,7 @@ from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.ui.wrap import wrap_line, wrap_spans
 from hitl_tui.view.format import kind
 from hitl_tui.view.inside_place import crumbs
 from hitl_tui.view.sanitise import sanitise
@@ -225,7 +225,8 @@ class RunBase(RoleScreen):
         failed = failure_lines(session, self.ways, width) if not session.is_past else ()
         why = [(Span(row, "accent"),) for row in wrap_line(step.why, max(width, 12))] if step.why else []
         then = [(Span(row, "human"),) for said in self._afterwards for row in wrap_line(said, max(width, 12))]
-        lines: tuple[Line, ...] = (*failed, *why, *step.calls, *step.lens, *then)
+        calls = [row for line in step.calls for row in wrap_spans(line, width)]
+        lines: tuple[Line, ...] = (*failed, *why, *calls, *step.lens, *then)
         if not step.updates and not failed:
             nothing = "no channel was changed" if step.checkpoint else "the first step fills this"
             lines = (*lines, (Span(nothing, "dim"),))
