@@ -1,0 +1,78 @@
+"""The rows of a list of threads: what ran inside a thread stands below it, once it is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hitl_tui.engine.records import ThreadSummary
+
+
+class ThreadRow(NamedTuple):
+    """One row.
+
+    Attributes:
+        depth: how many threads it is below.
+        opened: whether what ran inside it is shown below it.
+        left: 0 for the thread's own row; else the row stands for so many threads inside it that are yet to
+            be fetched.
+    """
+
+    thread: ThreadSummary
+    depth: int = 0
+    opened: bool = False
+    left: int = 0
+
+    @property
+    def name(self) -> str:
+        """The thread's id."""
+        return self.thread.info.thread_id
+
+
+class ThreadRows:
+    """Threads as far as they were fetched, and which of them are open."""
+
+    def __init__(self, top: Sequence[ThreadSummary] = ()) -> None:
+        self.top = tuple(top)
+        self._inside: dict[str, tuple[ThreadSummary, ...]] = {}
+        self.rows: tuple[ThreadRow, ...] = ()
+        self._make()
+
+    def add(self, threads: Sequence[ThreadSummary]) -> None:
+        """More threads at the top."""
+        self.top += tuple(threads)
+        self._make()
+
+    def known_inside(self, name: str) -> int:
+        """How many of those inside a thread were fetched."""
+        return len(self._inside.get(name, ()))
+
+    def open(self, name: str, threads: Sequence[ThreadSummary]) -> None:
+        """Show threads inside another, behind those that are shown already."""
+        self._inside[name] = (*self._inside.get(name, ()), *threads)
+        self._make()
+
+    def close(self, name: str) -> None:
+        """Hide what is inside a thread."""
+        self._inside.pop(name, None)
+        self._make()
+
+    def outer(self, row: int) -> int | None:
+        """The row of the thread that the one on a row ran inside; None at the top."""
+        depth = self.rows[row].depth
+        above = (at for at in range(row - 1, -1, -1) if self.rows[at].depth < depth)
+        return next(above, None)
+
+    def _make(self) -> None:
+        self.rows = tuple(self._below(self.top, 0))
+
+    def _below(self, threads: Sequence[ThreadSummary], depth: int) -> Iterator[ThreadRow]:
+        for thread in threads:
+            inside = self._inside.get(thread.info.thread_id)
+            yield ThreadRow(thread, depth, inside is not None)
+            if inside is None:
+                continue
+            yield from self._below(inside, depth + 1)
+            left = (thread.inside or 0) - len(inside)
+            if left > 0:
+                yield ThreadRow(thread, depth + 1, left=left)
