@@ -12,14 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ChildLink, ErrorInfo
-from hitl_tui.engine.records import Cursor, Lease, Limits, Owner, PauseRequest, Request
+from hitl_tui.engine.records import Cursor, Limits, Owner, Request
 from hitl_tui.engine.taint import Lineage, Taint
-from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread, UsageError
+from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import MODEL_USE, NOW, Writer, entry, info
-
-GONE = 2**22 + 1
-"""A process id above the highest that Linux gives."""
 
 
 def steps(points: list[Any]) -> list[int]:
@@ -380,123 +377,3 @@ class TestFork:
         with pytest.raises(UnknownThread):
             store.create_thread(info("f", parent="none", fork_step=0), Cursor("f"))
         assert store.info("f") is None
-
-
-class TestThreads:
-    @pytest.mark.parametrize("name", ["a", "x" * 200, "überblick/Δ#1", "a b'; --", "%_[*]", "\u202e"])
-    def test_any_printable_text_names_a_thread(self, store: Checkpointer, name: str) -> None:
-        Writer(store, name).step()
-        assert store.list_threads() == [name]
-        assert [row.info.thread_id for row in store.threads(name)] == [name]
-
-    @pytest.mark.parametrize("name", ["", "x" * 201, "a\x00b", "a\nb", "\x1b[2J", "\x9b", "\ud800"])
-    def test_refuses_a_name_that_is_no_printable_text(self, store: Checkpointer, name: str) -> None:
-        with pytest.raises(UsageError, match="thread id"):
-            store.create_thread(info(name), Cursor(name))
-        assert store.threads() == []
-
-    def test_refuses_a_name_that_is_taken(self, writer: Writer) -> None:
-        writer.step()
-        with pytest.raises(ThreadBusy, match="a thread 't' already"):
-            writer.store.create_thread(info("t"), Cursor("t"))
-        assert writer.cursor.head == 0
-
-    def test_lists_the_last_changed_first(self, store: Checkpointer) -> None:
-        writers = [Writer(store, f"Run {n}") for n in range(5)]
-        for at, n in enumerate((3, 0, 4, 1, 2)):
-            writers[n].step(updated_at=NOW + at)
-        names = [row.info.thread_id for row in store.threads()]
-        assert names == ["Run 2", "Run 1", "Run 4", "Run 0", "Run 3"]
-        assert [row.info.thread_id for row in store.threads(limit=2, offset=1)] == names[1:3]
-        assert [row.info.thread_id for row in store.threads("RUN 4")] == ["Run 4"]
-        assert store.threads("run %") == []
-        assert [store.summary(f"Run {n}") for n in (2, 1, 4, 0, 3)] == store.threads()
-
-    def test_says_what_a_thread_waits_for(self, writer: Writer) -> None:
-        asked = Request("r", "approve", "n", "after", 0, "Accept the verdict?", asked_at=NOW + 5)
-        writer.step(status="waiting", reason="approval", position="route:n", pending=(asked,))
-        (row,) = writer.store.threads()
-        assert (row.status, row.reason, row.next_node) == ("waiting", "approval", None)
-        assert (row.waiting_for, row.waiting_since) == ("Accept the verdict?", NOW + 5)
-        assert (row.head, row.last_writer, row.updated_at) == (0, "input", NOW)
-        writer.step(point={"actor": "ann"}, status="running", reason="", pending=(), position="node:n")
-        (row,) = writer.store.threads()
-        assert (row.waiting_for, row.waiting_since) == ("", None)
-        assert (row.next_node, row.last_writer) == ("n", "ann")
-
-    def test_says_who_holds_a_thread_while_they_live(self, writer: Writer) -> None:
-        (row,) = writer.store.threads()
-        assert row.held_by == f"{writer.lease.user} on host {writer.lease.host}, process {writer.lease.pid}"
-        writer.store.release("t", writer.lease.token)
-        writer.store.acquire("t", msgspec.structs.replace(writer.lease, pid=GONE), NOW)
-        assert [row.held_by for row in writer.store.threads()] == [None]
-
-    def test_lists_names_of_threads_that_have_a_step(self, store: Checkpointer) -> None:
-        Writer(store, "b").step()
-        Writer(store, "empty")
-        Writer(store, "a").step()
-        assert store.list_threads() == ["a", "b"]
-
-
-class TestLease:
-    def rival(self, writer: Writer, **changes: Any) -> Lease:
-        return msgspec.structs.replace(writer.store.new_lease(NOW), **changes)
-
-    def test_a_living_holder_keeps_its_thread_however_late(self, writer: Writer) -> None:
-        with pytest.raises(ThreadBusy, match="another run in this process"):
-            writer.store.acquire("t", self.rival(writer), writer.lease.expires_at + 10**12)
-        writer.step()
-
-    def test_its_own_holder_may_take_it_again(self, writer: Writer) -> None:
-        assert writer.store.acquire("t", writer.lease, NOW) is None
-        assert writer.store.lease("t") == writer.lease
-
-    @pytest.mark.parametrize(
-        "dead",
-        [{"pid": GONE}, {"process_started": 1}, {"host": "elsewhere", "expires_at": NOW - 1}],
-        ids=["process is gone", "process id went to another", "other host let it run out"],
-    )
-    def test_a_dead_holder_is_taken_over_from(self, writer: Writer, dead: dict[str, Any]) -> None:
-        writer.store.release("t", writer.lease.token)
-        holder = self.rival(writer, **dead)
-        writer.store.acquire("t", holder, NOW)
-        assert writer.store.acquire("t", self.rival(writer), NOW) == holder
-        with pytest.raises(ThreadBusy):
-            writer.store.commit("t", msgspec.structs.replace(writer.commit_of({}), lease_token=holder.token))
-
-    def test_another_hosts_holder_counts_as_living_until_its_lease_ends(self, writer: Writer) -> None:
-        writer.store.release("t", writer.lease.token)
-        writer.store.acquire("t", self.rival(writer, host="elsewhere", pid=GONE, expires_at=NOW + 5), NOW)
-        with pytest.raises(ThreadBusy, match="elsewhere"):
-            writer.store.acquire("t", self.rival(writer), NOW + 4)
-
-    def test_is_renewed_only_by_its_holder(self, writer: Writer) -> None:
-        writer.store.renew("t", writer.lease.token, NOW + 77)
-        assert writer.store.lease("t") == msgspec.structs.replace(writer.lease, expires_at=NOW + 77)
-        with pytest.raises(ThreadBusy):
-            writer.store.renew("t", "another", NOW + 99)
-        writer.store.release("t", "another")
-        writer.store.release("none", "another")
-        assert writer.store.lease("t") == msgspec.structs.replace(writer.lease, expires_at=NOW + 77)
-        writer.store.release("t", writer.lease.token)
-        assert writer.store.lease("t") is None
-        with pytest.raises(ThreadBusy, match="nobody"):
-            writer.store.renew("t", writer.lease.token, NOW + 99)
-
-    def test_carries_what_is_asked_of_its_holder(self, writer: Writer) -> None:
-        assert writer.store.pause_request("t") is None
-        for request in (
-            PauseRequest("ann", "look\x1b[2J", NOW),
-            PauseRequest(None, None, NOW + 1),
-            None,
-            None,
-        ):
-            writer.store.request_pause("t", request)
-            assert writer.store.pause_request("t") == request
-        assert writer.store.pause_request("none") is None
-        with pytest.raises(UnknownThread):
-            writer.store.request_pause("none", PauseRequest("ann", None, NOW))
-
-    def test_needs_a_thread_that_exists(self, store: Checkpointer) -> None:
-        with pytest.raises(UnknownThread):
-            store.acquire("none", store.new_lease(NOW), NOW)
