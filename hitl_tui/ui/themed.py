@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,9 +33,9 @@ class Themed(App[Result]):
         self._set_characters()
         self._begin_theme()
 
+    @abstractmethod
     def tell_error(self, error: HitlError) -> None:
         """Say what went wrong once there is a screen to say it on."""
-        raise NotImplementedError
 
     def theme_names(self) -> list[str]:
         """All themes there are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -34,8 +35,8 @@ class _Lines(Sequence[str]):
 
     _count: int
 
-    def line(self, at: int) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def line(self, at: int) -> str: ...
 
     def __len__(self) -> int:
         return self._count

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from hitl_tui.ui.screens.looking import Looking
 
 
 class AgentKeys(Looking):
     """Dialogs are imported when they are first used."""
 
+    @abstractmethod
     async def open_thread(self, thread_id: str) -> None:
         """Show another thread of the hub."""
-        raise NotImplementedError
 
     def do_look_agents(self) -> None:
         """Show the agents and what they remember; comes back with one that is to be changed."""

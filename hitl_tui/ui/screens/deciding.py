@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Literal, cast
 
 from textual.widgets import Input, TextArea
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 class Deciding(Switching, Stopping, AgentKeys):
     """The card stands beside what it is about; it opens by itself where the user was going on."""
 
+    @abstractmethod
     def edit_channel(self, channel: str) -> None:
         """Open the editor on a channel at the shown step."""
-        raise NotImplementedError
 
     @property
     def situation(self) -> Situation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -25,17 +26,17 @@ class Entering(Vouching):
         # Threads that were left for one inside them, and whether they were going on.
         self._outside: dict[str, bool] = {}
 
+    @abstractmethod
     async def open_thread(self, thread_id: str) -> None:
         """Show another thread of the hub."""
-        raise NotImplementedError
 
+    @abstractmethod
     def open_card(self, request: Request) -> None:
         """Show the card of a request."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def after_answer(self, session: Session) -> None:
         """Go on where the user was going on."""
-        raise NotImplementedError
 
     def do_look_inside(self) -> None:
         """Open the branches, or the thread, of the shown step, of the selected node, or of what runs."""

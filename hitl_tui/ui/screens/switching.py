@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.screens.entering import Entering
 from hitl_tui.ui.session import Session
@@ -12,13 +14,13 @@ class Switching(Entering):
 
     _card_shown_for = ""
 
+    @abstractmethod
     async def begin(self, session: Session) -> None:
         """Show a session."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close_card(self) -> None:
         """Hide the review card."""
-        raise NotImplementedError
 
     def do_app_threads(self) -> None:
         """List the threads."""

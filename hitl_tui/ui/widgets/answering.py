@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -29,9 +30,9 @@ class AnsweringPane(SendingPane):
         self._making: Composing | None = None
         self._wanted: ChoiceView | None = None
 
+    @abstractmethod
     def _made_more(self) -> None:
         """The answer stands elsewhere now: other words, other choices."""
-        raise NotImplementedError
 
     @property
     def making(self) -> Composing:

@@ -6,6 +6,7 @@ role becomes a style through the component classes of the screen (`role--NAME` i
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, cast
@@ -117,9 +118,9 @@ class LineBar(Kept, Widget):
 
     DEFAULT_CSS = "LineBar { height: 1; }"
 
+    @abstractmethod
     def bar(self, width: int) -> Line:
         """The spans to draw in `width` cells."""
-        raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:
         """Draw the row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
@@ -59,18 +60,18 @@ class SendingPane(Vertical):
     def opened(self) -> None:
         """Called when the moment to read is over."""
 
+    @abstractmethod
     def _show_state(self) -> None:
         """Show what can be done in the state it is in."""
-        raise NotImplementedError
 
     def action_scroll_text(self, by: int) -> None:
         """Scroll what is asked, and what has changed."""
         text = self.query_one("#card-text", LineView)
         text.scroll_relative(y=by * max(text.size.height - 1, 1), animate=False)
 
+    @abstractmethod
     def _show_since(self, lines: tuple[Line, ...]) -> None:
         """Show what has changed since the answer was made up, () for no longer."""
-        raise NotImplementedError
 
     @property
     def run_screen(self) -> RunScreen:
@@ -108,9 +109,9 @@ class SendingPane(Vertical):
         keymap = self.run_screen.keymap
         return f"{keymap.shown('list.page_down')}, {keymap.shown('list.page_up')}"
 
+    @abstractmethod
     def _lay_out(self) -> None:
         """Give the text what height the rest leaves."""
-        raise NotImplementedError
 
     def _note(self) -> tuple[str, str]:
         """What is said below, and its role."""
