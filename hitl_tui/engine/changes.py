@@ -17,7 +17,7 @@ from hitl_tui.engine.state import LiveState, undeclared
 from hitl_tui.engine.taint import Lineage, Tainted, spread
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """One update of one channel through its reducer, with digests; `size` in canonical bytes.
 
     `path` and `attempt` are those of the branch it came from; "" and 0 leave them to the step.

@@ -37,7 +37,7 @@ UNDO: tuple[Status, str] = ("cancelled", "rolled_back")
 """The status and the reason of a thread that has been undone."""
 
 
-class UpdateRecord(msgspec.Struct, frozen=True):
+class UpdateRecord(msgspec.Struct, frozen=True, gc=False):
     """One change of one channel; the log of these is the truth (SPEC 10).
 
     `path` names the branch or subgraph it came from ("" for a plain node).  `result` is stored
@@ -71,7 +71,7 @@ class UpdateRecord(msgspec.Struct, frozen=True):
     lineage: Lineage | None = None
 
 
-class Checkpoint(msgspec.Struct, frozen=True):
+class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     """One committed step.  Step 0 is the input (SPEC 10).
 
     `position` is the cursor after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its
@@ -209,7 +209,7 @@ class Request(msgspec.Struct, frozen=True):
     key: str = ""
 
 
-class LedgerEntry(msgspec.Struct, frozen=True):
+class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     """One entry of the decision ledger: who decided what, when, why and seeing what (SPEC 10).
 
     `kind` is one of input (goal and constraints, as they were given), request, rebound, withdrawn, vote,
@@ -247,7 +247,7 @@ class Limits(msgspec.Struct, frozen=True):
     max_seconds: float | None = None
 
 
-class Cursor(msgspec.Struct, frozen=True):
+class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Where a thread stands: the one mutable row of a thread, replaced in each commit.
 
     `version` grows by one a commit; a writer that expects another one is stale.
@@ -372,7 +372,7 @@ class PauseRequest(msgspec.Struct, frozen=True):
     at: int
 
 
-class Commit(msgspec.Struct, frozen=True):
+class Commit(msgspec.Struct, frozen=True, gc=False):
     """All that one transaction writes: either all of it is there after a crash, or none."""
 
     cursor: Cursor
