@@ -52,10 +52,13 @@ def part_of(snapshot: bytes, before: bytes | None) -> bytes:
         if tail is not None:
             new[name] = msgspec.Raw(tail)
             tails.append(name)
-    data = _encode(_Part(new, tuple(tails), lists))
-    packed = zlib.compress(data, 1)
-    # Unpacking is most of the cost of a read, so it must be worth it.
-    kind, data = (_PACKED, packed) if len(packed) < len(data) // 2 else (_PLAIN, data)
+    kind, data = _PLAIN, _encode(_Part(new, tuple(tails), lists))
+    again = sum(len(memoryview(new[name])) for name in new.keys() - set(tails))
+    # What is stored again and again is worth packing; unpacking is most of the cost of a read.
+    if 2 * again > len(data):
+        packed = zlib.compress(data, 1)
+        if 2 * len(packed) < len(data):
+            kind, data = _PACKED, packed
     return kind + _check(data) + data
 
 
