@@ -24,7 +24,7 @@ class HitlError(Exception):
     Args:
         message: what was wrong and where (channel, node, file, key, line).
         hint: how to mend it; empty where there is nothing to say.
-        channel: the channel whose value must be mended; a screen offers to edit it.
+        channel: the channel whose value must be mended before going on; a screen opens it in the editor.
 
     `details` is the traceback of a user's code, for the log file and the command line.
     """

@@ -9,6 +9,7 @@ import msgspec
 from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.events import NodeStarted, TextStreamed
 from hitl_tui.ui.screens.edit import EditScreen
+from hitl_tui.ui.screens.mending import MendScreen
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.sending import GRACE
 from hitl_tui.ui.widgets.stream import StreamPane
@@ -116,14 +117,30 @@ async def test_limits_are_raised():
         await it.until(lambda: it.commands("extend_limits"))
 
 
-async def test_a_failure_that_names_a_channel_opens_it_in_the_editor():
+async def test_a_failure_that_names_the_channel_to_mend_opens_it_in_the_editor():
     async with desk(tapes.failed_tape("advisor_feedback"), at_end=False) as it:
         it.driver.advance_all()
+        await it.until(lambda: isinstance(it.app.screen, MendScreen))
+        await it.shows("edit advisor_feedback at step 1", "KeyError: 'verdict'", "Applied, the run goes on.")
+
+
+async def test_a_failure_that_names_no_channel_opens_nothing():
+    async with desk(tapes.failed_tape(), at_end=False) as it:
+        it.driver.advance_all()
+        await it.shows("advisor failed", "edit the state first")
+        await it.pilot.pause()
+        assert it.app.screen is it.run
+
+
+async def test_one_that_had_failed_before_offers_the_channel_to_mend():
+    async with desk(tapes.failed_tape("advisor_feedback")) as it:
         await it.shows("edit advisor_feedback first")
         await it.until(lambda: it.run.query_one(ChannelsPane).selected == "advisor_feedback")
+        assert it.app.screen is it.run
         await it.press("e")
         await it.until(lambda: isinstance(it.app.screen, EditScreen))
         await it.shows("edit advisor_feedback at step 1", "KeyError: 'verdict'")
+        assert not isinstance(it.app.screen, MendScreen)
 
 
 async def test_after_a_failure_another_channel_can_still_be_picked():
