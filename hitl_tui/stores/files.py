@@ -7,7 +7,6 @@ log, so a writer may be killed at any moment.  What it reaches never changes, so
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import shutil
@@ -35,6 +34,7 @@ from hitl_tui.stores import nesting
 from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
 from hitl_tui.stores.files_io import locked, remove_file, replace_file, sync_directory, translate
 from hitl_tui.stores.files_layout import directory_name, new_directory, number_file, open_directory
+from hitl_tui.stores.files_placing import place, recover
 from hitl_tui.stores.files_thread import ThreadFiles
 from hitl_tui.stores.lineage import Carried, Origin, Spent
 from hitl_tui.stores.liveness import giving_back
@@ -69,6 +69,7 @@ class FileCheckpointer(Checkpointer):
         super().__init__()
         self.path = Path(os.path.abspath(os.path.expanduser(directory)))
         open_directory(self.path)
+        recover(self.path)
         self._directory = self.path / "threads"
         self._known: dict[str, ThreadFiles] = {}
         self._seen: dict[Path, _Seen] = {}
@@ -280,19 +281,7 @@ class FileCheckpointer(Checkpointer):
             shutil.rmtree(path, ignore_errors=True)
 
     def _place(self, made: Sequence[ThreadFiles]) -> None:
-        """Make directories the threads', the first one last: whoever finds it finds the others, too."""
-        placed: list[tuple[Path, Path]] = []
-        try:
-            for thread in reversed(made):
-                thread_id = thread.origin.info.thread_id
-                target = self._directory / directory_name(thread_id)
-                _rename(thread.path, target, thread_id)
-                placed.append((thread.path, target))
-        except BaseException:
-            for path, target in placed:
-                os.rename(target, path)
-            raise
-        sync_directory(self._directory)
+        place(self.path, [(thread.path, thread.origin.info.thread_id) for thread in made])
 
     @contextlib.contextmanager
     def _locked(self, thread: ThreadFiles) -> Iterator[None]:
@@ -310,15 +299,6 @@ def _fill(thread: ThreadFiles, commits: Iterable[Commit]) -> None:
         cursor = commit.cursor
         last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
     replace_file(thread.cursor_file, shapes.cursor_file(cursor, last_writer))
-
-
-def _rename(path: Path, target: Path, thread_id: str) -> None:
-    try:
-        os.rename(path, target)
-    except OSError as error:
-        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            raise taken(thread_id) from None
-        raise translate(error, target) from error
 
 
 def _summary(thread: ThreadFiles, seen: _Seen, inside: int | None = None) -> ThreadSummary:

@@ -2,6 +2,7 @@
 
 ```
 DIR/hitl-tui-store.json             marks the directory as ours, with the version of its format
+DIR/placing.json, lock              threads that are just being put in their places, see files_placing
 DIR/threads/NAME/info.json          what is fixed about a thread, its id among it
 DIR/threads/NAME/cursor.json        where it stands: what it does not reach is not part of the log
 DIR/threads/NAME/steps/00000004.json       a step's checkpoint and records
@@ -41,10 +42,11 @@ VERSION = 1
 """The version of the format; a change that an older hitl-tui can't read counts it up."""
 
 MARKER = "hitl-tui-store.json"
+LOCK = "lock"
 PARTS = ("steps", "decisions", "snapshots")
 
 _KIND = "hitl-tui files store"
-_LOCK = "lock"
+
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 
 
@@ -131,7 +133,7 @@ def _is_marked(root: Path) -> bool:
 
 def _claim(root: Path) -> None:
     _refuse_foreign(root)
-    with locked(root / _LOCK):
+    with locked(root / LOCK):
         # Another process may have been faster.
         if _is_marked(root):
             return
@@ -142,7 +144,7 @@ def _claim(root: Path) -> None:
 
 
 def _refuse_foreign(root: Path) -> None:
-    foreign = sorted(set(os.listdir(root)) - {_LOCK, f".{MARKER}.tmp"})
+    foreign = sorted(set(os.listdir(root)) - {LOCK, f".{MARKER}.tmp"})
     if foreign and not (root / MARKER).exists():
         raise StoreUnusable(
             f"{root} is not a store: it holds {foreign[0]!r} and no {MARKER}",
