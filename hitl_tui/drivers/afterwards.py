@@ -9,7 +9,7 @@ from functools import partial
 from hitl_tui.drivers.part import DriverPart
 from hitl_tui.drivers.protocol import Check, Checked
 from hitl_tui.engine.compensation import RollbackEntry
-from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.replay import replay
 from hitl_tui.engine.rollback import Rollback
 from hitl_tui.engine.session import Session

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hitl_tui.engine import decisions
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import Event, GraphChanged
-from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.records import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.session import Session

@@ -12,7 +12,7 @@ from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.drivers.recorded import only_reading, recorded_graph
 from hitl_tui.engine.agent_settings import fresh_agents
-from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.records import ThreadInfo, ThreadSummary
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.session import Session

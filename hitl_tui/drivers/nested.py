@@ -9,8 +9,8 @@ from functools import partial
 from hitl_tui.drivers.below import Below, Follower, Runner
 from hitl_tui.drivers.part import DriverPart
 from hitl_tui.engine.children import graph_inside
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import Event, StepCommitted
-from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.session import Session
 from hitl_tui.errors import ThreadBusy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitl_tui.drivers.protocol import Capabilities
 from hitl_tui.engine.channels import BoundChannel, Channel
-from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.rebuild import state_at
 from hitl_tui.engine.records import Limits, ThreadInfo
 from hitl_tui.engine.store import Store

@@ -16,7 +16,7 @@ from hitl_tui.engine.values import normalise, thaw
 from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.graph import CompiledGraph
+    from hitl_tui.engine.compiled import CompiledGraph
     from hitl_tui.engine.records import LedgerEntry
 
 Settings = Mapping[str, Mapping[str, Any]]

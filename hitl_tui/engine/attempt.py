@@ -12,7 +12,7 @@ from hitl_tui.engine.activity import Activity, current_activity
 from hitl_tui.engine.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.changes import Change, reduce_updates
 from hitl_tui.engine.compensation import check_compensation
-from hitl_tui.engine.graph import CompiledGraph, Node
+from hitl_tui.engine.compiled import CompiledGraph, Node
 from hitl_tui.engine.interrupts import ANSWER, InterruptRaised, inside_request
 from hitl_tui.engine.memory import MISSING
 from hitl_tui.engine.on_taint import check_source, mark

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.activity import Activity
 from hitl_tui.engine.canonical import item_hash, show_hash
+from hitl_tui.engine.compiled import CompiledGraph, Node
 from hitl_tui.engine.composing import FanOutWork
-from hitl_tui.engine.graph import CompiledGraph, Node
 from hitl_tui.engine.interrupts import ANSWER
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, Exchange
 from hitl_tui.engine.records import Cursor, Request

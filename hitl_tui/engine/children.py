@@ -9,8 +9,8 @@ from typing import Any
 from hitl_tui.engine import journal
 from hitl_tui.engine.asking import waiting
 from hitl_tui.engine.branches import can_go_on
+from hitl_tui.engine.compiled import CompiledGraph, Node
 from hitl_tui.engine.composing import SubgraphWork
-from hitl_tui.engine.graph import CompiledGraph, Node
 from hitl_tui.engine.outcomes import ChildLink
 from hitl_tui.engine.records import Cursor, LedgerEntry, Owner, Request
 from hitl_tui.engine.session import Session, replace

@@ -11,7 +11,8 @@ from hitl_tui.engine.taint import OnTaint
 from hitl_tui.errors import GraphInvalid
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.graph import CompiledGraph, Node, StateGraph
+    from hitl_tui.engine.compiled import CompiledGraph, Node
+    from hitl_tui.engine.graph import StateGraph
     from hitl_tui.engine.runner import GraphRunner
 
 MAX_DEPTH = 32
@@ -289,9 +290,10 @@ def depth_of(graph: CompiledGraph) -> int:
 
 
 def waits_for_humans(graph: CompiledGraph) -> bool:
-    """Whether a graph or one inside it has interrupts before or after nodes."""
+    """Whether a graph or one inside it stops at nodes for a human, or asks about what is tainted."""
     inner = [node.work.graph for node in graph.nodes.values() if isinstance(node.work, SubgraphWork)]
-    return bool(graph.before or graph.after) or any(map(waits_for_humans, inner))
+    asks = any(node.on_taint == "approve" for node in graph.nodes.values())
+    return bool(graph.before or graph.after) or asks or any(map(waits_for_humans, inner))
 
 
 def _parallel_node(node: Node, work: FanOutWork, members: tuple[Node, ...]) -> Node:

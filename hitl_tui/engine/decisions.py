@@ -16,7 +16,7 @@ from hitl_tui.engine.branches import answered, to_run_again
 from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import set_values
 from hitl_tui.engine.children import abandon, refresh, relay
-from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.inputs import read_input
 from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.on_taint import approve

@@ -13,9 +13,9 @@ from hitl_tui.engine.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.calling import BranchCaller, SyncCaller
 from hitl_tui.engine.changes import Change, reduce_updates
 from hitl_tui.engine.compensation import check_compensation
+from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.composing import FanOutWork, Quorum
 from hitl_tui.engine.events import BranchEnded, BranchStarted, BranchWaits
-from hitl_tui.engine.graph import Node
 from hitl_tui.engine.interrupts import InterruptRaised
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, Made
 from hitl_tui.engine.outcomes import BranchStatus, ModelUse

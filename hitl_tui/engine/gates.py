@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hitl_tui.engine.calling import takes_second
 from hitl_tui.engine.records import Choice, RequestKind
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError
@@ -26,20 +27,21 @@ class GateChoice:
         label: what a person reads.
         key: the key suggested on screen.
         text: whether the answer carries words of the person's own.
-        values: what it sets: a mapping, or a function `(state, text) -> mapping`; nothing by default.
+        values: what it sets: a mapping, or a function `(state, text) -> mapping`; nothing by default. It
+            may leave the text out; a second parameter with a default gets it only if it is called `text`.
     """
 
     id: str
     label: str
     key: str = ""
     text: TextUse = "optional"
-    values: Mapping[str, Any] | Callable[[WorkflowState, str], Mapping[str, Any]] = field(
-        default_factory=dict
-    )
+    values: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = field(default_factory=dict)
 
     def values_for(self, state: WorkflowState, text: str) -> Mapping[str, Any]:
         """The channel values this answer sets."""
-        return self.values(state, text) if callable(self.values) else self.values
+        if not callable(self.values):
+            return self.values
+        return self.values(state, text) if takes_second(self.values, "text") else self.values(state)
 
     @property
     def choice(self) -> Choice:

@@ -2,158 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from msgspec.structs import replace as change
-
-from hitl_tui.engine.calling import takes_config
+from hitl_tui.engine.calling import takes_second
 from hitl_tui.engine.channels import BoundChannel, Channel, bind
 from hitl_tui.engine.compensation import Compensating, Handler
+from hitl_tui.engine.compiled import CompiledGraph, Node, NodeFunction, Route, RouteFunction, route_key
 from hitl_tui.engine.composing import (
     MAX_DEPTH,
     Composing,
     SubgraphWork,
-    Work,
     depth_of,
-    kind_of,
     resolve,
     waits_for_humans,
 )
-from hitl_tui.engine.description import EdgeInfo, GraphInfo, InputField, NodeInfo
+from hitl_tui.engine.description import InputField
 from hitl_tui.engine.gates import Gate
 from hitl_tui.engine.records import END, START, Limits
 from hitl_tui.engine.retry import RetryPolicy
 from hitl_tui.engine.spending import declared_limits
-from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.taint import OnTaint, declared_policy, declared_source
 from hitl_tui.engine.termination import Termination
 from hitl_tui.engine.topology import check_topology
 from hitl_tui.engine.values import DEFAULT_MAX_BYTES
-from hitl_tui.errors import GraphInvalid, HitlError
+from hitl_tui.errors import GraphInvalid
 
 if TYPE_CHECKING:
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.engine.store import Store
-
-NodeFunction = Callable[..., Any]
-RouteFunction = Callable[[WorkflowState], Any]
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node as added; `reads` and `writes` None mean all channels, `external` is a source or ""."""
-
-    name: str
-    function: NodeFunction
-    reads: tuple[str, ...] | None
-    writes: tuple[str, ...] | None
-    retry: RetryPolicy
-    timeout: float | None
-    takes_config: bool
-    external: str = ""
-    on_taint: OnTaint = "allow"
-    work: Work | None = None
-
-    @property
-    def info(self) -> NodeInfo:
-        """The node as data."""
-        reads = ("*",) if self.reads is None else self.reads
-        writes = ("*",) if self.writes is None else self.writes
-        plain = NodeInfo(
-            self.name,
-            reads,
-            writes,
-            external=self.external,
-            on_taint=self.on_taint,
-            attempts=self.retry.max_attempts,
-            timeout=self.timeout,
-        )
-        work = self.work
-        if work is None:
-            return plain
-        if isinstance(work, SubgraphWork):
-            inside = work.graph.info
-            return change(plain, kind=kind_of(work), graph=inside, inputs=work.inputs, outputs=work.outputs)
-        return change(plain, kind=kind_of(work), **work.declared)
-
-
-@dataclass(frozen=True)
-class Route:
-    """A conditional edge: the function's key picks the target."""
-
-    function: RouteFunction
-    targets: dict[str, str]
-
-
-@dataclass(frozen=True)
-class CompiledGraph:
-    """A checked graph, ready to run; immutable and shared by all threads of a runner."""
-
-    name: str
-    channels: dict[str, BoundChannel]
-    nodes: dict[str, Node]
-    edges: dict[str, str]
-    routes: dict[str, Route]
-    entry: str
-    before: dict[str, Gate | None]
-    after: dict[str, Gate | None]
-    termination: Termination | None
-    limits: Limits
-    agents: Mapping[str, Any]
-    inputs: tuple[InputField, ...]
-    output: str
-    compensations: Mapping[str, Handler] = field(default_factory=dict)
-
-    @property
-    def info(self) -> GraphInfo:
-        """The graph as data."""
-        edges = [EdgeInfo(START, self.entry, "")]
-        for name in self.nodes:
-            if name in self.edges:
-                edges.append(EdgeInfo(name, self.edges[name], ""))
-            elif name in self.routes:
-                edges += [EdgeInfo(name, target, key) for key, target in self.routes[name].targets.items()]
-        return GraphInfo(
-            name=self.name,
-            nodes=tuple(node.info for node in self.nodes.values()),
-            edges=tuple(edges),
-            channels=tuple(channel.info for channel in self.channels.values()),
-            inputs=self.inputs,
-        )
-
-    @property
-    def digest(self) -> str:
-        """A hash of what the graph declares: nodes, edges, channels, reducers."""
-        return self.info.digest
-
-    def route(self, node: str, state: WorkflowState) -> str:
-        """Where the run goes after `node`, "" where there is no way on.
-
-        Raises:
-            HitlError: the routing function raised or returned an unknown key.
-        """
-        if node in self.edges:
-            return self.edges[node]
-        if node not in self.routes:
-            return ""
-        route = self.routes[node]
-        try:
-            key = route.function(state)
-        except HitlError:
-            raise
-        except Exception as error:
-            raise HitlError(
-                f"the routing function after node {node!r} raised {type(error).__name__}: {error}"
-            ) from error
-        name = _key(key)
-        if name not in route.targets:
-            raise HitlError(
-                f"the routing function after node {node!r} returned {key!r}",
-                f"valid keys: {', '.join(map(repr, route.targets))}",
-            )
-        return route.targets[name]
 
 
 @dataclass
@@ -192,6 +70,8 @@ class StateGraph(Composing, Compensating):
         """Add a node: a sync or async function `(state, config) -> mapping | NodeResult | None`.
 
         Args:
+            fn: it may leave config out; a second parameter with a default gets it only where its name
+                is `config`, so `lambda state, word=word: ...` keeps its word.
             reads, writes: channel names it may touch; None for all, "*" in reads for all public ones.
             retry: how often it is tried; once by default.
             timeout: seconds an attempt may take.
@@ -199,7 +79,7 @@ class StateGraph(Composing, Compensating):
                 is tainted (SPEC 8); a text names the source, as "web".
             on_taint: what happens before it where a channel it may read is tainted: "allow", "warn"
                 (an event and a note in the ledger), "block" (the run fails, with reason "policy") or
-                "approve" (a human must agree to exactly what it would read).
+                "approve" (a human must agree to exactly what it would read; needs a checkpointer).
 
         Raises:
             GraphInvalid: a bad or duplicate name, or no function.
@@ -228,7 +108,7 @@ class StateGraph(Composing, Compensating):
             writes=None if writes is None else tuple(writes),
             retry=retry or RetryPolicy(max_attempts=1),
             timeout=timeout,
-            takes_config=takes_config(fn),
+            takes_config=takes_second(fn, "config"),
             external=declared_source(name, external),
             on_taint=declared_policy(name, on_taint),
         )
@@ -256,7 +136,7 @@ class StateGraph(Composing, Compensating):
         if not callable(route_fn):
             raise GraphInvalid(f"the route after {source!r} is no function", "give a function (state) -> key")
         targets = dict(route_map) if isinstance(route_map, Mapping) else {name: name for name in route_map}
-        self._routes[source] = Route(route_fn, {_key(key): target for key, target in targets.items()})
+        self._routes[source] = Route(route_fn, {route_key(key): target for key, target in targets.items()})
         return self
 
     def compile(
@@ -290,7 +170,7 @@ class StateGraph(Composing, Compensating):
         from hitl_tui.engine.runner import GraphRunner
 
         channels = bind(self.channels, max_update_bytes)
-        nodes = self._steps(channels, agents or {}, max_update_bytes)
+        nodes = self._steps(channels, checkpointer, agents or {}, max_update_bytes)
         before = _interrupts(nodes, interrupt_before, "interrupt_before")
         after = _interrupts(nodes, interrupt_after, "interrupt_after")
         graph = CompiledGraph(
@@ -311,7 +191,7 @@ class StateGraph(Composing, Compensating):
         )
         if checkpointer is None and waits_for_humans(graph):
             raise GraphInvalid(
-                "interrupts need a checkpointer, or a stopped run could not go on",
+                "interrupts and on_taint='approve' need a checkpointer, or a stopped run could not go on",
                 "compile(checkpointer=MemoryCheckpointer()) or SQLiteCheckpointer(path)",
             )
         if depth_of(graph) > MAX_DEPTH:
@@ -323,7 +203,11 @@ class StateGraph(Composing, Compensating):
         return GraphRunner(graph, checkpointer)
 
     def _steps(
-        self, channels: Mapping[str, BoundChannel], agents: Mapping[str, Any], max_update_bytes: int
+        self,
+        channels: Mapping[str, BoundChannel],
+        checkpointer: Store | None,
+        agents: Mapping[str, Any],
+        max_update_bytes: int,
     ) -> dict[str, Node]:
         """The nodes as steps, graphs inside compiled."""
         if self._compiling:
@@ -332,7 +216,7 @@ class StateGraph(Composing, Compensating):
         try:
             subgraphs = {
                 name: SubgraphWork(
-                    self._inner(name, graph, agents, max_update_bytes),
+                    self._inner(name, graph, checkpointer, agents, max_update_bytes),
                     tuple(ins.items()),
                     tuple(outs.items()),
                 )
@@ -346,16 +230,23 @@ class StateGraph(Composing, Compensating):
 
     @staticmethod
     def _inner(
-        name: str, graph: StateGraph | GraphRunner, agents: Mapping[str, Any], max_update_bytes: int
+        name: str,
+        graph: StateGraph | GraphRunner,
+        checkpointer: Store | None,
+        agents: Mapping[str, Any],
+        max_update_bytes: int,
     ) -> CompiledGraph:
         if not isinstance(graph, StateGraph):
             return graph.graph
         try:
             # What is left of the outer graph's limits holds for the inner one, too.
             open_end = Limits(max_iterations=None)
-            return graph.compile(agents=agents, limits=open_end, max_update_bytes=max_update_bytes).graph
+            runner = graph.compile(
+                checkpointer=checkpointer, agents=agents, limits=open_end, max_update_bytes=max_update_bytes
+            )
         except GraphInvalid as error:
             raise GraphInvalid(f"subgraph {name!r}: {error.message}", error.hint) from None
+        return runner.graph
 
     def _check_names(
         self,
@@ -390,10 +281,3 @@ def _interrupts(
             raise GraphInvalid(f"{option} names an unknown node {name!r}", f"nodes: {', '.join(nodes)}")
         found[name] = gate
     return found
-
-
-def _key(key: Any) -> str:
-    """A routing key as text: true, 1, and the value of a text enum."""
-    if isinstance(key, str):
-        return str.__str__(key)
-    return str(key).lower() if isinstance(key, bool) else str(key)

@@ -16,10 +16,10 @@ from hitl_tui.engine.broken import tell_broken
 from hitl_tui.engine.calling import SyncCaller
 from hitl_tui.engine.changes import after
 from hitl_tui.engine.children import may_go_on, refresh
+from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.decisions import DONE, expire, pass_breakpoints, refuse_rolling_back
 from hitl_tui.engine.events import AttemptDropped, RunEnded, RunStarted
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
-from hitl_tui.engine.graph import Node
 from hitl_tui.engine.interrupts import InterruptRaised
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
 from hitl_tui.engine.on_taint import guard

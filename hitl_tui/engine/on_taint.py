@@ -14,8 +14,8 @@ from hitl_tui.engine import journal
 from hitl_tui.engine.canonical import item_hash, show_hash
 from hitl_tui.engine.changes import Change
 from hitl_tui.engine.channels import RUN_INPUTS
+from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.events import TaintRead
-from hitl_tui.engine.graph import Node
 from hitl_tui.engine.interrupts import taint_request
 from hitl_tui.engine.records import Cursor, Request
 from hitl_tui.engine.session import Session, replace

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import PRIVATE, Progress
-from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.state import LiveState, WorkflowState
 from hitl_tui.engine.termination import RunTotals

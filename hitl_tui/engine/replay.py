@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from hitl_tui.engine.canonical import channel_hash, show_hash, state_hash
 from hitl_tui.engine.changes import reduced, set_values
 from hitl_tui.engine.channels import BoundChannel
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import PRIVATE
-from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.outlook import Outlook
 from hitl_tui.engine.rebuild import next_value
 from hitl_tui.engine.records import END, Checkpoint, Cursor, Source, UpdateRecord

@@ -7,8 +7,8 @@ from typing import Any
 
 from hitl_tui.engine import drawing
 from hitl_tui.engine.children import inner_graph
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.costs import CostReport, cost_report
-from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.replay import ReplayReport, replay
 from hitl_tui.engine.reports import RunInfo, run_info
 from hitl_tui.engine.session import Session

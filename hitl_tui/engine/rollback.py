@@ -15,10 +15,10 @@ import msgspec
 from hitl_tui.engine import journal
 from hitl_tui.engine.activity import Activity, AttemptCancelled
 from hitl_tui.engine.compensation import UNDO_FAILED, UNDONE, RollbackEntry, unknown_handler
+from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.descent import Descent, child_below
 from hitl_tui.engine.events import AttemptDropped, NodeStarted
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
-from hitl_tui.engine.graph import Node
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.made import Made
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse

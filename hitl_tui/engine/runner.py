@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 from hitl_tui.engine import decisions, disclosure, forking
 from hitl_tui.engine.agent_changes import AgentControl
 from hitl_tui.engine.agent_settings import Settings, fresh_agents
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import AppliedUpdate, Event
-from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.loop import OnLimit, Run
 from hitl_tui.engine.rebuild import applied_updates, state_at
 from hitl_tui.engine.records import Checkpoint, Limits

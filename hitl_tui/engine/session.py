@@ -12,8 +12,8 @@ import msgspec
 from hitl_tui.engine import journal
 from hitl_tui.engine.agent_settings import apply, fresh_agents
 from hitl_tui.engine.changes import Change, after
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import Event, LedgerWritten, ProgressChanged, StepCommitted
-from hitl_tui.engine.graph import CompiledGraph
 from hitl_tui.engine.outlook import Outlook
 from hitl_tui.engine.rebuild import live_state
 from hitl_tui.engine.records import (

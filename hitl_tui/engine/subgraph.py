@@ -11,10 +11,10 @@ from hitl_tui.engine.activity import Activity
 from hitl_tui.engine.changes import Change, reduce_updates
 from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.children import link_of, new_child_id, open_child, passed_on
+from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.composing import SubgraphWork
 from hitl_tui.engine.decisions import start
 from hitl_tui.engine.events import AttemptDropped
-from hitl_tui.engine.graph import Node
 from hitl_tui.engine.inside_events import InsideEvents
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ChildLink, ModelUse

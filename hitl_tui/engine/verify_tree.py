@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.below import Inside, inside
 from hitl_tui.engine.children import inner_graph
-from hitl_tui.engine.graph import CompiledGraph
+from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.records import ThreadInfo
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.verify import Kind, Mismatch, VerifyReport, verify

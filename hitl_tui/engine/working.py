@@ -10,10 +10,10 @@ from hitl_tui.engine.activity import Activity
 from hitl_tui.engine.attempt import run_attempt
 from hitl_tui.engine.calling import SyncCaller
 from hitl_tui.engine.compensation import check_compensation
+from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.composing import SubgraphWork
 from hitl_tui.engine.events import NodeStarted
 from hitl_tui.engine.fanout import run_fanout
-from hitl_tui.engine.graph import Node
 from hitl_tui.engine.made import Made
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Cursor

@@ -131,12 +131,12 @@ BROKEN: dict[str, tuple[Callable[[], Any], str, str]] = {
     ),
     "interrupt_before without a checkpointer": (
         lambda: built(*LINE, interrupt_before=["a"]),
-        "interrupts need a checkpointer",
+        "need a checkpointer",
         "MemoryCheckpointer",
     ),
     "interrupt_after without a checkpointer": (
         lambda: built(*LINE, interrupt_after="*"),
-        "interrupts need a checkpointer",
+        "need a checkpointer",
         "SQLiteCheckpointer",
     ),
     "an unknown node in interrupt_before": (

@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import Channel, NodeFailed, NodeResult
+from hitl_tui import (
+    END,
+    START,
+    Channel,
+    Gate,
+    GateChoice,
+    MemoryCheckpointer,
+    NodeFailed,
+    NodeResult,
+    StateGraph,
+)
 from hitl_tui.engine.events import StepCommitted, TextStreamed
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.stores import Checkpointer
@@ -264,3 +274,33 @@ class TestFailure:
         assert runner.invoke(thread_id="t")["log"] == ["n1", "n2"]
         assert attempts == [1, 2, 3]
         assert len(keys) == 1
+
+
+class TestSecondParameter:
+    """What is not the config keeps its default."""
+
+    def test_a_default_binds_what_a_loop_says(self) -> None:
+        nodes: Any = [lambda _state, word=word: {"a": word} for word in ("one", "two")]
+        assert [one_node(CHANNELS, node).invoke()["a"] for node in nodes] == ["one", "two"]
+
+    def test_config_may_have_a_default(self) -> None:
+        def node(_state: Any, config: Any = None) -> dict[str, Any]:
+            return {"a": config.iteration}
+
+        assert one_node(CHANNELS, node).invoke()["a"] == 1
+
+    def test_a_default_of_a_third_is_kept_as_well(self) -> None:
+        node = lambda _state, told, word="kept": {"a": [told.iteration, word]}  # noqa: E731
+        assert one_node(CHANNELS, node).invoke()["a"] == [1, "kept"]
+
+    def test_a_route_and_a_gate_keep_theirs(self) -> None:
+        graph = StateGraph(CHANNELS).add_node("n", lambda _state: None).add_edge(START, "n")
+        graph.add_conditional_edge("n", lambda _state, way="out": way, {"out": END, "back": "n"})
+        choice = GateChoice("ok", "good", values=lambda _state, word="kept": {"a": word})
+        gate = Gate("n", "?", [choice], payload=lambda _state, shown="kept": shown)
+        runner = graph.compile(checkpointer=MemoryCheckpointer(), interrupt_before=[gate])
+        request = runner.invoke(thread_id="t").pending[0]
+        assert request.payload == "kept"
+        runner.answer("t", request.id, {"choice": "ok", "text": "typed"}, step=request.step)
+        result = runner.invoke(thread_id="t")
+        assert (result.status, result["a"]) == ("completed", "kept")

@@ -53,6 +53,13 @@ def test_an_unknown_policy_is_an_error_when_built() -> None:
     assert "allow, warn, block, approve" in caught.value.hint
 
 
+def test_asking_needs_a_store_when_built() -> None:
+    for policy in ("allow", "warn", "block"):
+        mailing(policy).compile()
+    with pytest.raises(GraphInvalid, match="on_taint='approve' need a checkpointer"):
+        mailing("approve").compile()
+
+
 @pytest.mark.parametrize("external", ["", " ", 1, None], ids=repr)
 def test_external_is_true_or_a_source(external: Any) -> None:
     with pytest.raises(GraphInvalid, match="external is"):

@@ -9,6 +9,7 @@ import pytest
 from hitl_tui import (
     END,
     START,
+    Channel,
     GraphInvalid,
     MemoryCheckpointer,
     StateGraph,
@@ -64,8 +65,28 @@ class TestBuilding:
 
     def test_a_child_that_waits_for_humans_needs_a_store(self) -> None:
         child = inner().compile(checkpointer=MemoryCheckpointer(), interrupt_after=["n1"])
-        with pytest.raises(GraphInvalid, match="interrupts need a checkpointer"):
+        with pytest.raises(GraphInvalid, match="need a checkpointer"):
             outer(child)
+
+    def test_a_child_that_asks_about_taint_needs_a_store(self) -> None:
+        child = StateGraph(INNER).add_node("n", lambda _s: None, on_taint="approve")
+        child.add_edge(START, "n").add_edge("n", END)
+        with pytest.raises(GraphInvalid, match=r"subgraph 'team': .*on_taint='approve' need a checkpointer"):
+            outer(child)
+        outer(child, MemoryCheckpointer())
+
+    @pytest.mark.parametrize("kind", ["map", "parallel"])
+    def test_branches_that_ask_about_taint_need_a_store(self, kind: str) -> None:
+        graph = StateGraph({"items": Channel([], reducer="overwrite")})
+        if kind == "map":
+            graph.add_map("step", over="items", node=lambda _s: None, on_taint="approve")
+        else:
+            graph.add_node("one", lambda _s: None, on_taint="approve").add_node("two", lambda _s: None)
+            graph.add_parallel("step", ["one", "two"])
+        graph.add_edge(START, "step").add_edge("step", END)
+        with pytest.raises(GraphInvalid, match="on_taint='approve' need a checkpointer"):
+            graph.compile()
+        graph.compile(checkpointer=MemoryCheckpointer())
 
     def test_a_graph_that_does_not_fit_is_told_by_its_name(self) -> None:
         with pytest.raises(GraphInvalid, match="subgraph 'team': no edge leads from START"):

@@ -10,7 +10,8 @@ from typing import Any
 from msgspec import UNSET
 
 from hitl_tui.engine import termination
-from hitl_tui.engine.graph import RouteFunction, StateGraph
+from hitl_tui.engine.compiled import RouteFunction
+from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.records import END, START
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.termination import Termination

@@ -9,7 +9,8 @@ from msgspec import UNSET
 
 from hitl_tui.agents.turns import channel_name
 from hitl_tui.engine.attempt import NodeConfig
-from hitl_tui.engine.graph import NodeFunction, StateGraph
+from hitl_tui.engine.compiled import NodeFunction
+from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.retry import RetryPolicy
 from hitl_tui.engine.state import WorkflowState
