@@ -14,7 +14,7 @@ from hitl_tui.engine.canonical import channel_hash, state_hash
 from hitl_tui.engine.channels import BoundChannel
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.journal import decode_snapshot
-from hitl_tui.engine.records import UpdateRecord
+from hitl_tui.engine.records import Effect, UpdateRecord
 from hitl_tui.engine.reducers import parse_reducer
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
@@ -39,7 +39,7 @@ def state_at(
     first = found[0] + 1 if found else 0
     values = {**(defaults or {}), **(decode_snapshot(found[1]) if found else {})}
     own_lists: set[str] = set()
-    for record in store.records(thread_id, first, step):
+    for record in store.effects(thread_id, first, step):
         name = record.channel
         if record.op == "reduce" and record.reducer == "append" and name in own_lists:
             # A list made here and seen by nobody yet may grow in place; copying it per record is quadratic.
@@ -53,7 +53,7 @@ def state_at(
     return values
 
 
-def next_value(record: UpdateRecord, previous: Any) -> Any:
+def next_value(record: UpdateRecord | Effect, previous: Any) -> Any:
     """What a record makes of the value before it."""
     update = freeze(record.update)
     if record.op == "set":

@@ -71,6 +71,21 @@ class UpdateRecord(msgspec.Struct, frozen=True, gc=False):
     lineage: Lineage | None = None
 
 
+class Effect(msgspec.Struct, frozen=True, gc=False):
+    """What an update record does to its channel: all that a rebuild of a state needs of it."""
+
+    channel: str
+    op: Operation
+    reducer: str
+    update: Any
+    result: Any = msgspec.UNSET
+
+    @classmethod
+    def of(cls, record: UpdateRecord) -> Effect:
+        """The effect of a record."""
+        return cls(record.channel, record.op, record.reducer, record.update, record.result)
+
+
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     """One committed step.  Step 0 is the input (SPEC 10).
 

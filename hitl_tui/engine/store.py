@@ -12,6 +12,7 @@ from hitl_tui.engine.records import (
     Checkpoint,
     Commit,
     Cursor,
+    Effect,
     Lease,
     LedgerEntry,
     PauseRequest,
@@ -51,6 +52,9 @@ class Store(Protocol):
 
     def records(self, thread_id: str, first_step: int, last_step: int) -> Iterator[UpdateRecord]:
         """The records of steps `first_step` to `last_step`, both included, by seq."""
+
+    def effects(self, thread_id: str, first_step: int, last_step: int) -> Iterator[Effect]:
+        """The effects of the records of steps `first_step` to `last_step`, both included, by seq."""
 
     def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
         """The newest snapshot at or before `step`: its step and its bytes."""

@@ -15,6 +15,7 @@ from hitl_tui.engine.records import (
     Checkpoint,
     Commit,
     Cursor,
+    Effect,
     Lease,
     LedgerEntry,
     PauseRequest,
@@ -153,6 +154,10 @@ class Checkpointer(ABC):
             found.append(newest)
         return reversed(found)
 
+    def _own_effects(self, thread_id: str, first: int, last: int) -> Iterator[Effect]:
+        """The effects of the records of steps `first` to `last`, by seq."""
+        return map(Effect.of, self._own_records(thread_id, first, last))
+
     @abstractmethod
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         """Ledger entries of numbers `first` to `last`, oldest first."""
@@ -186,6 +191,14 @@ class Checkpointer(ABC):
             last = min(last_step, segment.last_step)
             if first <= last:
                 yield from segment.named(self._own_records(segment.thread_id, first, last))
+
+    def effects(self, thread_id: str, first_step: int, last_step: int) -> Iterator[Effect]:
+        """The effects of the records of steps `first_step` to `last_step`, both included, by seq."""
+        for segment in reversed(self._lineage(thread_id)):
+            first = max(first_step, segment.after_step + 1)
+            last = min(last_step, segment.last_step)
+            if first <= last:
+                yield from self._own_effects(segment.thread_id, first, last)
 
     def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
         """The newest snapshot at or before `step`: its step and its bytes."""

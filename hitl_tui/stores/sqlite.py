@@ -17,6 +17,7 @@ from hitl_tui.engine.records import (
     Checkpoint,
     Commit,
     Cursor,
+    Effect,
     Lease,
     LedgerEntry,
     PauseRequest,
@@ -66,6 +67,7 @@ _THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE 
 _CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
 _CHECKPOINTS = f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _RECORDS = f"SELECT {rows.RECORD} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
+_EFFECTS = f"SELECT {rows.EFFECT} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
 _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _PARTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -271,19 +273,30 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return [rows.checkpoint_of(thread_id, row) for row in found]
 
     def _own_records(self, thread_id: str, first: int, last: int) -> Iterator[UpdateRecord]:
-        base = self._key(thread_id) << 32
-        # A step's records are those after the last one of the step before.
-        sql = "SELECT last_seq FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id {} LIMIT 1"
-        below = self._rows(sql.format("DESC"), (base, base + first - 1))
-        above = self._rows(sql.format("ASC"), (base + last, base + rows.NUMBER))
-        place = base + (below[0][0] if below else 0)
-        end = base + (above[0][0] if above else rows.NUMBER)
-        while found := self._rows(_RECORDS, (place, end)):
+        for found in self._record_rows(_RECORDS, thread_id, first, last):
             previous = self._record_hash(thread_id, (found[0][0] & rows.NUMBER) - 1)
-            place = found[-1][0]
             with self._decoding():
                 records = list(rows.records_of(thread_id, found, previous))
             yield from (record for record in records if first <= record.step <= last)
+
+    def _own_effects(self, thread_id: str, first: int, last: int) -> Iterator[Effect]:
+        for found in self._record_rows(_EFFECTS, thread_id, first, last):
+            with self._decoding():
+                effects = [rows.effect_of(row) for row in found if first <= row[1] <= last]
+            yield from effects
+
+    def _record_rows(self, sql: str, thread_id: str, first: int, last: int) -> Iterator[list[Any]]:
+        """Rows of records, in pieces: those of steps `first` to `last` and maybe some beside them."""
+        base = self._key(thread_id) << 32
+        # A step's records are those after the last one of the step before.
+        seqs = "SELECT last_seq FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id {} LIMIT 1"
+        below = self._rows(seqs.format("DESC"), (base, base + first - 1))
+        above = self._rows(seqs.format("ASC"), (base + last, base + rows.NUMBER))
+        place = base + (below[0][0] if below else 0)
+        end = base + (above[0][0] if above else rows.NUMBER)
+        while found := self._rows(sql, (place, end)):
+            place = found[-1][0]
+            yield found
 
     def _record_hash(self, thread_id: str, seq: int) -> bytes:
         """The hash of one record of a lineage, b"" where there is none."""

@@ -15,8 +15,10 @@ from hitl_tui.engine.outcomes import BranchOutcome, Compensation, ModelUse, Tool
 from hitl_tui.engine.records import (
     Checkpoint,
     Cursor,
+    Effect,
     Lease,
     LedgerEntry,
+    Operation,
     Owner,
     Source,
     ThreadInfo,
@@ -132,6 +134,16 @@ def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecor
         msgspec.UNSET if result is None else _decode(result),
         None if lineage is None else _decode_lineage(lineage),
     )
+
+
+EFFECT = "id, step, channel, reducer, flags, change, result"
+
+
+def effect_of(row: Row) -> Effect:
+    """What the record of a row does to its channel."""
+    _, _, channel, reducer, flags, change, result = row
+    op: Operation = "set" if flags & _SET else "reduce"
+    return Effect(channel, op, reducer, _decode(change), msgspec.UNSET if result is None else _decode(result))
 
 
 def record_hash_of(hashes: bytes) -> bytes:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ChildLink, ErrorInfo
-from hitl_tui.engine.records import Cursor, Limits, Owner, Request
+from hitl_tui.engine.records import Cursor, Effect, Limits, Owner, Request
 from hitl_tui.engine.taint import Lineage, Taint
 from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread
 from hitl_tui.stores import Checkpointer
@@ -322,6 +322,22 @@ class TestFork:
         own = writer.fork(0, "f").step({"a": 3})
         assert list(writer.store.records("f", 1, 1)) == list(own.records)
         assert own.records[0].prev_record_hash == shared.records[-1].record_hash
+
+    def test_tells_of_the_effects_of_records_what_the_records_tell(self, writer: Writer) -> None:
+        writer.step({"a": 1, "b": None})
+        changes: list[dict[str, Any]] = [
+            {"op": "set"},
+            {"result": None},
+            {"result": [1], "reducer": "m:best"},
+        ]
+        records = tuple(writer.record("a", "x", seq, **facts) for seq, facts in enumerate(changes))
+        commit = msgspec.structs.replace(writer.commit_of({"a": 1, "b": 2, "c": 3}), records=records)
+        writer.store.commit("t", commit)
+        writer.fork(1, "f").step({"c": {"deep": []}})
+        for first, last in ((0, 2), (1, 1), (2, 9), (3, 3)):
+            found = list(writer.store.effects("f", first, last))
+            assert found == [Effect.of(record) for record in writer.store.records("f", first, last)]
+        assert len(list(writer.store.effects("f", 0, 2))) == 6
 
     def test_pages_checkpoints_across_the_seam(self, writer: Writer) -> None:
         for _ in range(4):
