@@ -121,7 +121,9 @@ def scrub(text: str, options: Mapping[str, Any]) -> str:
     """Cut out the values of secret-looking options and variables, and what looks like a key."""
     named = [*options.items(), *os.environ.items()]
     for nested in ("extra_headers", "headers"):
-        named += [("secret", value) for value in (options.get(nested) or {}).values()]
+        # A provider quotes "Bearer KEY" as well as the key alone.
+        headers = [str(value) for value in (options.get(nested) or {}).values()]
+        named += [("secret", part) for header in headers for part in (header, *header.split())]
     for name, value in named:
         if isinstance(value, str) and len(value) >= 8 and _SECRET_NAME.search(name):
             text = text.replace(value, "[secret]")

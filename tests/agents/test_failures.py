@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from hitl_tui import sequential_workflow
+from hitl_tui.agents import retries
 from hitl_tui.agents.agent import Agent
+from hitl_tui.agents.litellm_errors import scrub
 from hitl_tui.engine.events import NodeRetrying
 from hitl_tui.errors import ModelFailed, NodeFailed
 from tests.agents.conftest import KEY, Node
@@ -74,6 +76,32 @@ def test_a_refused_key_is_never_shown(make_agent: MakeAgent, server: OpenAIServe
     assert "sk-other" not in shown
 
 
+@pytest.mark.parametrize("said", ["no such token: qwertz-asdf-99", "refused: Bearer qwertz-asdf-99"])
+@pytest.mark.parametrize("option", ["extra_headers", "headers"])
+def test_what_is_sent_in_a_header_is_never_shown(option: str, said: str) -> None:
+    shown = scrub(said, {option: {"X-Gate": "Token qwertz-asdf-99"}})
+    assert "qwertz" not in shown
+    assert "[secret]" in shown
+
+
+def test_a_key_from_the_environment_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATE_TOKEN", "qwertz-asdf-99")
+    monkeypatch.setenv("GATE_NAME", "the-front-gate")
+    assert scrub("qwertz-asdf-99 at the-front-gate", {}) == "[secret] at the-front-gate"
+
+
+@pytest.mark.parametrize("after", ["soon", "-1", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_a_retry_after_that_is_no_number_of_seconds_is_as_none(
+    make_agent: MakeAgent, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, after: str
+) -> None:
+    monkeypatch.setattr(retries, "_FIRST_WAIT", 0.001)
+    server.plan(Refuse(429, "slow down", {"retry-after": after}), Say(("there",)))
+    node = Node()
+    assert node.run(make_agent().chat, "hi") == "there"
+    retry = next(event for event in node.events if isinstance(event, NodeRetrying))
+    assert 0 < retry.wait < 0.1
+
+
 @pytest.mark.parametrize(
     ("model", "variable"),
     [("openai/test", "OPENAI_API_KEY"), ("anthropic/claude-sonnet-4-5", "ANTHROPIC_API_KEY")],
@@ -93,6 +121,14 @@ def test_a_key_that_is_set_and_empty_is_no_key(
         Agent("a", "openai/gpt-4o-mini", api_base=server.api_base).chat("hi")
     assert "openai/gpt-4o-mini: no API key" in caught.value.message
     assert "set OPENAI_API_KEY" in caught.value.hint
+
+
+def test_a_server_that_lacks_a_key_of_its_own_is_not_told_as_ours(
+    make_agent: MakeAgent, server: OpenAIServer
+) -> None:
+    server.plan(Refuse(401, "upstream: missing credentials"))
+    with pytest.raises(ModelFailed, match=r"the API key was refused: .*missing credentials"):
+        make_agent().chat("hi")
 
 
 def test_an_unknown_provider_is_told() -> None:
