@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.description import InputField
     from hitl_tui.engine.gates import Gate, GateChoice
     from hitl_tui.engine.graph import StateGraph
-    from hitl_tui.engine.records import END, START
+    from hitl_tui.engine.records import END, START, Limits
     from hitl_tui.engine.reducers import append, last_n
     from hitl_tui.engine.results import NodeResult, RunResult
     from hitl_tui.engine.retry import RetryPolicy
@@ -83,6 +83,7 @@ _ERRORS = (
 
 _HOME = {
     "END": "engine.records",
+    "Limits": "engine.records",
     "START": "engine.records",
     "Channel": "engine.channels",
     "quorum": "engine.composing",
@@ -133,6 +134,7 @@ __all__ = [
     "HitlError",
     "InputField",
     "LimitReached",
+    "Limits",
     "LogCorrupt",
     "MemoryCheckpointer",
     "ModelFailed",

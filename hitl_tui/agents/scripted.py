@@ -81,12 +81,13 @@ class ScriptedModel:
         text, calls = _said(reply)
         whole = False
         try:
-            jitter = random.Random(f"{self._seed}:{text}")
+            pieces = _in_pieces(text)
+            to_first_token, *between = waits(pieces, self._pace, self._seed)
             if self._pace:
-                await asyncio.sleep(jitter.uniform(0.3, 0.6))  # the time to a model's first token
-            for piece in _in_pieces(text):
+                await asyncio.sleep(to_first_token)
+            for piece, wait in zip(pieces, between, strict=True):
                 if self._pace:
-                    await asyncio.sleep(len(piece) / 4 / self._pace * jitter.uniform(0.4, 1.6))
+                    await asyncio.sleep(wait)
                 yield piece
             for call in calls:
                 yield call
@@ -121,6 +122,15 @@ def _said(reply: Reply) -> tuple[str, list[ToolCall]]:
     parts = [reply] if isinstance(reply, ToolCall) else list(reply)  # type: ignore[arg-type]
     texts = [part for part in parts if isinstance(part, str)]
     return "".join(texts), [part for part in parts if isinstance(part, ToolCall)]
+
+
+def waits(pieces: Sequence[str], pace: float, seed: int) -> list[float]:
+    """Seconds before the first token, then before each of `pieces`, at `pace` tokens a second (0: none)."""
+    if not pace:
+        return [0.0] * (1 + len(pieces))
+    jitter = random.Random(f"{seed}:{''.join(pieces)}")
+    to_first_token = jitter.uniform(0.3, 0.6)
+    return [to_first_token, *(len(piece) / 4 / pace * jitter.uniform(0.4, 1.6) for piece in pieces)]
 
 
 def _in_pieces(text: str) -> list[str]:

@@ -230,7 +230,7 @@ def _text_check(channel: str, at: str) -> Check:
 
 
 def _mismatch(channel: str, at: str, errors: Iterable[Any], private: bool) -> SchemaMismatch:
-    error = next(iter(errors))
+    error = _nearest(next(iter(errors)))
     rules = [str(part) for part in error.schema_path]
     # Of a private value only the keys that its schema names are told.
     named = set(rules) if private else None
@@ -254,12 +254,26 @@ def _part(part: int | str, named: set[str] | None) -> str:
     return f".{part if named is None or part in named else '[private]'}"
 
 
+def _alternatives(error: Any) -> list[Any]:
+    """The first thing that is wrong by each alternative; [] where the schema offers none."""
+    return [way[0] for way in getattr(error.kind, "context", None) or () if way]
+
+
+def _of_another_type(way: Any, error: Any) -> bool:
+    """Whether an alternative is for values of another type than the one that was found."""
+    return way.kind.name == "type" and list(way.instance_path) == list(error.instance_path)
+
+
+def _nearest(error: Any) -> Any:
+    """What is wrong by the one alternative that is meant for values of the type found, however deep."""
+    ways = [way for way in _alternatives(error) if not _of_another_type(way, error)]
+    return _nearest(ways[0]) if len(ways) == 1 else error
+
+
 def _told(error: Any) -> str:
     """What jsonschema says; of alternatives what each of them expected."""
-    context = getattr(error.kind, "context", None)
-    ways = [way[0] for way in context or () if way]
-    here = [way for way in ways if list(way.instance_path) == list(error.instance_path)]
-    if not ways or len(here) < len(ways) or any(way.kind.name != "type" for way in here):
+    here = _alternatives(error)
+    if not here or not all(_of_another_type(way, error) for way in here):
         return str(error.message)
     found, _, _ = str(here[0].message).partition(" is not of type")
     types = [str(way.message).rpartition("of type")[2].strip() for way in here]

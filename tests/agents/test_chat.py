@@ -115,6 +115,19 @@ def test_set_turns_replaces_what_is_sent(make_agent: MakeAgent, server: OpenAISe
     assert server.requests[1].body["messages"] == [{"role": "user", "content": "b"}]
 
 
+def test_turns_that_were_set_go_before_the_next_prompt(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Say(("B",)))
+    agent = make_agent()
+    told = [{"role": "user", "content": "I am Ada."}, {"role": "assistant", "content": "Hello, Ada."}]
+    agent.set_turns(told)
+    assert agent.turns == told
+    agent.chat("Who am I?")
+    assert server.requests[0].body["messages"] == [*told, {"role": "user", "content": "Who am I?"}]
+    assert agent.turns == [
+        *told, {"role": "user", "content": "Who am I?"}, {"role": "assistant", "content": "B"},
+    ]  # fmt: skip
+
+
 def test_fresh_is_the_same_agent_without_turns(make_agent: MakeAgent, server: OpenAIServer) -> None:
     agent = make_agent(instructions="Be brief.", temperature=0.5)
     agent.chat("a")

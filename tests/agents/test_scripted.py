@@ -10,7 +10,7 @@ import pytest
 from hitl_tui.agents.agent import Agent
 from hitl_tui.agents.backend import CallFailed, Message
 from hitl_tui.agents.retries import LONGEST_WAIT, wait_before_retry
-from hitl_tui.agents.scripted import ScriptedModel
+from hitl_tui.agents.scripted import ScriptedModel, waits
 from hitl_tui.errors import ModelFailed, UsageError
 
 TEXT = "A closure is a function\n\n    with   its surroundings, Donaudampfschifffahrtsgesellschaft.\n"
@@ -42,6 +42,16 @@ def test_pieces_are_about_a_word_and_join_to_the_text() -> None:
 def test_the_same_seed_gives_the_same_pieces_at_any_pace() -> None:
     runs = [list(Agent("w", ScriptedModel([TEXT], pace=pace, seed=7)).stream("hi")) for pace in (0, 1e6)]
     assert runs[0] == runs[1]
+
+
+def test_the_seed_alone_decides_how_the_pace_varies() -> None:
+    pieces = ["A", " closure", " is", " a", " function"]
+    assert waits(pieces, 50, seed=7) == waits(pieces, 50, seed=7)
+    assert waits(pieces, 50, seed=7) != waits(pieces, 50, seed=8)
+    slow, fast = waits(pieces, 10, seed=7), waits(pieces, 20, seed=7)
+    assert slow[0] == fast[0], "the time to the first token is not the pace"
+    assert slow[1:] == pytest.approx([2 * wait for wait in fast[1:]])
+    assert waits(pieces, 0, seed=7) == [0] * 6
 
 
 def test_tokens_and_demo_price_depend_on_the_texts_alone() -> None:

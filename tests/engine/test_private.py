@@ -112,6 +112,14 @@ SECRET_KEYS: dict[str, tuple[Any, Any]] = {
     ),
     "it is not allowed": ({"additionalProperties": False, "properties": {"a": {}}}, {"hunter2": 1}),
     "it is not evaluated": ({"unevaluatedProperties": False}, {"hunter2": 1}),
+    "it is not allowed in the one of two that is meant": (
+        {"anyOf": [{"type": "object", "additionalProperties": False}, {"type": "null"}]},
+        {"hunter2": 1},
+    ),
+    "a value under it does not fit the one of two that is meant": (
+        {"anyOf": [{"type": "null"}, {"type": "object", "additionalProperties": {"type": "string"}}]},
+        {"hunter2": 1},
+    ),
     "it is too long a name": ({"propertyNames": {"maxLength": 2}}, {"hunter2": 1}),
 }
 

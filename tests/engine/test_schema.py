@@ -146,6 +146,11 @@ class Note(TypedDict):
     text: str
 
 
+class Person(pydantic.BaseModel):
+    name: str
+    age: int
+
+
 class Step(pydantic.BaseModel):
     do: str
 
@@ -304,7 +309,14 @@ ALTERNATIVES: dict[str, tuple[Any, Any, str]] = {
     "a number or null": (int | None, "x", '"x" is not of type "integer" or "null"'),
     "a text or a list of texts": (str | list[str], 5, '5 is not of type "string" or "array"'),
     "a number or null inside": (list[int | None], ["x"], 'at [0]: "x" is not of type "integer" or "null"'),
-    "of the right type, but wrong inside": (int | list[int], ["x"], "is not valid under any of the schemas"),
+    "of the right type, but wrong inside": (int | list[int], ["x"], 'at [0]: "x" is not of type "integer"'),
+    "an optional model": (Person | None, {"name": "A", "age": "x"}, 'at age: "x" is not of type "integer"'),
+    "deep inside of optional ones": (
+        dict[str, list[Person | None] | None],
+        {"team": [None, {"name": 3, "age": 1}]},
+        'at team[1].name: 3 is not of type "string"',
+    ),
+    "two of the right type": (list[int] | list[bool], ["x"], "is not valid under any of the schemas"),
 }
 
 
