@@ -18,7 +18,7 @@ from hitl_tui.cli.options import (
 )
 from hitl_tui.cli.output import json_option
 from hitl_tui.cli.tape import tape, tape_options
-from hitl_tui.errors import UnknownThread, UsageError
+from hitl_tui.errors import NoSuchStore, UnknownThread, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.engine.records import ThreadSummary
@@ -81,7 +81,7 @@ def browse() -> bool:
     settings = load_settings()
     try:
         store = open_existing(settings)
-    except UsageError:
+    except NoSuchStore:
         return False
     newest = store.threads(limit=1)
     store.close()

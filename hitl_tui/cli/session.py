@@ -175,8 +175,16 @@ async def _open(
             store.close()
             raise
 
+    def without_graph(thread_id: str, error: HitlError) -> str:
+        hint = f" ({error.hint})" if error.hint else ""
+        again = _in_store(["hitl-tui", "run", "GRAPH", "--thread", thread_id], settings)
+        return (
+            f"its graph can't be built: {error.message}{hint}. Its log can be looked at; "
+            f"to go on, mend that, or: {again}"
+        )
+
     store, target = await asyncio.to_thread(prepare)
-    hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
+    hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store), without_graph)
     try:
         driver = await _open_target(hub, target, settings, breaks)
     except BaseException:
@@ -242,7 +250,11 @@ def _resume_command(thread_id: str, settings: Settings) -> str:
     """What to type to go on with a thread; "" where its store ends with this process."""
     if settings.store == "memory:":
         return ""
-    command = ["hitl-tui", "resume", thread_id]
+    return _in_store(["hitl-tui", "resume", thread_id], settings)
+
+
+def _in_store(command: list[str], settings: Settings) -> str:
+    """A command as a shell takes it, in the store that is open."""
     if settings.origins["store"] == "flag":
-        command += ["--store", settings.store]
+        command = [*command, "--store", settings.store]
     return shlex.join(command)

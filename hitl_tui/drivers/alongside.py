@@ -26,8 +26,9 @@ class Alongside:
         resync: Callable[[], None],
         busy: Callable[[], bool],
         inside: Callable[[], bool],
+        deadlines: bool,
     ) -> None:
-        self.deadlines = Deadlines(session)
+        self.deadlines = Deadlines(session, applied=deadlines)
         self.watcher = Watcher(session, store, tell=tell, resync=resync, busy=busy, inside=inside)
         self.graph_file: GraphFile | None = follow_file(session, build, tell)
         self._tasks: list[asyncio.Task[None]] = []

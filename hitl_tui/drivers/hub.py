@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,14 +11,17 @@ from hitl_tui.drivers.below import Below
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.drivers.recorded import only_reading, recorded_graph
+from hitl_tui.drivers.recorded import RecordedDriver
 from hitl_tui.engine.agent_settings import fresh_agents
 from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.records import ThreadInfo, ThreadSummary
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
-from hitl_tui.errors import UnknownThread
+from hitl_tui.errors import GraphInvalid, HitlError, UnknownThread, UsageError
+
+log = logging.getLogger(__name__)
+WithoutGraph = Callable[[str, HitlError], str]
 
 
 class LocalHub:
@@ -26,11 +30,14 @@ class LocalHub:
     Args:
         store: where the threads live.
         build: makes a thread's graph again from its record (`ThreadInfo.source`).
+        without_graph: says of a thread whose graph can't be built why it can only be looked at: it is
+            opened as its log has it.  None refuses to open it.
     """
 
-    def __init__(self, store: Store, build: BuildGraph) -> None:
+    def __init__(self, store: Store, build: BuildGraph, without_graph: WithoutGraph | None = None) -> None:
         self._store = store
         self._build = build
+        self._without_graph = without_graph
         self._drivers: dict[str, LocalDriver] = {}
         self._below = Below()
 
@@ -45,14 +52,20 @@ class LocalHub:
 
         Raises:
             UnknownThread: there is no such thread.
-            GraphInvalid: its graph can't be built again.
+            GraphInvalid, UsageError: its graph can't be built again.
         """
         if thread_id in self._drivers:
             return self._drivers[thread_id]
         info = await asyncio.to_thread(self._store.info, thread_id)
         if info is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        graph = await self._graph_of(info)
+        try:
+            graph = await self._graph_of(info)
+        except (GraphInvalid, UsageError) as error:
+            if self._without_graph is None:
+                raise
+            log.warning("%s: %s\n%s", thread_id, error, error.details)
+            return await self.open_recorded(thread_id, self._without_graph(thread_id, error))
         return self._add(thread_id, lambda: Session.open(graph, self._store, thread_id))
 
     async def _graph_of(self, info: ThreadInfo) -> CompiledGraph:
@@ -73,10 +86,7 @@ class LocalHub:
         info = await asyncio.to_thread(self._store.info, thread_id)
         if info is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        graph = await asyncio.to_thread(recorded_graph, self._store, info)
-        driver = LocalDriver(thread_id, lambda: Session.open(graph, self._store, thread_id), self._store)
-        driver.capabilities = only_reading(why)
-        self._drivers[thread_id] = driver
+        driver = self._drivers[thread_id] = RecordedDriver(self._store, info, why)
         return driver
 
     async def new(

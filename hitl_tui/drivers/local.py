@@ -274,6 +274,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
                 resync=self._resync,
                 busy=lambda: self._task is not None and not self._task.done(),
                 inside=lambda: self._above is not None,
+                deadlines=self.capabilities.can_answer,
             )
             self._alongside.begin()
             self._begin_following(session, self._alongside.watcher.catch_up)

@@ -1,13 +1,55 @@
-"""A graph made of a thread's log alone, for looking at a thread whose own graph is not there any more."""
+"""A thread as its log has it, for looking at one whose own graph can't be built any more."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Capabilities
+from hitl_tui.engine import disclosure
 from hitl_tui.engine.channels import BoundChannel, Channel
 from hitl_tui.engine.compiled import CompiledGraph
+from hitl_tui.engine.loop import Run
 from hitl_tui.engine.rebuild import state_at
 from hitl_tui.engine.records import Limits, ThreadInfo
+from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
+from hitl_tui.errors import UsageError
+
+T = TypeVar("T")
+
+
+class RecordedDriver(LocalDriver):
+    """A thread without its graph: it can be looked at, private values too, and not changed.
+
+    Args:
+        why: why nothing else can be done, in words.
+    """
+
+    def __init__(self, store: Store, info: ThreadInfo, why: str) -> None:
+        def opened() -> Session:
+            return Session.open(recorded_graph(store, info), store, info.thread_id)
+
+        super().__init__(info.thread_id, opened, store)
+        self.capabilities = only_reading(why)
+
+    async def cancel(self, *, actor: str | None = None, note: str | None = None) -> None:
+        """Refused."""
+        raise self._refusal()
+
+    async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
+        """A private value; that somebody looked is the one thing that is written."""
+        return await super()._write(lambda session: disclosure.reveal(session, channel, step, actor=actor))
+
+    async def _write(self, work: Callable[[Session], T]) -> T:
+        raise self._refusal()
+
+    async def _launch(self, make: Callable[..., Run]) -> None:
+        raise self._refusal()
+
+    def _refusal(self) -> UsageError:
+        return UsageError(f"thread {self.thread_id!r} can only be looked at", self.capabilities.why_not)
 
 
 def recorded_graph(store: Store, info: ThreadInfo) -> CompiledGraph:

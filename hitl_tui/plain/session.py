@@ -169,6 +169,8 @@ class _Session:
         """Where the thread stands, what it holds and what it asks."""
         snapshot = self.talk.snapshot()
         self.say(f"Thread {name(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
+        if snapshot.capabilities.why_not:
+            self.say("Note:", *content([snapshot.capabilities.why_not]))
         if snapshot.notice:
             self.say(f"Note: {name(snapshot.notice)}.")
         newest = snapshot.checkpoints[-1:]

@@ -14,7 +14,7 @@ from hitl_tui.ui.session import Session
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.sanitise import sanitise, sanitise_line
-from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.status import retry_words
 
 _SAID = 600
@@ -37,8 +37,21 @@ def banner_of(
     view = session.view
     if session.shown is None and view.error is not None and view.progress.status == "failed":
         return _failed(session, view.error, ways, room), "error"
+    can = view.capabilities
+    if session.shown is None and can.why_not and not can.can_run:
+        return _wrapped(can.why_not, room, "warning"), "note"
     line, kind = _one_row(session, ways, narrow=narrow)
     return ((line,) if line else ()), kind
+
+
+def _wrapped(text: str, room: Size, role: Role) -> tuple[Line, ...]:
+    """As many rows of it as there is room for."""
+    most = next(rows for height, rows in _SAID_ROWS if room.height >= height)
+    width = max(room.width - 4, 12)
+    rows = wrap_line(sanitise_line(text, _SAID), width)
+    if len(rows) > most:
+        rows = [*rows[: most - 1], cut(" ".join(rows[most - 1 :]), width)]
+    return tuple((Span(row, role),) for row in rows)
 
 
 def failed_what(error: ErrorInfo) -> str:

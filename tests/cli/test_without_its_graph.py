@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,28 @@ def test_it_can_be_verified_and_carried(lost: App, tmp_path: Path) -> None:
 def test_what_needs_the_graph_says_so_and_changes_nothing(lost: App, arguments: tuple[str, ...]) -> None:
     assert "lost.py" in lost.expect(2, *arguments).err
     assert lost.expect(0, "show", "t", "--json").document["step"] == 2
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["s"], ["c"], ["e n", "5", ".", "why", "yes"], ["x", "yes"], ["f", "0", "u", ""]],
+    ids=["step", "continue", "edit", "cancel", "fork"],
+)
+def test_in_lines_it_is_looked_at_and_nothing_changes(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str]
+) -> None:
+    path = tmp_path / "lost.py"
+    path.write_text(GRAPH)
+    app.expect(3, "run", str(path), "--headless", "--thread", "w", "--break", "write:n == 1")
+    path.unlink()
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(["v lines", *lines, "q", ""])))
+    said = " ".join(app.expect(3, "resume", "w", "--plain").out.replace("\n  | ", " ").split())
+    assert "its graph can't be built: there is no file" in said
+    assert "hitl-tui run GRAPH --thread w" in said
+    assert "line 1" in said
+    assert "thread 'w' can only be looked at" in said
+    assert app.expect(0, "show", "w", "--json").document["step"] == 1
+    assert len(app.expect(0, "threads", "--json").document["threads"]) == 1
 
 
 def test_with_a_graph_that_fits_there_is_no_note(review: App) -> None:

@@ -1,0 +1,66 @@
+"""A thread whose graph can't be built: on screen it is shown from its log, with the way on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_headless import call
+from tests.support.terminal import Terminal
+
+APP = [str(Path(sys.executable).with_name("hitl-tui"))]
+GRAPH = """
+from hitl_tui import END, START, Channel, StateGraph
+def write(state):
+    return {"n": state["n"] + 1, "draft": f"draft {state['n'] + 1}"}
+graph = StateGraph({"n": Channel(0), "draft": Channel("")}, name="lost").add_node("write", write)
+graph.add_edge(START, "write")
+graph.add_conditional_edge("write", lambda s: s["n"] < 3, {"true": "write", "false": END})
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The file of a graph with the newest thread `t`, before its second node, and an older one `s`."""
+    path = tmp_path / "lost.py"
+    path.write_text(GRAPH)
+    call("run", "review", "--headless", "--thread", "s", "--input", "task=Hills")
+    call("run", str(path), "--headless", "--thread", "t", "--break", "write:n == 1")
+    return path
+
+
+def test_without_a_command_the_newest_thread_is_shown_from_its_log(file: Path) -> None:
+    file.unlink()
+    with Terminal(APP) as terminal:
+        terminal.wait_for("enter Open")
+        terminal.press("escape")
+        terminal.wait_for("its graph can't be built: there is no file")
+        terminal.wait_for("hitl-tui run GRAPH --thread t")
+        terminal.wait_for("draft 1")
+        terminal.press("s")
+        terminal.wait_for("▌ its graph can't be built")
+        terminal.press("t")
+        terminal.wait_for("enter Open")
+        terminal.press("down", "enter")
+        terminal.wait_gone("can't be built")
+        terminal.wait_for("thread s")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+def test_code_that_fails_by_now_is_told_too(file: Path) -> None:
+    file.write_text(GRAPH + "raise ValueError('half done')\n")
+    with Terminal([*APP, "resume", "t"]) as terminal:
+        terminal.wait_for("half done")
+        terminal.wait_for("draft 1")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+def test_the_way_on_that_it_names_goes_on(file: Path, tmp_path: Path) -> None:
+    elsewhere = file.rename(tmp_path / "found.py")
+    done = call("run", str(elsewhere), "--headless", "--thread", "t")
+    assert "t: Done at step 3" in done.stdout
+    assert call("resume", "t", "--headless").returncode == 2
