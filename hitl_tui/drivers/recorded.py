@@ -38,6 +38,10 @@ class RecordedDriver(LocalDriver):
         """Refused."""
         raise self._refusal()
 
+    async def fork(self, step: int, new_thread_id: str, **how: Any) -> str:
+        """Refused."""
+        raise self._refusal()
+
     async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
         """A private value; that somebody looked is the one thing that is written."""
         return await super()._write(lambda session: disclosure.reveal(session, channel, step, actor=actor))

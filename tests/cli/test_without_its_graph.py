@@ -76,7 +76,7 @@ def test_what_needs_the_graph_says_so_and_changes_nothing(lost: App, arguments: 
 
 @pytest.mark.parametrize(
     "lines",
-    [["s"], ["c"], ["e n", "5", ".", "why", "yes"], ["x", "yes"], ["f", "0", "u", ""]],
+    [["s"], ["c"], ["e n", "5", ".", "yes", ""], ["x", "yes"], ["f", "0", "u", ""]],
     ids=["step", "continue", "edit", "cancel", "fork"],
 )
 def test_in_lines_it_is_looked_at_and_nothing_changes(
