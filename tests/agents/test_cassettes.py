@@ -13,6 +13,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph
 from hitl_tui.agents import Agent, Cassette, ScriptedModel, cassette
+from hitl_tui.agents.backend import CallFailed, ToolCall
 from hitl_tui.engine.events import NodeRetrying
 from hitl_tui.errors import ModelFailed, UsageError
 from tests.agents.conftest import KEY, Node
@@ -148,6 +149,26 @@ def test_keys_are_not_in_it(
     assert "ret-9876" not in text
     with cassette(file):
         assert make_agent().chat(f"My key is {KEY}, theirs other-secret-9876.") == "You said [secret]."
+
+
+def test_keys_in_calls_of_tools_and_in_failures_are_not_in_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER_API_KEY", "other-secret-9876")
+
+    def note(text: str) -> str:
+        """Keep a note."""
+        return "kept"
+
+    calling = [ToolCall("note", '{"text": "other-secret-9876"}', "1"), "done"]
+    with cassette(file, record=True):
+        Agent("a", ScriptedModel(calling, pace=0), tools=[note], approve="never").chat("note it")
+        failing = ScriptedModel([CallFailed("bad key other-secret-9876")], pace=0)
+        with pytest.raises(ModelFailed):
+            Agent("a", failing).chat("again")
+    assert "other-secret" not in file.read_text()
+    assert [call.get("error") for call in lines(file)[1:]] == [None, None, {"message": "bad key [secret]"}]
+    assert lines(file)[1]["calls"][0]["arguments"] == '{"text": "[secret]"}'
 
 
 def private_runner(agent: Agent) -> GraphRunner:

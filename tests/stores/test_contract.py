@@ -150,6 +150,13 @@ class TestCommit:
         assert writer.store.snapshot("t", 9) is None
         assert writer.store.ledger("t") == []
 
+    def test_refuses_a_writer_that_is_ahead_of_a_store_put_back_from_a_copy(self, writer: Writer) -> None:
+        writer.step()
+        commit = writer.commit_of({"messages": "ahead"})
+        with pytest.raises(StaleWriter, match="version 1, not 2"):
+            writer.store.commit("t", msgspec.structs.replace(commit, expected_version=2))
+        assert writer.cursor.version == 1
+
     def test_refuses_a_writer_without_the_lease(self, writer: Writer) -> None:
         commit = msgspec.structs.replace(writer.commit_of({"messages": 1}), lease_token="another")
         with pytest.raises(ThreadBusy, match="held by"):
