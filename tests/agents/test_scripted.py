@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextvars import ContextVar
+from typing import Any
 
 import pytest
 
@@ -122,3 +123,34 @@ def test_waits_double_and_keep_to_what_the_provider_asks() -> None:
     assert wait_before_retry(CallFailed("busy", retryable=True, retry_after=7), 1, 3) == 7
     too_long = CallFailed("busy", retryable=True, retry_after=LONGEST_WAIT + 1)
     assert wait_before_retry(too_long, 1, 3) is None
+
+
+def test_an_exchange_of_a_conversation_that_was_replaced_meanwhile_is_not_kept() -> None:
+    other = [{"role": "user", "content": "begin anew"}]
+
+    def say(_messages: object) -> str:
+        agent.set_turns(other)
+        return "too late"
+
+    agent = Agent("writer", ScriptedModel(say, pace=0))
+    assert agent.chat("hi") == "too late"
+    assert agent.turns == other
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"role": "user", "content": "hi", "name": "ann"},
+        {"role": "user", "content": "hi", "tool_calls": []},
+        {"role": "system", "content": "hi"},
+        {"role": "user", "content": None},
+        "hi",
+    ],
+)
+def test_what_is_no_turn_is_refused_and_changes_nothing(turn: Any) -> None:
+    agent = Agent("writer", ScriptedModel(["one"], pace=0))
+    agent.chat("hi")
+    before = agent.turns
+    with pytest.raises(UsageError, match="turn 1 is not a turn"):
+        agent.set_turns([turn])
+    assert agent.turns == before

@@ -367,3 +367,18 @@ class TestApprovalOutsideAGraph:
         )  # fmt: skip
         agent.chat("go")
         assert asked == [{"city": "B"}]
+
+
+def test_calls_that_come_without_an_id_are_told_apart() -> None:
+    heard: list[Any] = []
+    calls = [[ToolCall("weather", {"city": city}) for city in ("Graz", "Linz")], "Sunny."]
+
+    def say(messages: Any) -> Any:
+        heard[:] = messages
+        return calls.pop(0)
+
+    assert Agent("a", ScriptedModel(say, pace=0), tools=[weather], approve="never").chat("?") == "Sunny."
+    asked = [call["id"] for turn in heard for call in turn.get("tool_calls", ())]
+    told = {turn["tool_call_id"]: turn["content"] for turn in heard if turn["role"] == "tool"}
+    assert len(set(asked)) == 2
+    assert [told[one][:4] for one in asked] == ["Graz", "Linz"]
