@@ -91,15 +91,6 @@ def test_an_error_in_the_script_reaches_the_caller() -> None:
     assert agent.turns == []
 
 
-@pytest.mark.parametrize(
-    "turn", [{"role": "system", "content": "x"}, {"role": "user"}, {"role": "user", "content": 3}]
-)
-def test_what_is_not_a_turn_is_refused(turn: dict[str, object]) -> None:
-    agent = Agent("writer", ScriptedModel(["one"], pace=0))
-    with pytest.raises(UsageError, match="turn 1"):
-        agent.set_turns([turn])  # type: ignore[list-item]
-
-
 def test_turns_handed_out_are_a_copy() -> None:
     agent = Agent("writer", ScriptedModel(["one"], pace=0))
     agent.chat("hi")
@@ -143,7 +134,8 @@ def test_an_exchange_of_a_conversation_that_was_replaced_meanwhile_is_not_kept()
         {"role": "user", "content": "hi", "name": "ann"},
         {"role": "user", "content": "hi", "tool_calls": []},
         {"role": "system", "content": "hi"},
-        {"role": "user", "content": None},
+        {"role": "user"},
+        {"role": "user", "content": 3},
         "hi",
     ],
 )

@@ -162,6 +162,28 @@ except HitlError as error:
             writer.step({"n": head})
             assert [row.head for row in other.threads()] == [head]
 
+    def test_a_list_of_threads_shows_a_change_that_left_its_file_looking_the_same(
+        self, root: Path, files: FileCheckpointer
+    ) -> None:
+        Writer(files).step()
+        before = files.threads()[0].updated_at
+        file = thread_of(root) / "cursor.json"
+        facts = file.stat()
+        file.write_text(file.read_text().replace(f'"updated_at": {before}', f'"updated_at": {before + 1}'))
+        os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        assert files.threads()[0].updated_at == before + 1
+
+    def test_a_snapshot_of_a_writer_that_was_killed_is_not_taken_for_the_next_ones(
+        self, root: Path, files: FileCheckpointer
+    ) -> None:
+        writer = Writer(files)
+        writer.step(snapshot=b"zero")
+        parts = thread_of(root) / "snapshots"
+        (parts / "00000001.part").write_bytes((parts / "00000000.part").read_bytes())
+        assert files.snapshot("t", 9) == (0, b"zero")
+        writer.step()
+        assert files.snapshot("t", 9) == (0, b"zero")
+
 
 class TestNames:
     HOSTILE = (

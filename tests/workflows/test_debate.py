@@ -179,3 +179,10 @@ class TestAHumanAfterEachRound:
         assert decide(runner, "accept").status == "waiting"
         assert decide(runner, "extend").status == "waiting"
         assert (decide(runner, "end").status, len(pro.prompts)) == ("completed", 3)
+
+    def test_a_round_a_person_added_is_one_round_and_no_more(self) -> None:
+        runner, pro, *_ = floor(max_rounds=1, human="round")
+        runner.invoke({"task": "t"}, thread_id="t")
+        assert decide(runner, "extend").status == "waiting"
+        result = decide(runner, "accept")
+        assert (result.status, result.reason, len(pro.prompts)) == ("completed", "termination", 2)
