@@ -13,6 +13,7 @@ from hitl_tui.engine.records import ROLLBACK
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.run_view import RetryNotice
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.status import retry_words
@@ -40,6 +41,8 @@ def banner_of(
     can = view.capabilities
     if session.shown is None and can.why_not and not can.can_run:
         return _wrapped(can.why_not, room, "warning"), "note"
+    if session.shown is None and view.retry is not None:
+        return _retrying(view.retry, room), "note"
     line, kind = _one_row(session, ways, narrow=narrow)
     return ((line,) if line else ()), kind
 
@@ -57,6 +60,15 @@ def _wrapped(text: str, room: Size, role: Role) -> tuple[Line, ...]:
 def failed_what(error: ErrorInfo) -> str:
     """What failed: a node, or where none is to blame what there is instead."""
     return f"{error.node} failed" if error.node else error.title
+
+
+def _retrying(retry: RetryNotice, room: Size) -> tuple[Line, ...]:
+    """When it is tried again, and why: on two rows where the reason is long."""
+    width = max(room.width - 4, 12)
+    again = retry_words(retry.attempt, retry.max_attempts, retry.wait)
+    rows = wrap_line(sanitise_line(f"{retry.node}: {again}: {retry.why}", _SAID), width)
+    rows = [rows[0], cut(" ".join(rows[1:]), width)] if len(rows) > 1 else rows
+    return tuple((Span(row, "warning"),) for row in rows)
 
 
 def _failed(session: Session, error: ErrorInfo, ways: Mapping[str, str], room: Size) -> tuple[Line, ...]:
@@ -98,10 +110,6 @@ def _one_row(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tupl
         return (Span("‖ ", "accent"), title, *shown, *others), "waiting"
     if view.dropped:
         return (untrusted(view.dropped, "warning"),), "note"
-    if view.retry is not None:
-        retry = view.retry
-        again = retry_words(retry.attempt, retry.max_attempts, retry.wait)
-        return (untrusted(f"{retry.node}: {again}: {retry.error}", "warning"),), "note"
     if view.held_by:
         holder = untrusted(f"{view.held_by} runs this thread", "warning", limit=80)
         keys = _keys((ways["change.fork"], "fork"))
@@ -187,14 +195,18 @@ def failure_lines(session: Session, ways: Mapping[str, str], width: int) -> tupl
                 for piece in wrap_line(row, max(width, 12))
             ]
     tried = f"attempt {error.attempt}; nothing of it was committed" if error.node else "committed steps stay"
-    lines += [(Span(tried, "dim"),), _keys(_again(session, ways))[1:]]
+    lines += [*_dim(tried, width), _keys(_again(session, ways))[1:]]
     if error.node:
         lines += [
             _keys((ways["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'the state'} first"))[1:],
             _keys((ways["change.fork"], "fork from an earlier step"))[1:],
         ]
     lines += [
-        (untrusted(f"details are in {log_file()}", "dim"),),
+        *_dim(f"details are in {log_file()}", width),
         (),
     ]
     return tuple(lines)
+
+
+def _dim(text: str, width: int) -> list[Line]:
+    return [(Span(row, "dim"),) for row in wrap_line(sanitise_line(text, _SAID), max(width, 12))]

@@ -54,10 +54,11 @@ def wrap_spans(line: Line, width: int) -> Iterator[Line]:
 
 def _pieces(word: str, width: int) -> Iterator[str]:
     """A word that is wider than a row, cut; most words are one piece."""
-    while cell_len(word) > width:
-        piece = set_cell_size(word, width).rstrip(" ")
-        piece = word[: max(1, len(piece))]
-        yield piece
-        word = word[len(piece) :]
-    if word:
-        yield word
+    at = 0
+    while at < len(word):
+        # A cell holds a character and few marks; what is beyond a row is not looked at again and again.
+        ahead = word[at : at + 6 * width]
+        if cell_len(ahead) > width:
+            ahead = ahead[: max(1, len(set_cell_size(ahead, width).rstrip(" ")))]
+        yield ahead
+        at += len(ahead)

@@ -111,6 +111,8 @@ def _ancestors(view: RunView, relatives: Mapping[str, Relative]) -> dict[str, in
 def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, int]) -> Branch:
     shared = ((last, relatives[name].checkpoints) for name, last in leaves.items())
     progress = view.progress
+    # Where no node is to blame, as when the store went away, none is named.
+    at_fault = progress.status != "failed" or view.error is None or bool(view.error.node)
     return Branch(
         thread_id=view.thread_id,
         parent=0,
@@ -118,7 +120,7 @@ def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, 
         head=progress.head,
         status=progress.status,
         reason=progress.reason,
-        next_node=view.running_node or progress.next_node or "",
+        next_node=(view.running_node or progress.next_node or "") if at_fault else "",
         sources=((progress.head, view.checkpoints), *shared),
     )
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, Literal
 
+from hitl_tui.engine.events import PRIVATE
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.value_lines import ValueMode, value_lines
+from hitl_tui.view.value_lines import ValueMode, laid_out, value_lines
 
 __all__ = ["DiffLine", "ValueMode", "changed_lines", "opcodes", "text_diff", "value_diff", "value_lines"]
 
@@ -43,13 +44,17 @@ def changed_lines(before: str, after: str) -> int:
 
 
 def value_diff(before: Any, after: Any) -> tuple[DiffLine, ...]:
-    """`text_diff` for texts; for other values the diff of the first lines of their pretty JSON."""
+    """`text_diff` for texts; for other values that of their first lines as JSON, laid out."""
     if isinstance(before, str) and isinstance(after, str):
         return text_diff(before, after)
-    old, new = value_lines(before, "json"), value_lines(after, "json")
+    old, new = _laid_out(before), _laid_out(after)
     changes = _lines_diff(old[:_JSON_LINES], new[:_JSON_LINES])
     left = max(len(old), len(new)) - _JSON_LINES
     return (*changes, DiffLine("same", f"… {left:,} more lines")) if left > 0 else changes
+
+
+def _laid_out(value: Any) -> Sequence[str]:
+    return value_lines(value, "text") if value is PRIVATE else laid_out(value)
 
 
 def _split(text: str) -> list[str]:

@@ -34,6 +34,11 @@ class RetryNotice:
     wait: float
     error: str
 
+    @property
+    def why(self) -> str:
+        """The error without the node and attempt that stand beside it."""
+        return self.error.removeprefix(f"node {self.node!r}, attempt {self.attempt}: ")
+
 
 @dataclass(frozen=True, slots=True)
 class RunView:

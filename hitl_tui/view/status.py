@@ -147,7 +147,7 @@ def _running(view: RunView, flying: int, pausing: bool) -> str:
     retry = view.retry
     if retry:
         again = retry_words(retry.attempt, retry.max_attempts, retry.wait)
-        return f"{_one(retry.node)}: {again}: {sanitise_line(retry.error, 80)}"
+        return f"{_one(retry.node)}: {again}: {sanitise_line(retry.why, 80)}"
     if view.held_by:
         at = f"{_one(view.running_node)} · " if view.running_node else ""
         return f"{at}{_holder(view)} — you can look, not step"

@@ -15,19 +15,26 @@ from hitl_tui.view.sanitise import sanitise
 
 ValueMode = Literal["text", "json"]
 
-_LINE_LIMIT: Final = 4_000
 _DEPTH: Final = 100
 _INDENT: Final = "  "
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
-    """A value as sanitised lines, each made when it is asked for: `len(lines)` and `lines[i]`."""
+    """A value as sanitised lines, each made when it is asked for: `len(lines)` and `lines[i]`.
+
+    As "text" a text is itself, anything else is `laid_out`; as "json" it is pretty JSON.
+    """
     if value is PRIVATE:
         return (PRIVATE_TEXT,)
-    if mode == "text" and isinstance(value, str):
-        return _TextLines(value)
+    if mode == "text":
+        return _TextLines(value) if isinstance(value, str) else laid_out(value)
     return _JsonLines(value)
+
+
+def laid_out(value: Any) -> Sequence[str]:
+    """Pretty JSON whose texts keep their line breaks, so that they can be read and compared line by line."""
+    return _JsonLines(value, breaks=True)
 
 
 class _Lines(Sequence[str]):
@@ -64,22 +71,35 @@ class _TextLines(_Lines):
 
 
 class _JsonLines(_Lines):
-    """Pretty JSON.  A container knows where each child begins, and lays a child out when it is reached."""
+    """Pretty JSON.  A container knows where each child begins, and lays a child out when it is reached.
 
-    def __init__(self, value: Any, label: str = "", comma: str = "", depth: int = 0) -> None:
+    With `breaks` a text of several lines takes as many, each after the first below its opening quote.
+    """
+
+    def __init__(
+        self, value: Any, label: str = "", comma: str = "", depth: int = 0, *, breaks: bool = False
+    ) -> None:
         self._value = value
         self._label = _INDENT * depth + label
         self._comma = comma
         self._depth = depth
+        self._breaks = breaks
+        self._parts: Sequence[str] = ()
         self._keys = list(value) if isinstance(value, Mapping) else None
         self._starts: list[int] = []
         self._child: tuple[int, _JsonLines] | None = None
         if _is_open(value, depth):
             children = value if self._keys is None else value.values()
-            self._starts = list(accumulate((_count_lines(child, depth + 1) for child in children), initial=1))
-        self._count = self._starts[-1] + 1 if self._starts else 1
+            self._starts = list(
+                accumulate((_count_lines(child, depth + 1, breaks) for child in children), initial=1)
+            )
+        elif breaks and isinstance(value, str):
+            self._parts = value.replace("\r\n", "\n").split("\n")
+        self._count = self._starts[-1] + 1 if self._starts else max(len(self._parts), 1)
 
     def line(self, at: int) -> str:
+        if self._count == len(self._parts) > 1:
+            return self._part(at)
         if not self._starts:
             return f"{self._label}{_flat(self._value)}{self._comma}"
         opening, closing = "{}" if self._keys is not None else "[]"
@@ -90,6 +110,14 @@ class _JsonLines(_Lines):
         index = bisect_right(self._starts, at) - 1
         return self._at(index).line(at - self._starts[index])
 
+    def _part(self, at: int) -> str:
+        """A line of a text; the quotes are around all of it."""
+        words = _text(self._parts[at])
+        if at == 0:
+            return self._label + words[:-1]
+        words = f"{_INDENT * self._depth} {words[1:]}"
+        return words + self._comma if at == self._count - 1 else words[:-1]
+
     def _at(self, index: int) -> _JsonLines:
         """The child of that number; the newest is kept, for lines are mostly asked for in order."""
         if self._child is None or self._child[0] != index:
@@ -97,7 +125,7 @@ class _JsonLines(_Lines):
             child = self._value[index if key is None else key]
             label = "" if key is None else f"{_text(str(key))}: "
             comma = "," if index < len(self._value) - 1 else ""
-            self._child = index, _JsonLines(child, label, comma, self._depth + 1)
+            self._child = index, _JsonLines(child, label, comma, self._depth + 1, breaks=self._breaks)
         return self._child[1]
 
 
@@ -109,11 +137,13 @@ def _is_open(value: Any, depth: int) -> bool:
     return isinstance(value, (dict, list, tuple, Mapping)) and len(value) > 0 and depth < _DEPTH
 
 
-def _count_lines(value: Any, depth: int) -> int:
+def _count_lines(value: Any, depth: int, breaks: bool) -> int:
+    if breaks and isinstance(value, str):
+        return 1 + value.count("\n")
     if not _is_open(value, depth):
         return 1
     children = value.values() if isinstance(value, Mapping) else value
-    return 2 + sum(_count_lines(child, depth + 1) for child in children)
+    return 2 + sum(_count_lines(child, depth + 1, breaks) for child in children)
 
 
 def _flat(value: Any) -> str:
@@ -128,6 +158,4 @@ def _flat(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    shown = sanitise(json.dumps(text[:_LINE_LIMIT], ensure_ascii=False))
-    more = len(text) - _LINE_LIMIT
-    return f"{shown} … {more:,} more characters" if more > 0 else shown
+    return sanitise(json.dumps(text, ensure_ascii=False))

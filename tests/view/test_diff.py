@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any
+import re
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.view.blame import blame
 from hitl_tui.view.diff import DiffLine, changed_lines, opcodes, text_diff, value_diff
-from hitl_tui.view.value_lines import value_lines
+from hitl_tui.view.value_lines import ValueMode, laid_out, value_lines
 from tests.support import tape as tapes
 from tests.view.test_format import JSON
 
@@ -96,9 +97,31 @@ def test_a_value_of_fifty_thousand_items_is_rendered_where_it_is_looked_at() -> 
         lines[len(lines)]
 
 
-def test_a_huge_text_inside_a_value_is_cut() -> None:
-    assert value_lines(["x" * 1_000_000], "json")[1].endswith("… 996,000 more characters")
+def test_a_huge_text_inside_a_value_is_whole() -> None:
+    for mode in get_args(ValueMode):
+        assert value_lines({"a": ["x" * 1_000_000 + "end"]}, mode)[2].endswith('xend"')
     assert len(value_lines("a\nb\r\nc", "text")) == 3
+
+
+def test_texts_inside_a_value_keep_their_line_breaks_where_it_is_read() -> None:
+    value = {"a": 'one\r\ntwo "2"', "b": ["x\n", 1]}
+    read = ["{", '  "a": "one', '   two \\"2\\"",', '  "b": [', '    "x', '     ",', "    1", "  ]", "}"]
+    assert list(value_lines(value, "text")) == read
+    assert json.loads("".join(value_lines(value, "json"))) == value
+
+
+@given(JSON)
+def test_what_is_laid_out_differs_from_json_by_its_line_breaks_alone(value: Any) -> None:
+    lines = laid_out(value)
+    assert len(lines) == len(lines[:])
+    if not re.search(r"\\[nr]", "".join(value_lines(value, "json"))):
+        assert lines[:] == list(value_lines(value, "json"))
+
+
+def test_a_changed_line_of_a_text_inside_a_value_is_one_changed_line() -> None:
+    found = value_diff(["one\ntwo\nthree"], ["one\n2\nthree"])
+    assert [line.text.strip() for line in found if line.kind != "same"] == ["two", "2"]
+    assert value_diff("1", 1) == (DiffLine("removed", '"1"'), DiffLine("added", "1"))
 
 
 def versions(*values: Any) -> list[tuple[Any, Any]]:

@@ -174,7 +174,9 @@ class RunBase(RoleScreen):
         with self.app.batch_update():
             self._show_channels(session)
             self._show_lens(session)
-            self.query_one(StreamPane).show_stream(session.view.stream, session.view.inside)
+            self.query_one(StreamPane).show_stream(
+                session.view.stream, session.view.inside, past=session.is_past
+            )
             timeline = self.query_one(TimelinePane)
             timeline.set_class(session.is_past, "-past")
             timeline.show_view(session.view, session.family, session.shown)

@@ -103,7 +103,8 @@ class ThreadList(LineView):
         room -= cell_len(ahead + inside) - 2
         name = sanitise_line(found.name, max(room, _SHORTEST))
         where = f"step {thread.head}" if thread.head >= 0 else "no step"
-        what = thread.waiting_for or (f"{thread.next_node} is next" if thread.next_node else thread.reason)
+        on = thread.next_node if thread.status != "completed" else None
+        what = thread.waiting_for or (f"{on} is next" if on else thread.reason)
         asked = " · asked" if thread.waiting_for else " ·"
         since = f"{asked} {ago(thread.waiting_since, now)}" if thread.waiting_since else ""
         spans = [

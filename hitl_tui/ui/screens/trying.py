@@ -31,7 +31,7 @@ from hitl_tui.view.spans import Span, untrusted
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.agent_keys import AgentKeys
 
-_BREAKPOINTS: list[tuple[int, str]] = [(0, "-low"), (16, "-short"), (32, "-tall")]
+_BREAKPOINTS: list[tuple[int, str]] = [(0, "-low"), (16, "-shorter"), (22, "-short"), (32, "-tall")]
 _WORDS_ROWS = 3
 
 

@@ -26,8 +26,13 @@ class StreamPane(LineView):
         self._about: Line = ()
         self._inside: tuple[InsideView, Size] | None = None
 
-    def show_stream(self, stream: StreamView, inside: InsideView = EMPTY) -> None:
-        """Show a stream, appending where it only grew; of a node with branches, what those write."""
+    def show_stream(self, stream: StreamView, inside: InsideView = EMPTY, *, past: bool = False) -> None:
+        """Show a stream, appending where it only grew; of a node with branches, what those write.
+
+        Args:
+            past: the other panes show an older step, which this one does not.
+        """
+        self.set_titles("Stream of the newest step" if past else "Stream")
         if inside.branches and stream.serial and inside.node == stream.node:
             self._show_branches(inside)
             self._stream = stream
@@ -100,8 +105,6 @@ def _about(stream: StreamView) -> Line:
         facts.append(cost(stream.cost))
     if stream.duration is not None:
         facts.append(duration(stream.duration))
-    who = (
-        stream.node if not stream.agent or stream.agent == stream.node else f"{stream.node} · {stream.agent}"
-    )
-    model = (untrusted(f" {stream.model}", "dim"),) if stream.model else ()
-    return (untrusted(who, "node"), *model, Span("".join(f" · {fact}" for fact in facts), "dim"))
+    # Each name once: agents are often called as their nodes, and scripted models as their agents.
+    who, *more = dict.fromkeys(name for name in (stream.node, stream.agent, stream.model) if name)
+    return (untrusted(who, "node"), untrusted("".join(f" · {one}" for one in (*more, *facts)), "dim"))
