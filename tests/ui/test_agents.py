@@ -186,7 +186,7 @@ async def test_hostile_turns_stay_words(store: Checkpointer) -> None:
         assert "\u202e" not in it.text()
 
 
-@pytest.mark.parametrize("size", [(80, 24), (40, 12)])
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (40, 12)])
 async def test_small_screens_have_room_for_it(store: Checkpointer, size: tuple[int, int]) -> None:
     async with opened(graph(store)) as it:
         await it.press("s")
@@ -196,6 +196,8 @@ async def test_small_screens_have_room_for_it(store: Checkpointer, size: tuple[i
         await it.shows("writer", "model")
         await it.press("T")
         await it.shows("Try otherwise", "make step 1 again")
+        if size[1] >= 20:
+            await it.shows("Esc   go back")
 
 
 def look(day: str) -> str:

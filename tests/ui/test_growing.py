@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
+from rich.cells import cell_len
 
-from hitl_tui.ui import growing
+from hitl_tui.ui import growing, wrap
 from hitl_tui.ui.growing import GrowingText
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.sanitise import sanitise
@@ -59,6 +60,21 @@ def test_a_line_that_never_ends_is_wrapped_as_a_whole_would_be(width):
 def test_text_without_a_blank_is_cut_at_the_width():
     rows = grown(["x" * 7] * 3_000, 30).rows
     assert {len(row) for row in rows} == {30}
+
+
+def test_a_word_of_a_megabyte_is_wrapped_by_looking_at_it_once():
+    looked_at = 0
+
+    def measured(text: str) -> int:
+        nonlocal looked_at
+        looked_at += len(text)
+        return cell_len(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wrap, "cell_len", measured)
+        rows = wrap.wrap_line("x" * 1_000_000, 50)
+    assert len(rows) == 20_000
+    assert looked_at < 20_000_000
 
 
 def test_what_is_added_to_a_long_line_does_not_wrap_all_of_it_again(monkeypatch):

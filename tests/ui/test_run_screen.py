@@ -17,13 +17,20 @@ async def test_all_panes_show_the_newest_step():
 async def test_travel_shows_the_step_in_every_pane_and_says_so():
     async with desk() as it:
         await it.press("left_square_bracket")
-        await it.shows("Step 3", "not the newest", "Channels at step 3", "What step 3 changed")
+        await it.shows(
+            "Step 3",
+            "not the newest",
+            "Channels at step 3",
+            "What step 3 changed",
+            "Stream of the newest step",
+        )
         await it.press("left_square_bracket", "left_square_bracket")
         await it.shows("Channels at step 1", "Technically it captures")
         await it.gone("Picture a lunch box")
         await it.press("escape")
         await it.shows("Channels at step 4")
         await it.gone("not the newest")
+        await it.gone("Stream of the newest step")
 
 
 async def test_oldest_and_newest_keys():

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitl_tui.drivers.protocol import Relative
+from hitl_tui.engine.outcomes import ErrorInfo
 from hitl_tui.view.cells import cells
 from hitl_tui.view.glyphs import ASCII, UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView, open_view
@@ -95,6 +96,14 @@ def test_a_fork_shows_its_parent_in_its_own_line_and_the_rest_of_the_parent_belo
 )
 def test_the_head_says_what_became_of_the_thread(tape: tapes.Tape, tail: str) -> None:
     assert tail in picture(layout(view_of(tape), (), None, 80))[1]
+
+
+def test_no_node_is_blamed_for_what_failed_outside_of_it() -> None:
+    view = view_of(tapes.failed_tape())
+    outside = ErrorInfo("", 1, "The store could not be written", "no space left")
+    row = picture(layout(replace(view, error=outside), (), None, 80))[1]
+    assert "✗ failed" in row
+    assert "advisor failed" not in row
 
 
 @pytest.mark.parametrize(

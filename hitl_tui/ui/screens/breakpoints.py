@@ -119,7 +119,7 @@ class BreakpointsScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """The nodes, the condition of the chosen one, what is wrong with it."""
         with Vertical(id="dialog") as box:
-            box.border_title = Content(" Breakpoints ")
+            box.border_title = Content("Breakpoints")
             yield self._list
             yield SafeInput(id="condition", placeholder="always; or as in: revision_n > 2")
             yield LineView("problem")

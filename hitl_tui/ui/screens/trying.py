@@ -67,7 +67,7 @@ class TryDialog(ModalScreen[Change | None]):
     def compose(self) -> ComposeResult:
         """A sentence, the fields, the answers."""
         with Vertical(id="dialog") as box:
-            box.border_title = Content(" Try otherwise ")
+            box.border_title = Content("Try otherwise")
             yield LineView("try-words")
             yield AnswerForm()
             yield Choices()

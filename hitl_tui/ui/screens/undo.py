@@ -53,7 +53,7 @@ class RollbackDialog(ModalScreen[None]):
         some = bool(remaining(self._entries))
         go = Option("go", "r", "roll back", "runs them one after the other")
         with Vertical(id="dialog") as box:
-            box.border_title = Content(" Roll back ")
+            box.border_title = Content("Roll back")
             yield LineView("undo-words")
             yield LineView("undo-entries")
             if some:
