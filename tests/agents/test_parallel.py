@@ -19,15 +19,16 @@ PATIENCE = 20
 
 
 class Gauge:
-    """A scripted model that notes how many calls were under way at once."""
+    """A scripted model that notes how many calls were under way at once; no call ends before so many are."""
 
-    def __init__(self) -> None:
+    def __init__(self, together: int = 1) -> None:
         self.now = self.most = 0
+        self._all = asyncio.Barrier(together)
 
     async def reply(self, messages: Any) -> str:
         self.now += 1
         self.most = max(self.most, self.now)
-        await asyncio.sleep(0.01)
+        await asyncio.wait_for(self._all.wait(), PATIENCE)
         self.now -= 1
         prompt = messages[-1]["content"]
         if prompt == "bad":
@@ -36,7 +37,7 @@ class Gauge:
 
 
 def test_replies_come_in_the_order_of_the_prompts_and_few_at_once() -> None:
-    gauge = Gauge()
+    gauge = Gauge(together=3)
     agent = Agent("a", ScriptedModel(gauge.reply, pace=0))
     prompts = [f"p{number}" for number in range(12)]
     replies = parallel_chat(agent, prompts, limit=3)
@@ -91,13 +92,20 @@ def test_giving_the_attempt_up_ends_all() -> None:
 
 def test_a_tool_that_waits_for_a_person_lets_the_others_finish_first() -> None:
     asked: list[str] = []
+    waits = asyncio.Event()
 
     async def reply(messages: Any) -> Any:
         if messages[-1]["role"] == "tool":
             return messages[-1]["content"]
         asked.append(messages[-1]["content"])
-        await asyncio.sleep(0 if messages[-1]["content"] == "stamp" else 0.05)
-        return ToolCall("stamp") if messages[-1]["content"] == "stamp" else "plain"
+        if messages[-1]["content"] == "stamp":
+            return ToolCall("stamp")
+        await asyncio.wait_for(waits.wait(), PATIENCE)
+        return "plain"
+
+    def approve(_arguments: Any) -> bool:
+        waits.set()
+        return True
 
     def stamp() -> str:
         """Stamp."""
@@ -107,7 +115,7 @@ def test_a_tool_that_waits_for_a_person_lets_the_others_finish_first() -> None:
         replies = await aparallel_chat(config.agents["a"], ["stamp", "talk"])
         return {"out": [reply.text for reply in replies]}
 
-    agent = Agent("a", ScriptedModel(reply, pace=0), tools=[stamp], approve="always")
+    agent = Agent("a", ScriptedModel(reply, pace=0), tools=[stamp], approve=approve)
     runner = (
         StateGraph({"out": Channel(None)})
         .add_node("work", work)

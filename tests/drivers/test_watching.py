@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from hitl_tui import SQLiteCheckpointer, ThreadBusy
-from hitl_tui.engine.events import RunEnded, StepCommitted
+from hitl_tui import MemoryCheckpointer, SQLiteCheckpointer, ThreadBusy
+from hitl_tui.drivers.watching import EVERY
+from hitl_tui.drivers.watching import Watcher as Follower
+from hitl_tui.engine.events import Event, HolderChanged, RunEnded, StepCommitted
+from hitl_tui.engine.session import Session
 from tests.drivers.conftest import Bench
 from tests.drivers.holding import another, gated, ticker
 from tests.support.flows import check_log, ledger_of
@@ -54,6 +59,32 @@ async def test_each_step_of_another_process_is_told(desk: Bench, path: Path) -> 
         await other.says("at 4")
         await watcher.driver.snapshot()
         await watcher.check()
+
+
+def test_a_look_tells_all_that_was_committed_before_it_and_comes_four_times_a_second() -> None:
+    store = MemoryCheckpointer()
+    runner = ticker(store, lambda _: None)
+    with closing(runner.stream({}, thread_id="t")) as run:
+        next(run)
+        told: list[Event] = []
+        session = Session.open(runner.graph, store, "t")
+        one_look = Follower(
+            session, store, tell=told.append, resync=lambda: None, busy=lambda: False, inside=lambda: False
+        ).look
+        one_look()
+        assert isinstance(told[0], HolderChanged)
+        assert f"process {os.getpid()}" in told[0].holder
+        for steps in (1, 1, 3):
+            told.clear()
+            before = session.cursor.head
+            made = [next(run).step for _ in range(steps)]
+            one_look()
+            assert [event.checkpoint.step for event in told if isinstance(event, StepCommitted)] == made
+            assert session.cursor.head == before + steps
+        told.clear()
+        one_look()
+        assert told == []
+    assert EVERY <= 0.25, "the promise is half a second, and a look and a paint take their time"
 
 
 async def test_a_watcher_keeps_up_with_slow_steps(desk: Bench, path: Path) -> None:
