@@ -38,6 +38,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=())) | st.text(
         ),
         pytest.param("👩🏽‍🍳 ❤️ 👨‍👩‍👧 1️⃣", None, id="joined emoji stay whole"),
         pytest.param("a\u200db\ufe0f", "a⟨U+200D⟩b⟨U+FE0F⟩", id="a joiner outside an emoji is named"),
+        pytest.param("👩\u200dx", "👩⟨U+200D⟩x", id="a joiner of an emoji and a letter is named"),
         pytest.param("❤\ufe0f\ufe0f", "❤\ufe0f⟨U+FE0F⟩", id="a second selector is named"),
         pytest.param("a" + "\u0301" * 9, "a" + "\u0301" * 4 + "⟨+5 marks⟩", id="a pile of marks is cut"),
         pytest.param("a\n\u0301b", "a\n◌\u0301b", id="a mark at the start of a line stands on a circle"),

@@ -111,7 +111,8 @@ class TestHandingOver:
         assert [request.title for request in result.pending] == ["hand-over from drafter to reviewer"]
         result = decide(runner, "pass")
         assert [request.title for request in result.pending] == ["hand-over from reviewer to polisher"]
-        assert decide(runner, "pass").output() == "polished"
+        ended = decide(runner, "pass")
+        assert (ended.output(), len(ended["messages"])) == ("polished", 4)
         assert [point.decision for point in runner.history("t")[::-1]] == [
             None, None, "pass", None, "pass", None,
         ]  # fmt: skip
