@@ -21,7 +21,7 @@ from hitl_tui.engine.inputs import read_input
 from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.on_taint import approve
 from hitl_tui.engine.outcomes import Exchange
-from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry, Request
+from hitl_tui.engine.records import DEADLINE_PASSED, END, ROLLBACK, START, Cursor, LedgerEntry, Request
 from hitl_tui.engine.run_inputs import INPUT
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.spending import extended
@@ -299,9 +299,10 @@ def _timed_out(session: Session, request: Request) -> bool:
     """Apply the answer that a request has for its deadline; without one the thread fails: False."""
     why = None
     if request.on_timeout is not None:
-        note = "deadline passed"
         try:
-            _apply_answer(session, request, request.on_timeout, actor=None, note=note, kind="timeout")
+            _apply_answer(
+                session, request, request.on_timeout, actor=None, note=DEADLINE_PASSED, kind="timeout"
+            )
         except HitlError as error:
             why = f"its answer for the deadline could not be applied: {error.message}"
         else:

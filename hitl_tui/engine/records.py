@@ -6,7 +6,7 @@ bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -251,6 +251,10 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
 def takeover_notice(holder: str) -> str:
     """What to tell somebody who has taken a thread over from a process that died."""
     return f"taken over from {holder}, which ended without giving the thread back"
+
+
+DEADLINE_PASSED: Final = "deadline passed"
+"""The note of an answer that nobody gave, but the deadline of its request."""
 
 
 class Limits(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, size
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.taint import taint_remark
-from hitl_tui.view.writer import HUMAN
+from hitl_tui.view.writer import person
 
 _INDENT: Final = trusted("  ")
 _WIDE: Final = 160
@@ -47,7 +47,7 @@ def update_lines(update: AppliedUpdate, glyphs: Glyphs = UNICODE) -> tuple[Line,
 
 def _how(update: AppliedUpdate) -> tuple[Span, ...]:
     if update.op == "set":
-        return trusted("set by ", "human"), untrusted(update.actor or HUMAN, "human", 40)
+        return trusted("set by ", "human"), untrusted(person(update.actor, update.note), "human", 40)
     return (untrusted(update.reducer, "dim", 40),)
 
 

@@ -9,8 +9,7 @@ from tests.support.terminal import Terminal
 
 APP = str(Path(sys.executable).with_name("hitl-tui"))
 GRAPH = """
-from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui import END, START, Channel, Limits, StateGraph
 
 graph = (
     StateGraph({"n": Channel(0, reducer="sum")})
@@ -35,5 +34,11 @@ def test_what_is_used_up_is_told_and_at_the_limit_a_human_may_extend_it(tmp_path
         terminal.press("c")
         terminal.wait_for("100 % of the iterations are used: 4 of 4")
         terminal.wait_for("limit reached")
+        terminal.press("m")
+        terminal.wait_for("nodes to run in all")
+        terminal.press("enter")
+        terminal.wait_for("PAUSED")
+        terminal.press("s")
+        terminal.wait_for("step 5")
         terminal.press("q")
         assert terminal.wait_exit() == 0

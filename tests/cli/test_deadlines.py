@@ -1,0 +1,64 @@
+"""Deadlines that pass while no process has the thread open."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hitl_tui.engine import decisions
+from hitl_tui.loading.sources import open_graph
+from hitl_tui.stores import open_store
+from tests.support.commands import App
+from tests.support.flows import Desk
+
+LATE = """
+from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph
+ship = Gate("check", title="Ship it?", deadline=60, on_timeout=%s, choices=[
+    GateChoice("approve", "ship", values={"verdict": "approved"}), GateChoice("stop", "stop")])
+graph = (
+    StateGraph({"n": Channel(0), "verdict": Channel("")}, name="late")
+    .add_node("check", lambda state: {"n": 1}).add_edge(START, "check").add_edge("check", END)
+    .compile(checkpointer=MemoryCheckpointer(), interrupt_after=[ship])
+)
+"""
+
+
+def left_waiting(directory: Path, on_timeout: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread `t` that asked long ago, under a clock of its own, and was closed."""
+    path, file = directory / "late.py", str(directory / "late.db")
+    path.write_text(LATE % repr(on_timeout))
+    monkeypatch.setenv("HITL_TUI_STORE", file)
+    with closing(open_store(file)) as store:
+        desk = Desk(open_graph(str(path), store), "t")
+        desk.do(decisions.start, {})
+        desk.run()
+        assert desk.session.cursor.status == "waiting"
+
+
+def test_the_next_process_applies_the_answer_of_a_deadline_and_says_that_it_was_the_deadline(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_waiting(tmp_path, "approve", monkeypatch)
+    assert (
+        app.expect(0, "run", str(tmp_path / "late.py"), "--thread", "t", "--headless")
+        .out.rstrip()
+        .endswith("t: Done at step 2.")
+    )
+    shown = app.expect(0, "show", "t@2").out
+    assert "Step 2 by the deadline, decision approve." in shown
+    assert "verdict  set by the deadline" in shown
+    assert "by you" not in shown
+
+
+def test_a_deadline_without_an_answer_is_written_down_and_going_on_asks_again(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_waiting(tmp_path, None, monkeypatch)
+    asked = app.expect(3, "run", str(tmp_path / "late.py"), "--thread", "t", "--headless").out
+    assert "Waiting at step 1 for a human: Ship it?" in asked
+    log = app.expect(0, "log", "t").out
+    assert [word for line in log.splitlines() for word in line.split() if word in ("request", "timeout")][
+        -3:
+    ] == ["request", "timeout", "request"]
