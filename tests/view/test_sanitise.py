@@ -38,6 +38,9 @@ ANY_TEXT = st.text(st.characters(exclude_categories=())) | st.text(
         ),
         pytest.param("👩🏽‍🍳 ❤️ 👨‍👩‍👧 1️⃣", None, id="joined emoji stay whole"),
         pytest.param("a\u200db\ufe0f", "a⟨U+200D⟩b⟨U+FE0F⟩", id="a joiner outside an emoji is named"),
+        pytest.param(
+            "a\u180bb\u034fc", "a⟨U+180B⟩b⟨U+034F⟩c", id="selectors and joiners of scripts are named"
+        ),
         pytest.param("👩\u200dx", "👩⟨U+200D⟩x", id="a joiner of an emoji and a letter is named"),
         pytest.param("❤\ufe0f\ufe0f", "❤\ufe0f⟨U+FE0F⟩", id="a second selector is named"),
         pytest.param("a" + "\u0301" * 9, "a" + "\u0301" * 4 + "⟨+5 marks⟩", id="a pile of marks is cut"),
@@ -103,3 +106,7 @@ def test_a_preview_of_a_huge_text_is_cut() -> None:
     shown = sanitise_line("\u202ex" * 5_000_000, 40)
     assert shown.endswith("…")
     assert len(shown) < 100
+
+
+def test_a_line_is_never_cut_behind_a_joiner() -> None:
+    assert sanitise_line("👩\u200d👩x", 3) == "👩…"
