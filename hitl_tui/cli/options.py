@@ -15,15 +15,15 @@ def same_store() -> str:
     return f" --store {shlex.quote(store)}" if store else ""
 
 
-def complete_thread(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of threads for the shell; those that a shell could misread are left out."""
+def complete_thread(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of threads of the store that was typed, or is set; those a shell could misread are left out."""
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.errors import HitlError
 
     store: Any = None
     try:
-        store = open_existing(load_settings())
+        store = open_existing(load_settings({"store": ctx.params.get("store")}))
         names = [summary.info.thread_id for summary in store.threads(incomplete, 100)]
     except HitlError:
         return []

@@ -271,6 +271,22 @@ def test_the_shell_completes_commands_threads_and_options(
     assert "blank" not in done.stdout
 
 
+def test_threads_are_completed_from_the_store_that_was_typed(
+    review: App, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    elsewhere = str(tmp_path / "elsewhere.db")
+    review.expect(
+        0, "run", "counter", "--headless", "--input", "limit=1", "--thread", "far", "--store", elsewhere
+    )
+    monkeypatch.setenv("_HITL_TUI_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"hitl-tui show --store {elsewhere} ")
+    monkeypatch.setenv("COMP_CWORD", "4")
+    done = subprocess.run(
+        [sys.executable, "-m", "hitl_tui"], capture_output=True, text=True, timeout=150, check=False
+    )
+    assert done.stdout.splitlines() == ["plain,far"]
+
+
 def test_config_shows_each_key_of_ones_own_and_where_it_stands(app: App) -> None:
     path = config_path()
     path.parent.mkdir(parents=True, exist_ok=True)
