@@ -419,6 +419,15 @@ class TestDamage:
         with pytest.raises(LogCorrupt, match="another thread, 't'"):
             self.read_all(thread)
 
+    def test_a_step_in_the_place_of_another_is_told(self, root: Path, files: FileCheckpointer) -> None:
+        writer = Writer(files)
+        writer.step()
+        writer.step()
+        steps = thread_of(root) / "steps"
+        (steps / "00000001.json").write_bytes((steps / "00000000.json").read_bytes())
+        with pytest.raises(LogCorrupt, match="it tells of step 0"):
+            files.checkpoint("t", 1)
+
     def test_a_snapshot_with_a_flipped_byte_is_damaged(self, root: Path) -> None:
         store = FileCheckpointer(root)
         for step in range(3):
