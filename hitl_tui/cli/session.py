@@ -54,7 +54,9 @@ def show(
     list_threads: bool = False,
     breaks: Sequence[str] = (),
 ) -> int:
-    """Show a thread until the user leaves, and say what there is to know afterwards; returns the exit code.
+    """Show a thread until the user leaves, and say what there is to know afterwards.
+
+    Returns the exit code for where the thread then stands, on screen as in lines.
 
     Args:
         open_store, choose: called one after the other once something has been painted, off the
@@ -99,7 +101,11 @@ def show(
         click.echo(line, err=bool(result.ended_by))
     if result.ended_by:
         raise click.exceptions.Exit(128 + result.ended_by)
-    return ExitCode.DONE
+    if result.progress is None:
+        return ExitCode.DONE
+    from hitl_tui.plain.outcome import standing_code
+
+    return standing_code(result.progress)
 
 
 def has_screen() -> bool:
@@ -240,7 +246,7 @@ def _farewell(result: AppResult, settings: Settings) -> list[str]:
     from hitl_tui.view.sanitise import sanitise
 
     lines = list(result.not_committed)
-    unfinished = result.thread_id and result.status not in ("", "completed", "cancelled")
+    unfinished = result.progress is not None and result.progress.status not in ("completed", "cancelled")
     if unfinished and (command := _resume_command(result.thread_id, settings)):
         lines.append(f"go on with: {command}")
     return [sanitise(line) for line in lines]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from hitl_tui.drivers.protocol import Driver, Hub
+    from hitl_tui.engine.events import Progress
     from hitl_tui.ui.keymap import Keymap
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.session import Session
@@ -49,14 +50,14 @@ class AppResult:
 
     Args:
         thread_id: the thread that was open last, "" if none came to be opened.
-        status: its status then.
+        progress: where it stood then, None if none came to be opened.
         not_committed: a sentence for each thing that was given up, for the caller to print.
         error: why nothing could be opened, None if it could.
         ended_by: the signal that ended it, 0 where the user did.
     """
 
     thread_id: str = ""
-    status: str = ""
+    progress: Progress | None = None
     not_committed: tuple[str, ...] = ()
     error: HitlError | None = None
     ended_by: int = 0
@@ -308,8 +309,13 @@ class HitlApp(Themed[AppResult]):
                 lost += await self.hub.close()
             except HitlError as error:
                 lost += (str(error),)
-        status = session.view.progress.status if session else ""
-        self.exit(AppResult(session.thread_id if session else "", status, lost, ended_by=self._ended_by))
+        if session is None:
+            self.exit(AppResult(not_committed=lost, ended_by=self._ended_by))
+            return
+        # Closing has stopped what ran here: it waits now.
+        with suppress(HitlError):
+            await session.drain()
+        self.exit(AppResult(session.thread_id, session.view.progress, lost, ended_by=self._ended_by))
 
 
 def run_app(

@@ -25,10 +25,10 @@ def opened(*arguments: str, **options: object) -> Iterator[Terminal]:
         yield terminal
 
 
-def leave(terminal: Terminal) -> str:
-    """Quit, and return what is on the terminal then."""
+def leave(terminal: Terminal, code: int = 3) -> str:
+    """Quit, and return what is on the terminal then; the thread waits, unless another code says otherwise."""
     terminal.press("q")
-    assert terminal.wait_exit() == 0
+    assert terminal.wait_exit() == code
     return terminal.text()
 
 
@@ -43,11 +43,11 @@ def test_a_sample_runs_to_its_end() -> None:
         terminal.wait_for("increment is next")
         terminal.press("c")
         terminal.wait_for("DONE")
-        assert "go on with" not in leave(terminal)
+        assert "go on with" not in leave(terminal, code=0)
     with opened("threads") as terminal:
         text = refused(terminal, code=0)
-        assert "THREAD GRAPH STATUS STEP" in text
-        assert "c counter completed (end) 2" in text
+        assert "THREAD ORIGIN GRAPH STATUS STEP" in text
+        assert "c - counter completed (end) 2" in text
 
 
 def test_what_a_graph_asks_for_is_asked_on_screen() -> None:
@@ -113,7 +113,7 @@ def test_without_a_command_the_threads_are_listed() -> None:
         terminal.press("down", "enter")
         terminal.wait_for("worker is next")
         terminal.wait_gone("part of a name")
-        leave(terminal)
+        leave(terminal, code=0)
 
 
 def test_a_power_cut_loses_only_what_was_not_committed() -> None:

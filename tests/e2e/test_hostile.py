@@ -122,7 +122,7 @@ def test_every_screen(watched: Watched) -> None:
     watched.press("q")
     if "quit anyway" in terminal.text():
         watched.press("q")
-    assert terminal.wait_exit() == 0
+    assert terminal.wait_exit() == 1
     assert not unexpected(bytes(terminal.raw))
     assert "go on with: hitl-tui resume" in terminal.text()
 

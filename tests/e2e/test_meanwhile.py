@@ -51,7 +51,7 @@ def test_a_saved_graph_offers_a_reload_that_runs_the_new_code(place: Path) -> No
         terminal.press("s")
         terminal.wait_for("first words and two")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
     kinds = [one["decision"] for one in json.loads(call("log", "t", "--json").stdout)["decisions"]]
     assert kinds == ["graph", "graph"]
 
@@ -68,7 +68,7 @@ def test_a_saved_graph_that_can_not_go_on_is_refused_and_the_old_one_stays(place
         terminal.press("s")
         terminal.wait_for("first words one")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
 
 
 def test_who_edits_too_late_sees_the_difference_and_keeps_the_text(place: Path) -> None:
@@ -88,5 +88,5 @@ def test_who_edits_too_late_sees_the_difference_and_keeps_the_text(place: Path) 
         terminal.press("ctrl+s")
         terminal.wait_for("Channels at step 2")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
     assert json.loads(call("show", "t", "--json").stdout)["state"]["draft"] == "MINE first words"

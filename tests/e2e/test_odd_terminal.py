@@ -22,7 +22,7 @@ def test_a_tiny_terminal_and_a_storm_of_sizes() -> None:
         terminal.settle()
         terminal.wait_for("WAITING")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
 
 
 def test_bytes_that_are_no_text_are_typed_and_pasted() -> None:
@@ -40,4 +40,4 @@ def test_bytes_that_are_no_text_are_typed_and_pasted() -> None:
         terminal.press("d")
         terminal.wait_for("worker is next")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3

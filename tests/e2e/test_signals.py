@@ -195,7 +195,7 @@ def test_stopped_and_continued_the_screen_comes_back(place: Path) -> None:
         terminal.press("ctrl+s")
         terminal.wait_for("Channels at step 2")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
         restored.check()
 
 
@@ -209,7 +209,7 @@ def test_stopped_from_outside_the_terminal_is_still_restored_at_the_end(place: P
         terminal.press("s")
         terminal.wait_for("WAITING")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
         restored.check()
 
 
@@ -237,7 +237,7 @@ def test_ctrl_c_in_the_users_own_editor_is_the_editors(place: Path) -> None:
         terminal.press("ctrl+s")
         terminal.wait_for("Channels at step 2")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
 
 
 def test_an_editor_command_that_can_not_be_read(place: Path) -> None:

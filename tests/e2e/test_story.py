@@ -53,7 +53,7 @@ def first_session() -> str:
         terminal.wait_for("Channels at step 5")
         terminal.wait_for("advisor is next")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
         left = terminal.text()
     assert "go on with: hitl-tui resume demo-" in left
     return left.partition("hitl-tui resume ")[2].split()[0]

@@ -68,4 +68,4 @@ def test_one_runs_and_the_other_watches(isolated: Path, tmp_path: Path) -> None:
             watches.wait_gone("taken over")
             watches.wait_for("PAUSED")
             watches.press("q")
-            assert watches.wait_exit() == 0
+            assert watches.wait_exit() == 3

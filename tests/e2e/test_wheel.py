@@ -72,7 +72,7 @@ def test_the_demo_and_the_samples_run_from_the_wheel(installed: Path, tmp_path: 
         terminal.press("s")
         terminal.wait_for("step 1")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
     argv = [str(installed / "hitl-tui"), "run", "counter", "--input", "limit=2", "--theme", "light"]
     with Terminal(argv, env={"PYTHONPATH": ""}, cwd=tmp_path) as terminal:
         terminal.wait_for("increment is next")

@@ -21,7 +21,7 @@ def test_a_start_is_written_run_and_resumed(tmp_path: Path) -> None:
         terminal.press("s")
         terminal.wait_for("WAITING")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
     with Terminal([APP, "resume", "t"]) as terminal:
         terminal.wait_for("WAITING")
         terminal.press("d")

@@ -37,7 +37,7 @@ def test_a_tainted_channel_is_marked_explained_and_declassified_with_a_reason() 
         terminal.press("enter")
         terminal.wait_for("Channels at step 4")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
     log = subprocess.run([APP, "log", "t"], check=True, capture_output=True, text=True, timeout=150).stdout
     assert "read it" in log
 
@@ -54,7 +54,7 @@ def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None
         terminal.press("j")
         terminal.wait_gone("Ada L.")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
 
 
 def test_the_contract_of_the_node_is_a_page() -> None:

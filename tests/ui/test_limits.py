@@ -41,4 +41,4 @@ def test_what_is_used_up_is_told_and_at_the_limit_a_human_may_extend_it(tmp_path
         terminal.press("s")
         terminal.wait_for("step 5")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
