@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hitl_tui.stores import Checkpointer, SQLiteCheckpointer, open_store
+from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer, open_store
 from tests.stores.log_writer import Writer
 
 
@@ -34,3 +34,13 @@ def sqlite(path: Path) -> Iterator[SQLiteCheckpointer]:
     opened = SQLiteCheckpointer(path)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def files(root: Path) -> FileCheckpointer:
+    return FileCheckpointer(root)

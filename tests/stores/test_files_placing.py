@@ -47,11 +47,6 @@ def exported(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
-
-
 def killed_after(renames: int, root: Path, exported: Path) -> None:
     with process(IMPORTING, root, exported, renames) as importing:
         assert importing.wait() == -signal.SIGKILL
