@@ -157,7 +157,7 @@ def test_a_damaged_thread_on_screen_is_told_and_another_one_can_be_opened(app: A
         choose(terminal, "good")
         terminal.wait_for("thread good")
         terminal.press("q")
-        assert terminal.wait_exit() == 3
+        assert terminal.wait_exit() == 0
     with Terminal([*APP, "resume", "bad", "--store", str(path)]) as terminal:
         terminal.wait_for("state_hash")
         terminal.press("q")
@@ -183,4 +183,4 @@ def test_a_damaged_thread_opened_from_another_one_is_told_with_the_way_back(app:
         choose(terminal, "fine")
         terminal.wait_for("thread fine")
         terminal.press("q")
-        assert terminal.wait_exit() == 3
+        assert terminal.wait_exit() == 0
