@@ -54,7 +54,7 @@ def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None
         terminal.press("j")
         terminal.wait_gone("Ada L.")
         terminal.press("q")
-        assert terminal.wait_exit() == 3
+        assert terminal.wait_exit() == 0
 
 
 def test_the_contract_of_the_node_is_a_page() -> None:
