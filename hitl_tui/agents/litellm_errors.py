@@ -11,7 +11,7 @@ from hitl_tui.agents.backend import CallFailed
 
 _LONGEST_REASON = 300
 
-_PREFIXES = re.compile(r"^(?:litellm\.)?(?:\w*(?:Error|Exception|Timeout)\s*[:-]\s*|\w+Exception - )+")
+_PREFIXES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\s*[:-]\s*)+")
 _SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
 _SECRET_LOOK = re.compile(r"(?i:bearer)\s+\S+|\b(?:sk|pk|gsk|xai|hf|AIza)[-_][\w.*-]{6,}|\bAIza[\w-]{10,}")
 _KEY_WORDS = re.compile(r"api[ _]?key|credential", re.IGNORECASE)
@@ -86,6 +86,8 @@ def _reason_and_hint(litellm: Any, error: Exception, status: int | None) -> tupl
         return "unknown provider", 'write the model as "provider/model"'
     if "Connection error" in str(error) or "Cannot connect" in str(error):
         return "no connection", "check the network and api_base"
+    if "Timeout on reading" in str(error):  # in mid-stream; it comes without the status of a timeout
+        status = 408
     return {
         400: ("the provider refused the request", "check the options of the agent"),
         401: ("the API key was refused", "check api_key or the key in the environment"),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from hitl_tui import sequential_workflow
+from hitl_tui import SQLiteCheckpointer, sequential_workflow
 from hitl_tui.agents import retries
 from hitl_tui.agents.agent import Agent
 from hitl_tui.agents.litellm_errors import scrub
 from hitl_tui.engine.events import NodeRetrying
 from hitl_tui.errors import ModelFailed, NodeFailed
 from tests.agents.conftest import KEY, Node
-from tests.support.openai_server import Cut, Garbage, Hang, OpenAIServer, Refuse, Say
+from tests.support.openai_server import Answer, Cut, Garbage, Hang, OpenAIServer, Refuse, Say
 
 MakeAgent = Callable[..., Agent]
 AT_ONCE = {"retry-after": "0"}
@@ -74,6 +75,47 @@ def test_a_refused_key_is_never_shown(make_agent: MakeAgent, server: OpenAIServe
     assert "the API key was refused" in shown
     assert KEY not in shown
     assert "sk-other" not in shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Refuse(400, f"no {KEY}"), "the provider refused the request"),
+        (Refuse(401, f"no {KEY}"), "the API key was refused"),
+        (Refuse(403, f"no {KEY}"), "the key may not use this model"),
+        (Refuse(404, f"no {KEY}"), "no such model or address"),
+        (Refuse(429, f"no {KEY}"), "too many requests"),
+        (Refuse(500, f"no {KEY}"), "the provider failed"),
+        (Hang(), "no answer in time"),
+        (Say(("one ", "two "), hold_after=1), "no answer in time"),
+        (Cut(rude=True), "payload is not completed"),
+        (Cut(rude=False), "broke off before its end"),
+        (Garbage(("some text",)), "the provider failed: Expecting property name"),
+        (Say(()), "without any text"),
+    ],
+    ids=["400", "401", "403", "404", "429", "500", "a hang", "a hang in mid-stream", "a cut stream",
+         "a stream without an end", "malformed JSON", "nothing said"],
+)  # fmt: skip
+def test_each_failure_names_provider_model_reason_and_mend_and_keeps_the_key_out_of_thread_and_log(
+    make_agent: MakeAgent, server: OpenAIServer, tmp_path: Path, caplog: pytest.LogCaptureFixture,
+    answer: Answer, reason: str,
+) -> None:  # fmt: skip
+    server.plan(answer)
+    store = SQLiteCheckpointer(tmp_path / "runs.db")
+    runner = sequential_workflow([make_agent(timeout=0.3, num_retries=0)], checkpointer=store)
+    caplog.set_level("DEBUG", "hitl_tui")
+    told: list[object] = []
+    with pytest.raises(NodeFailed) as caught:
+        runner.invoke({"messages": "go"}, thread_id="t", on_event=told.append)
+    assert "openai/test" in caught.value.message
+    assert "litellm" not in caught.value.message
+    assert reason in caught.value.message
+    assert caught.value.hint
+    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"openai/test" in kept
+    assert KEY.encode() not in kept
+    assert KEY not in caplog.text + repr(told) + str(caught.value)
+    store.close()
 
 
 @pytest.mark.parametrize("said", ["no such token: qwertz-asdf-99", "refused: Bearer qwertz-asdf-99"])

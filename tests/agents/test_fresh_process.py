@@ -65,3 +65,29 @@ def test_nothing_of_litellm_reaches_the_terminal(server: OpenAIServer) -> None:
         server.api_base,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_litellm_is_imported_beside_the_event_loop_and_asks_nobody_for_its_prices(
+    server: OpenAIServer,
+) -> None:
+    done = run(
+        "import asyncio, sys, threading\n"
+        "from hitl_tui.agents import Agent\n"
+        "importing, called = set(), set()\n"
+        "class Watch:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'litellm':\n"
+        "            importing.add(threading.current_thread() is threading.main_thread())\n"
+        "def hear(event, args):\n"
+        "    if event == 'socket.getaddrinfo':\n"
+        "        called.add(args[0])\n"
+        "    elif event == 'socket.connect' and isinstance(args[1], tuple):\n"
+        "        called.add(args[1][0])\n"
+        "sys.meta_path.insert(0, Watch())\n"
+        "sys.addaudithook(hear)\n"
+        "agent = Agent('a', 'openai/gpt-4o', api_base=sys.argv[1], api_key='k')\n"
+        "asyncio.run(agent.achat('hi'))\n"
+        "print(importing, called, agent.cost.total > 0)",
+        server.api_base,
+    )
+    assert (done.stdout.strip(), done.stderr) == ("{False} {'127.0.0.1'} True", "")

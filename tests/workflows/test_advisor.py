@@ -22,7 +22,7 @@ from hitl_tui import (
 )
 from hitl_tui.workflows.advisor import default_channels, read_verdict
 from tests.support.flows import check_log, pending_id
-from tests.support.stubs import Stub
+from tests.support.stubs import Stub, reasons
 
 
 def scripted(name: str, replies: Sequence[str]) -> Agent:
@@ -61,6 +61,19 @@ def test_verdicts(reply: str, verdict: str, feedback: str) -> None:
     result = runner.invoke({"messages": "task"})
     assert (result["advisor_verdict"], result["advisor_feedback"]) == (verdict, feedback)
     assert list(result["messages"]) == ["task", "draft 1", reply]
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("Approved.", "verdict: approved, the reply begins with 'approved'"),
+        ("not approved", "verdict: revise, the reply does not begin with 'approved'"),
+    ],
+)
+def test_the_thread_says_why_it_was_judged_so(reply: str, why: str) -> None:
+    runner, _, _ = workflow([reply], max_revisions=0, checkpointer=MemoryCheckpointer())
+    runner.invoke({"messages": "task"}, thread_id="t")
+    assert reasons(runner) == [why]
 
 
 def test_it_goes_round_until_it_is_approved() -> None:
