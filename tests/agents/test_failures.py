@@ -78,7 +78,7 @@ def test_a_refused_key_is_never_shown(make_agent: MakeAgent, server: OpenAIServe
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    "trouble",
     [
         (Refuse(400, f"no {KEY}"), "the provider refused the request"),
         (Refuse(401, f"no {KEY}"), "the API key was refused"),
@@ -98,8 +98,9 @@ def test_a_refused_key_is_never_shown(make_agent: MakeAgent, server: OpenAIServe
 )  # fmt: skip
 def test_each_failure_names_provider_model_reason_and_mend_and_keeps_the_key_out_of_thread_and_log(
     make_agent: MakeAgent, server: OpenAIServer, tmp_path: Path, caplog: pytest.LogCaptureFixture,
-    answer: Answer, reason: str,
+    trouble: tuple[Answer, str],
 ) -> None:  # fmt: skip
+    answer, reason = trouble
     server.plan(answer)
     store = SQLiteCheckpointer(tmp_path / "runs.db")
     runner = sequential_workflow([make_agent(timeout=0.3, num_retries=0)], checkpointer=store)
