@@ -24,6 +24,8 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import HitlError, ThreadBusy
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain
+from tests.engine_fanout.graphs import grouped
+from tests.engine_fanout.subgraphs import gated, inner, outer
 
 CHANNELS = {"n": Channel(0, reducer="sum")}
 GATE = Gate("n1", "go on?", [GateChoice("yes", "yes")])
@@ -91,6 +93,27 @@ ENDINGS: dict[str, tuple[Build, str, str]] = {
     ),
     "a gate": (lambda **o: chain(CHANNELS, good).compile(interrupt_after=[GATE], **o), "waiting", "approval"),
     "a question inside a node": (lambda **o: chain(CHANNELS, asking).compile(**o), "waiting", "interrupt"),
+    "the end of a graph with one inside": (
+        lambda checkpointer: outer(inner(), checkpointer),
+        "completed",
+        "end",
+    ),
+    "a question of a graph inside": (lambda checkpointer: gated(store=checkpointer), "waiting", "approval"),
+    "a graph inside that fails": (
+        lambda checkpointer: outer(inner(bad), checkpointer),
+        "failed",
+        "node_error",
+    ),
+    "branches one of which fails": (
+        lambda checkpointer: grouped(checkpointer, a=lambda _s: {"total": 1}, b=bad),
+        "completed",
+        "end",
+    ),
+    "branches that fail their node": (
+        lambda checkpointer: grouped(checkpointer, group={"on_error": "fail"}, a=bad),
+        "failed",
+        "node_error",
+    ),
     "a node that ends the process": (lambda **o: chain(CHANNELS, fatal).compile(**o), "waiting", "paused"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import Any
 
@@ -36,6 +37,24 @@ def test_members_run_at_once() -> None:
     both = threading.Barrier(2, timeout=20)
     grouped(a=lambda _s: both.wait() and None, b=lambda _s: both.wait() and None).invoke()
     assert not both.broken
+
+
+async def test_async_members_run_side_by_side_and_commit_by_their_place_whoever_ends_first(
+    store: Checkpointer,
+) -> None:
+    b_has_ended = asyncio.Event()
+
+    async def a(_state: Any) -> dict[str, Any]:
+        async with asyncio.timeout(20):
+            await b_has_ended.wait()
+        return {"log": "a", "last": "a"}
+
+    async def b(_state: Any) -> dict[str, Any]:
+        b_has_ended.set()
+        return {"log": "b", "last": "b"}
+
+    result = await grouped(store, a=a, b=b).ainvoke(thread_id="t")
+    assert (result["log"], result["last"]) == (["a", "b"], "b")
 
 
 def test_members_do_not_see_what_their_siblings_write() -> None:

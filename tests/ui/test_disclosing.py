@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.support.terminal import Terminal
 
@@ -16,6 +18,13 @@ def begun(sample: str) -> None:
     """A thread `t` of a sample, as far as it runs by itself."""
     run = [APP, "run", str(SAMPLES / sample), "--headless", "--thread", "t"]
     subprocess.run(run, check=False, capture_output=True, timeout=150)
+
+
+def decisions() -> list[dict[str, Any]]:
+    """The ledger of the thread `t`."""
+    log = subprocess.run([APP, "log", "t", "--json"], check=True, capture_output=True, text=True, timeout=150)
+    found: list[dict[str, Any]] = json.loads(log.stdout)["decisions"]
+    return found
 
 
 def test_a_tainted_channel_is_marked_explained_and_declassified_with_a_reason() -> None:
@@ -45,7 +54,7 @@ def test_a_tainted_channel_is_marked_explained_and_declassified_with_a_reason() 
 def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None:
     begun("private.py")
     with Terminal([APP, "resume", "t"]) as terminal:
-        terminal.wait_for("[private]")
+        assert "Ada L." not in terminal.wait_for("[private]")
         terminal.press("k", "k", "k")
         terminal.press("o")
         terminal.wait_for("The ledger keeps that you looked")
@@ -55,6 +64,7 @@ def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None
         terminal.wait_gone("Ada L.")
         terminal.press("q")
         assert terminal.wait_exit() == 0
+    assert [(one["decision"], one["data"]) for one in decisions()] == [("reveal", {"channel": "patient"})]
 
 
 def test_the_contract_of_the_node_is_a_page() -> None:
@@ -64,6 +74,12 @@ def test_the_contract_of_the_node_is_a_page() -> None:
         terminal.press("i")
         terminal.wait_for("approve: a human must agree first")
         terminal.wait_for("step 3: read")
+        for told in (
+            "may read        reader, summary", "may write       mail",
+            "step 3: read    reader, summary", "step 3: wrote   mail",
+            "may read        mail", "may write       sent",
+        ):  # fmt: skip
+            terminal.wait_for(told)
         terminal.press("i")
         terminal.wait_for("Channels at step 3")
         terminal.press("q")
