@@ -11,6 +11,16 @@ from tests.support.commands import App
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
 
 
+POLICY = """
+from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+graph = StateGraph({"page": Channel(""), "sent": Channel("")}, name="policy")
+graph.add_node("fetch", lambda state: {"page": "hello"}, external="web")
+graph.add_node("send", lambda state: {"sent": state["page"]}, on_taint="%s")
+graph = graph.add_edge(START, "fetch").add_edge("fetch", "send").add_edge("send", END)
+graph = graph.compile(checkpointer=MemoryCheckpointer())
+"""
+
+
 @pytest.fixture
 def mail(app: App) -> App:
     """The command line with a thread `w` that waits at step 3 to mail what a page says."""
@@ -127,3 +137,25 @@ def test_graph_tells_the_contract_of_each_node(app: App) -> None:
     contracts = {node["name"]: (node["external"], node["on_taint"], node["reads"]) for node in nodes}
     assert contracts["fetch"] == ("web", "allow", [])
     assert contracts["send"] == (None, "approve", ["mail"])
+
+
+def test_a_node_that_warns_runs_and_says_so_in_words_in_data_and_in_the_log(app: App, tmp_path: Path) -> None:
+    (tmp_path / "warns.py").write_text(POLICY % "warn")
+    run = ["run", str(tmp_path / "warns.py"), "--headless", "--thread"]
+    words = app.expect(0, *run, "a").out
+    assert "Warning: send may read what came from outside:" in words
+    assert "page  from web, since step 1 by fetch" in words
+    told = [one for one in app.expect(0, *run, "b", "--json").documents if one.get("event") == "taint_read"]
+    assert [(one["node"], one["channels"]) for one in told] == [("send", ["page"])]
+    for thread in ("a", "b"):
+        (decision,) = app.expect(0, "log", thread, "--json").document["decisions"]
+        assert (decision["decision"], decision["note"]) == ("taint", "page (web, since step 1, fetch)")
+
+
+def test_a_node_that_blocks_fails_the_run_until_it_is_declassified(app: App, tmp_path: Path) -> None:
+    (tmp_path / "blocks.py").write_text(POLICY % "block")
+    failed = app.expect(1, "run", str(tmp_path / "blocks.py"), "--headless", "--thread", "t")
+    assert "Failed at step 1" in failed.out
+    assert "'send' was not run" in failed.out + failed.err
+    app.expect(0, "declassify", "t", "page", "--reason", "read it", "--as", "ann")
+    assert app.expect(0, "resume", "t", "--headless", "--json").document["state"]["sent"] == "hello"

@@ -297,6 +297,27 @@ class TestJoins:
         assert statuses(runner) == {"scan[0]": "cancelled", "scan[1]": "ok", "scan[2]": "cancelled"}
         assert sorted(cancelled) == [0, 2]
 
+    def test_sync_branches_that_still_run_then_are_not_waited_for_and_write_nothing(
+        self, store: Checkpointer
+    ) -> None:
+        go_on = threading.Event()
+        all_began, all_went_on = threading.Barrier(3, timeout=20), threading.Barrier(3, timeout=20)
+
+        def node(_state: Any, config: Any) -> dict[str, Any]:
+            all_began.wait()
+            if config.index:
+                go_on.wait()
+                all_went_on.wait()
+            return {"log": config.item}
+
+        runner = mapped(node, store, join="first", max_concurrent=3)
+        assert runner.invoke({"items": ["a", "b", "c"]}, thread_id="t")["log"] == ["a"]
+        go_on.set()
+        all_went_on.wait()
+        assert list(statuses(runner).values()) == ["ok", "cancelled", "cancelled"]
+        assert runner.get_state("t")["log"] == ["a"]
+        assert runner.verify("t", strict=True).ok
+
     @pytest.mark.parametrize(
         ("join", "items", "told"),
         [
