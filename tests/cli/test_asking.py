@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.commands import App
@@ -39,3 +41,34 @@ def test_a_failure_says_how_to_mend_it(app: App, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     run = ("run", "review", "--headless", "--input", "task=x", "--model", "anthropic/claude-sonnet-4-5")
     assert "  | set ANTHROPIC_API_KEY in the environment" in app.expect(1, *run).out
+
+
+MAPPED = """
+from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+def ask(state, config):
+    return {"found": [config.item, config.interrupt({"kind": "approve", "title": f"Keep {config.item}?"})]}
+channels = {"items": Channel(["ants", "bees"], reducer="overwrite"), "found": Channel([], reducer="append")}
+graph = StateGraph(channels, name="mapped").add_map("scan", over="items", node=ask)
+graph = graph.add_edge(START, "scan").add_edge("scan", END).compile(checkpointer=MemoryCheckpointer())
+"""
+
+
+def test_of_several_that_wait_each_is_answered_by_its_id(app: App, tmp_path: Path) -> None:
+    (tmp_path / "mapped.py").write_text(MAPPED)
+    told = app.expect(3, "run", str(tmp_path / "mapped.py"), "--headless", "--thread", "m").out
+    assert "Keep ants?" in told
+    assert "Keep bees?" in told
+    first, second = (
+        one["id"] for one in app.expect(0, "show", "m", "--json").document["standing"]["pending"]
+    )
+    refused = app.expect(2, "approve", "m").err
+    assert "2 requests wait: " in refused
+    assert first in refused
+    assert second in refused
+    assert "--request ID" in refused
+    app.expect(0, "answer", "m", second, "reject", "--step", "0")
+    assert [one["id"] for one in app.expect(0, "show", "m", "--json").document["standing"]["pending"]] == [
+        first
+    ]
+    done = app.expect(0, "approve", "m", "--run", "--json").document
+    assert done["state"]["found"] == [["ants", "approve"], ["bees", "reject"]]

@@ -19,6 +19,14 @@ graph = graph.add_edge(START, "a").add_conditional_edge("a", lambda state: "on",
 graph = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_iterations=2))
 """
 
+MAPPED = """
+from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+def ask(state, config):
+    return {"found": [config.item, config.interrupt({"kind": "approve", "title": f"Keep {config.item}?"})]}
+channels = {"items": Channel(["ants", "bees"], reducer="overwrite"), "found": Channel([], reducer="append")}
+graph = StateGraph(channels, name="mapped").add_map("scan", over="items", node=ask)
+graph = graph.add_edge(START, "scan").add_edge("scan", END).compile(checkpointer=MemoryCheckpointer())
+"""
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
 
@@ -267,3 +275,15 @@ def test_a_condition_that_can_not_be_read_is_said_with_its_place(talk: Talker) -
     done = talk("b increment:count >\nb nowhere\nq\n", "run", "counter", "--plain", "--input", "limit=4")
     assert "at column 8: invalid syntax" in done.out
     assert "has no node 'nowhere'" in done.out
+
+
+def test_of_several_that_wait_one_is_chosen_by_its_number(talk: Talker, tmp_path: Path) -> None:
+    (tmp_path / "mapped.py").write_text(MAPPED)
+    typed = "c\nd\n\nd\n3\nd\n2\nreject\n\nd\napprove\n\nc\nv found\nq\n"
+    done = talk(typed, "run", str(tmp_path / "mapped.py"), "--thread", "m", "--plain")
+    assert "2 requests wait:\n1. Keep ants?\n2. Keep bees?\n" in done.out
+    assert "there is no request 3" in done.out + done.err
+    assert "1 more to decide, d decides." in done.out
+    found = " ".join(done.out[done.out.rindex("found") :].split())
+    assert found.index("approve") < found.index("reject"), found
+    assert done.code == 0
