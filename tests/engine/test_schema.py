@@ -90,8 +90,7 @@ REFUSED = {
 @pytest.mark.filterwarnings("ignore:channel 'c'. m")
 @pytest.mark.parametrize(("schema", "reducer", "update", "match"), REFUSED.values(), ids=REFUSED)
 def test_refused(schema: dict[str, Any], reducer: str, update: Any, match: str) -> None:
-    start: dict[str, Any] = {"default": 1} if "sum: the value" in match else {}
-    channel = Channel(schema=schema, reducer=reducer, **start)
+    channel = Channel(schema=schema, reducer=reducer)
     values = [update, update] if reducer == "sum" or "uniqueItems" in schema else [update]
     with pytest.raises(SchemaMismatch, match=match):
         write(channel, *values)
@@ -112,6 +111,26 @@ BOOLS = {
 def test_a_bool_is_never_a_number(schema: Any, reducer: str, update: Any) -> None:
     with pytest.raises(SchemaMismatch):
         write(Channel(schema=schema, reducer=reducer), update)
+
+
+@pytest.mark.parametrize(
+    ("reducer", "schema", "default", "update"),
+    [
+        ("sum", {"type": "number", "minimum": 0}, 10, -1),
+        ("min", {"type": "number", "maximum": 10}, 5, 99),
+        ("max", {"type": "number", "minimum": 0}, 5, -1),
+    ],
+    ids=["sum", "min", "max"],
+)
+def test_an_update_that_does_not_fit_is_refused_though_the_value_after_it_would_fit(
+    reducer: str, schema: Any, default: Any, update: Any
+) -> None:
+    channel = bound(Channel(default, schema=schema, reducer=reducer))
+    with pytest.raises(SchemaMismatch, match="imum"):
+        channel.accept(update)
+    graph = one_node({"c": Channel(default, schema=schema, reducer=reducer)}, returning({"c": update}))
+    with pytest.raises(NodeFailed, match="channel 'c'"):
+        graph.invoke()
 
 
 @pytest.mark.parametrize("reducer", ["append", "last_n(5)"])
