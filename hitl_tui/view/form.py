@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from hitl_tui.engine.schema import ChannelSchema
+from hitl_tui.engine.values import thaw
 from hitl_tui.errors import SchemaMismatch
 from hitl_tui.view.form_fields import Problem, field_text, hint_of, options_of, read_text
 from hitl_tui.view.form_schema import plain_schema, without_null
@@ -170,7 +171,8 @@ def read_field(field: Field, text: str) -> tuple[Any] | None:
 def mismatch(schema: Mapping[str, Any], value: Any) -> str:
     """What of a value does not fit a schema, in words; "" for nothing."""
     try:
-        ChannelSchema("answer", dict(schema), "whole").check_value(value)
+        # A request that this process asked itself carries a frozen schema, which can't be compiled.
+        ChannelSchema("answer", thaw(dict(schema)), "whole").check_value(thaw(value))
     except SchemaMismatch as error:
         where, _, what = error.message.partition(": ")
         place = where.partition(" at ")[2]
