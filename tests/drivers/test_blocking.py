@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import GraphRunner, ThreadBusy
-from hitl_tui.engine.events import AttemptDropped, StepCommitted
+from hitl_tui.engine.events import AttemptDropped, RunEnded, StepCommitted
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
 from tests.support.watching import PATIENCE, Blocker, Watcher
@@ -168,6 +168,8 @@ async def test_the_thread_can_be_cancelled_while_a_node_is_busy(bench: Bench) ->
     view = await watcher.check()
     assert (view.progress.status, view.progress.reason, view.progress.head) == ("cancelled", "user", 1)
     blocker.release()
+    await watcher.check()
+    assert len(watcher.told(RunEnded)) == 1
 
 
 async def test_pausing_stops_at_the_next_boundary_and_only_once(bench: Bench) -> None:
