@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import App
+from tests.support.openai_server import openai_server
 
 
 @pytest.fixture
@@ -110,3 +111,22 @@ def test_looking_back_at_a_step_tells_its_calls_of_tools(app: App, tmp_path: Pat
     assert '{"city": "Graz"}' in said
     assert "“Graz: sun”" in said
     assert "clerk called weather" in app.expect(0, "log", "t").out
+
+
+UNPRICED = """
+from hitl_tui import Agent, sequential_workflow
+
+graph = sequential_workflow([Agent("clerk", "openai/test", api_base="{base}", api_key="k")])
+"""
+
+
+def test_the_cost_of_a_model_without_a_price_is_unknown_and_never_nothing(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "unpriced.py"
+    with openai_server() as server:
+        file.write_text(UNPRICED.format(base=server.api_base))
+        app.expect(0, "run", str(file), "--headless", "--input", "messages=go", "--thread", "t")
+    said = app.expect(0, "cost", "t").out
+    assert "unknown" in said
+    assert "$" not in said
+    costs = app.expect(0, "cost", "t", "--json").document
+    assert (costs["agents"][0]["tokens_in"], costs["agents"][0]["cost"]) == (7, None)

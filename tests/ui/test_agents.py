@@ -124,6 +124,27 @@ async def test_a_step_is_made_again_otherwise_in_a_fork_and_both_drafts_are_comp
         assert entry.data["is"] == {"instructions": "Be brief."}
 
 
+async def test_a_step_is_made_again_by_another_model(
+    store: Checkpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ScriptedModel.__init__.__kwdefaults__, "pace", 0.0)
+    async with opened(graph(store)) as it:
+        await it.press("s")
+        await it.shows("step 1")
+        await it.press("T")
+        await it.shows("make step 1 again in a fork")
+        await it.write("demo/advisor")
+        await it.press("escape", "f")
+        await it.shows("t-b", "= shows it beside step 1 of t")
+        await it.press("=")
+        await it.shows("t @ 1", "t-b @ 1", "told: Be clear.")
+        made = store.checkpoint("t-b", 1)
+        assert made is not None
+        assert [(use.agent, use.provider, use.model) for use in made.uses] == [("writer", "demo", "advisor")]
+        (entry,) = [one for one in store.ledger("t-b") if one.kind == "agent"]
+        assert entry.data["is"] == {"model": "demo/advisor"}
+
+
 async def test_an_agent_goes_on_otherwise_from_the_next_step(store: Checkpointer) -> None:
     async with opened(graph(store)) as it:
         await it.press("s")
