@@ -58,6 +58,8 @@ def test_blank_lines_are_skipped_and_the_order_is_kept() -> None:
         ("\n\nwriter:   ", "line 3 of the plan, 'writer:', has no instruction"),
         ("1. editor: b", "line 1 of the plan, '1. editor: b': there is no worker 'editor'"),
         ("**writer**: b", "line 1 of the plan, '**writer**: b': there is no worker '**writer**'"),
+        ("underwriter: b", "line 1 of the plan, 'underwriter: b': there is no worker 'underwriter'"),
+        ("writer, researcher: b", "line 1 of the plan, 'writer, researcher: b': there is no"),
         (": b", "line 1 of the plan, ': b': there is no worker ''"),
         ("", "the plan has no step"),
         ("\n \n", "the plan has no step"),
@@ -69,7 +71,8 @@ def test_blank_lines_are_skipped_and_the_order_is_kept() -> None:
         ([], "the plan has no step"),
         (None, "step 1 of the plan, 'None', is no step"),
     ],
-    ids=["a preface", "a heading", "no instruction", "an unknown worker", "a worker in bold", "no worker",
+    ids=["a preface", "a heading", "no instruction", "an unknown worker", "a worker in bold",
+         "a worker's name inside a word", "two workers", "no worker",
          "nothing", "blank lines alone", "more than max_steps", "an endless line", "a step for nobody",
          "a text among the steps", "a step without instruction", "no steps", "null"],
 )  # fmt: skip
