@@ -187,10 +187,12 @@ class Exchange:
                 self.activity.text(said.text, agent=self._setup.agent)
             emit(said.text)
             return said
-        said = await self._retried(emit)
-        if memory:
-            memory.keep(f"reply:{key}", msgspec.to_builtins(said))
-        return said
+        if self.activity is None:
+            return await self._retried(emit)
+        async with self.activity.in_flight.doing():
+            said = await self._retried(emit)
+            self.activity.memory.keep(f"reply:{key}", msgspec.to_builtins(said))
+            return said
 
     async def _retried(self, emit: Emit) -> Said:
         most = self._setup.max_attempts

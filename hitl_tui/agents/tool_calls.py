@@ -17,6 +17,7 @@ from hitl_tui.agents.tool_notes import Outcome, tell
 from hitl_tui.agents.tools import Approve, BadArguments, Tool, cut
 from hitl_tui.engine.activity import Activity
 from hitl_tui.engine.calling import TookTooLong
+from hitl_tui.engine.interrupts import InterruptRaised
 from hitl_tui.engine.memory import MISSING
 from hitl_tui.errors import HitlError, UsageError
 
@@ -52,8 +53,6 @@ class ToolBox:
         kept = activity.memory.recall(f"tool:{key}") if activity else MISSING
         if kept is MISSING:
             outcome = await self._new(call, tool, activity, key)
-            if activity:
-                activity.memory.keep(f"tool:{key}", msgspec.to_builtins(outcome))
         else:
             outcome = msgspec.convert(kept, Outcome)
         if activity:
@@ -63,6 +62,18 @@ class ToolBox:
         return outcome.told
 
     async def _new(self, call: ToolCall, tool: Tool | None, activity: Activity | None, key: str) -> Outcome:
+        agreed = await self._agreed(call, tool, activity, key)
+        if activity is None:
+            return agreed if isinstance(agreed, Outcome) else await self._run(*agreed)
+        async with activity.in_flight.doing():
+            outcome = agreed if isinstance(agreed, Outcome) else await self._run(*agreed)
+            activity.memory.keep(f"tool:{key}", msgspec.to_builtins(outcome))
+            return outcome
+
+    async def _agreed(
+        self, call: ToolCall, tool: Tool | None, activity: Activity | None, key: str
+    ) -> Outcome | tuple[Tool, Mapping[str, Any]]:
+        """The tool to run and its arguments, or what the model is told in place of a run."""
         if tool is None:
             known = ", ".join(self.tools) or "none"
             return Outcome(call.arguments, error=f"there is no tool {call.name!r}; tools: {known}")
@@ -79,7 +90,7 @@ class ToolBox:
                 return Outcome(arguments, decision.words)
             if decision.arguments is not None:
                 arguments = dict(decision.arguments)
-        return await self._run(tool, arguments)
+        return tool, arguments
 
     async def _ask(self, request: ToolRequest, activity: Activity | None, key: str) -> Decision:
         """A person's decision; one that can't be taken is asked for again, saying why."""
@@ -88,7 +99,12 @@ class ToolBox:
         asked = 0
         while True:
             asked += 1
-            answer = activity.interrupt(request.question, key=f"{key}/{asked}")
+            try:
+                answer = activity.interrupt(request.question, key=f"{key}/{asked}")
+            except InterruptRaised:
+                # What is at work beside us may be cancelled behind the question; what it began is not lost.
+                await activity.in_flight.quiet()
+                raise
             try:
                 return read_decision(answer, request.tool)
             except BadArguments as problem:

@@ -14,6 +14,7 @@ from hitl_tui.engine.events import Event, ModelCalled, NodeRetrying, TextStreame
 from hitl_tui.engine.outcomes import Exchange, ModelUse, ToolUse
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.in_flight import InFlight
     from hitl_tui.engine.memory import Memory
     from hitl_tui.engine.state import WorkflowState
 
@@ -47,6 +48,7 @@ class Activity:
         self.added: dict[str, list[Any]] = {}
         """Entries for channels that agents below the node add to its updates, as their turns."""
         self._memory: Memory | None = None
+        self._in_flight: InFlight | None = None
         self._undo: list[Callable[[], None]] = []
         self._sink = sink
         self._cancelled = False
@@ -83,6 +85,25 @@ class Activity:
 
             self._memory = Memory(self.kept)
         return self._memory
+
+    @property
+    def in_flight(self) -> InFlight:
+        """The calls of models and tools that are being made now."""
+        if self._in_flight is None:
+            from hitl_tui.engine.in_flight import InFlight
+
+            self._in_flight = InFlight()
+        return self._in_flight
+
+    async def settled(self) -> None:
+        """Before a question leaves the attempt: what was begun is done and kept, and nothing begins."""
+        if self._in_flight:
+            await self._in_flight.settled()
+
+    def end(self) -> None:
+        """The attempt is over, however it went."""
+        if self._in_flight:
+            self._in_flight.end()
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:

@@ -180,10 +180,13 @@ async def run_attempt(
         return result, changes
     except BaseException as error:
         activity.undo()
+        if isinstance(error, InterruptRaised):
+            await activity.settled()
         if not isinstance(error, Exception):
             raise
         raise _failure(node, activity, error) from error
     finally:
+        activity.end()
         current_activity.reset(token)
 
 
