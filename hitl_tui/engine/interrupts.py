@@ -104,15 +104,15 @@ def inside_request(
 
     What a kind leaves open has a default: `approve` takes approve or reject, `edit` a value of the
     payload's type, `ask` anything; `choose` must say its choices.  A payload in the shape of another
-    tool (see `foreign`) is answered in that shape.
+    tool (see `foreign`) is answered in that shape, which a schema checks where one is given, too.
 
     Raises:
         UsageError, GraphInvalid, ValueRejected: it could not be stored, or never be answered.
     """
     asked = _read_question(node, question)
     check_terms(asked.reviewers, asked.quorum, asked.deadline)
-    plain = not asked.choices and asked.schema is None
-    shape = foreign.shape_of(asked.payload) if plain and asked.kind in ("ask", "approve") else ""
+    plain = not asked.choices and asked.kind in ("ask", "approve")
+    shape = foreign.shape_of(asked.payload) if plain else ""
     actions = foreign.actions_of(shape, asked.payload)
     request = Request(
         id=request_id(cursor, path or node, "inside", key or order),
@@ -257,8 +257,8 @@ def _checked_value(request: Request, answer: Any) -> Any:
     try:
         value = normalise(answer, f"answer to {request.title}")
         if request.shape:
-            return normalise(foreign.own_answer(request.shape, thaw(request.payload), thaw(value)), "answer")
-        if request.choices:
+            value = normalise(foreign.own_answer(request.shape, thaw(request.payload), thaw(value)), "answer")
+        if request.choices and not request.shape:
             check_choice(request.choices, value)
         else:
             _answer_schema(request).check_value(value)

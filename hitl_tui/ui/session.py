@@ -17,6 +17,7 @@ from hitl_tui.engine.events import (
     RunEnded,
     RunStarted,
     StepCommitted,
+    TaintRead,
     ThreadForked,
 )
 from hitl_tui.engine.records import ROLLBACK, Checkpoint, Request
@@ -31,6 +32,7 @@ from hitl_tui.view.run_view import RunView, add_older, fold, is_gap, open_view
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.step_view import StepView, head_step, past_step
+from hitl_tui.view.taint import taint_warning
 from hitl_tui.view.timeline import Place
 
 _PAST_STEPS_KEPT = 64
@@ -178,6 +180,8 @@ class Session:
                     self.family_stale = True
                 case LimitNear() as alert:
                     self.alerts.append(limit_line(alert))
+                case TaintRead() as warned:
+                    self.alerts.append(taint_warning(warned))
                 case ThreadForked():
                     self.family_stale = True
 

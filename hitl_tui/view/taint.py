@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hitl_tui.drivers.protocol import Arrival, NodeInfo
-from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.engine.events import AppliedUpdate, TaintRead
 from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.taint import Taint
 from hitl_tui.view.contract import composition_words
 from hitl_tui.view.glyphs import UNICODE, Glyphs
-from hitl_tui.view.spans import Line, Span, trusted, untrusted
+from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 
 _SHORT = 60
 _WIDE = 160
@@ -39,6 +39,13 @@ def taint_line(taint: Taint) -> Line:
         trusted(f", since step {taint.step} by ", "dim"),
         untrusted(taint.node, "node", _SHORT),
     )
+
+
+def taint_warning(event: TaintRead) -> str:
+    """As `send may read what came from outside: page  from web, since step 1 by fetch`."""
+    lines = [plain_text(taint_line(taint)) for taint in event.tainted]
+    node = plain_text((untrusted(event.node, "node", _SHORT),))
+    return f"{node} may read what came from outside: {'; '.join(lines)}"
 
 
 def taint_words(payload: Mapping[str, Any]) -> tuple[Line, ...]:

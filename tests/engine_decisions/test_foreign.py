@@ -254,6 +254,25 @@ def test_a_response_schema_types_the_answer_to_a_plain_payload(store: Checkpoint
     assert list(runner.invoke(thread_id="t")["log"]) == [2]
 
 
+def test_a_response_schema_checks_the_decision_about_a_tool_call_too(store: Checkpointer) -> None:
+    """LangChain asks with both: the call is decided as one, and an edit may not empty the recipient."""
+    args = {"properties": {"to": {"type": "string", "minLength": 1}}, "required": ["to"]}
+    edited = {"properties": {"edited_action": {"properties": {"args": args}}}}
+    schema = {"type": "object", "required": ["type"], **edited}
+
+    def node(state: Any, config: Any) -> dict[str, Any]:
+        return {"log": config.interrupt(CALL, response_schema=schema)}
+
+    runner = line(store, node)
+    (request,) = runner.invoke({}, thread_id="t").pending
+    assert (request.kind, request.shape, request.title) == ("approve", "tool_approval", "run send?")
+    with pytest.raises(AnswerRefused, match="answer"):
+        runner.answer("t", request.id, {"choice": "edit", "args": {"to": ""}}, step=0)
+    runner.answer("t", request.id, EDIT, step=0)
+    edit = {"name": "send", "args": {"to": "b"}}
+    assert runner.invoke(thread_id="t")["log"] == [{"type": "edit", "edited_action": edit}]
+
+
 @pytest.mark.parametrize(
     ("payload", "choices"),
     [
