@@ -175,7 +175,7 @@ def test_a_damaged_thread_opened_from_another_one_is_told_with_the_way_back(app:
         choose(terminal, "bad")
         terminal.wait_for("This thread can't be opened")
         terminal.wait_for("state_hash")
-        terminal.wait_for("q Back")
+        terminal.wait_for("esc Back")
         terminal.press("q")
         terminal.wait_for("thread good")
         choose(terminal, "bad")

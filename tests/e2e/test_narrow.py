@@ -30,7 +30,7 @@ def crowded(capsys: pytest.CaptureFixture[str]) -> App:
 
 
 def rows(*arguments: str) -> list[str]:
-    with Terminal([sys.executable, "-m", "hitl_tui", *arguments], size=(80, 90)) as terminal:
+    with Terminal([sys.executable, "-m", "hitl_tui", *arguments], size=(80, 400)) as terminal:
         terminal.wait_exit()
         return terminal.text().rstrip().splitlines()
 

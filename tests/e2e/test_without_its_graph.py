@@ -56,7 +56,7 @@ def test_code_that_fails_by_now_is_told_too(file: Path) -> None:
         terminal.wait_for("half done")
         terminal.wait_for("draft 1")
         terminal.press("q")
-        assert terminal.wait_exit() == 0
+        assert terminal.wait_exit() == 3
 
 
 def test_the_way_on_that_it_names_goes_on(file: Path, tmp_path: Path) -> None:

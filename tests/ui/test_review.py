@@ -120,7 +120,7 @@ async def test_an_answer_that_is_stale_shows_what_changed_since_and_keeps_the_wo
         await it.shows("not accepted: it is about step 1", "what changed since stands above", "why")
         await it.shows("Changed since step 1", "messages: changed", '+   "revise: Too abstract."')
         await it.press("pagedown")
-        await it.shows("latest_draft: changed")
+        await it.shows("advisor_feedback: changed")
         await it.press("pagedown")
         await it.shows("The advisor says")
         await it.press("a")
