@@ -20,7 +20,7 @@ def look(state, config):
 
 items = Channel(["ants", "bees", "crabs"], reducer="overwrite")
 graph = StateGraph({"items": items, "found": Channel([], reducer="append")}, name="mapped")
-graph = graph.add_map("scan", over="items", node=look, join=quorum(2))
+graph = graph.add_map("scan", over="items", node=look, join=quorum(2), max_concurrent=1)
 graph = graph.add_node("after", lambda state: {}).add_edge(START, "scan").add_edge("scan", "after")
 graph = graph.add_edge("after", END).compile(checkpointer=MemoryCheckpointer())
 """
