@@ -6,8 +6,6 @@ import dataclasses
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Literal, cast
 
-from textual.widgets import Input, TextArea
-
 from hitl_tui.engine.records import Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.screens.agent_keys import AgentKeys
@@ -36,7 +34,7 @@ class Deciding(Switching, Stopping, AgentKeys):
         return dataclasses.replace(
             super().situation,
             card=state,
-            typing=isinstance(self.focused, Input | TextArea),
+            typing=self.focused is not None and self.focused.check_consume_key("a", "a"),
             found=self.finding is not None,
             tainted=row is not None and row.tainted,
             private=row is not None and row.visibility == "private",

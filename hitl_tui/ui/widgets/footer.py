@@ -10,7 +10,6 @@ from textual.timer import Timer
 from hitl_tui.ui.actions import ACTIONS, Action, Situation
 from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.widgets.lines import LineBar, ours
-from hitl_tui.ui.widgets.reason import ReasonField
 from hitl_tui.view.spans import Line, Span
 
 _MESSAGE_SECONDS = 5.0
@@ -66,6 +65,9 @@ class FooterBar(LineBar):
         if self._message:
             return (Span(" "), *self._message)
         if self._situation.typing:
+            # The field is there by now; imported with the screen, it would hold up the first paint.
+            from hitl_tui.ui.widgets.reason import ReasonField
+
             self._places = []
             field = "reason.leave" if isinstance(self.screen.focused, ReasonField) else "form.leave"
             key = self._keymap.shown(field)
