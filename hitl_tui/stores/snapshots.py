@@ -9,27 +9,45 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 
-_PLAIN, _PACKED, _OPAQUE = b"p", b"z", b"o"
+_PLAIN, _PACKED, _OPAQUE = b"f", b"c", b"o"
+_WHOLE_JSON, _PACKED_JSON = b"p", b"z"
+"""How parts were stored once: a `_JsonPart`, which is slower to read."""
 
 
-class _Part(msgspec.Struct, frozen=True):
-    """What one snapshot adds.
+class _Head(msgspec.Struct, frozen=True):
+    """What stands before the texts of a part.
 
-    `values` has JSON by channel; for the names in `tails` it is a list that goes on where the part
-    before ends.  `lists` has, for each whole list, the length of its JSON and the SHA-256 of all but
-    its last byte, by which the next snapshot tells that it merely grew.
+    `sizes` has, for each channel, the length of its text in bytes.  For the names in `tails` that is a
+    list that goes on where the part before ends.  `lists` has, for each whole list, the length of its
+    JSON and the SHA-256 of all but its last byte, by which the next snapshot tells that it merely grew.
     """
 
+    sizes: dict[str, int]
+    tails: tuple[str, ...]
+    lists: dict[str, tuple[int, bytes]]
+
+
+class _Part(NamedTuple):
+    """What one snapshot adds: the JSON of channels, to be read with the `tails` and `lists` of its head."""
+
+    texts: Mapping[str, memoryview]
+    tails: tuple[str, ...]
+    lists: Mapping[str, tuple[int, bytes]]
+
+
+class _JsonPart(msgspec.Struct, frozen=True):
     values: dict[str, msgspec.Raw]
     tails: tuple[str, ...]
     lists: dict[str, tuple[int, bytes]]
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_part = msgspec.json.Decoder(_Part).decode
+_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_json_part = msgspec.json.Decoder(_JsonPart).decode
 _decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -40,20 +58,20 @@ def part_of(snapshot: bytes, before: bytes | None) -> bytes:
     except msgspec.MsgspecError:
         return _OPAQUE + snapshot
     known = {} if before is None or (earlier := _part(before)) is None else earlier.lists
-    new: dict[str, msgspec.Raw] = {}
+    texts: dict[str, bytes | memoryview] = {}
     tails: list[str] = []
     lists: dict[str, tuple[int, bytes]] = {}
     for name, raw in values.items():
-        new[name] = raw
-        text = memoryview(raw)
+        text = texts[name] = memoryview(raw)
         if text[0] != ord("["):
             continue
         lists[name], tail = _list(text, known.get(name))
         if tail is not None:
-            new[name] = msgspec.Raw(tail)
+            texts[name] = tail
             tails.append(name)
-    kind, data = _PLAIN, _encode(_Part(new, tuple(tails), lists))
-    again = sum(len(memoryview(new[name])) for name in new.keys() - set(tails))
+    head = _encode(_Head({name: len(text) for name, text in texts.items()}, tuple(tails), lists))
+    kind, data = _PLAIN, b"".join((len(head).to_bytes(4), head, *texts.values()))
+    again = sum(len(texts[name]) for name in texts.keys() - set(tails))
     # What is stored again and again is worth packing; unpacking is most of the cost of a read.
     if 2 * again > len(data):
         packed = zlib.compress(data, 1)
@@ -114,9 +132,9 @@ def _opaque(stored: bytes) -> bytes:
 def _text(part: _Part, grown: Mapping[str, Iterable[bytes | memoryview]]) -> bytes:
     """A snapshot as JSON, given the texts of the lists that go on."""
     text: list[bytes | memoryview] = [b"{"]
-    for name, raw in part.values.items():
+    for name, own in part.texts.items():
         text += (b"," if len(text) > 1 else b"", _encode(name), b":")
-        text += grown.get(name, (memoryview(raw),))
+        text += grown.get(name, (own,))
     text.append(b"}")
     # Put together in one go: a copy of a long list on the way costs as much as reading it.
     return b"".join(text)
@@ -133,7 +151,7 @@ def _pieces(part: _Part, rest: Iterator[bytes]) -> dict[str, list[memoryview]]:
     waiting = set(part.tails)
     while waiting:
         earlier = _part(next(rest, b""))
-        if earlier is None or not waiting <= earlier.values.keys():
+        if earlier is None or not waiting <= earlier.texts.keys():
             raise ValueError("a snapshot before this one is missing")
         for name in waiting:
             pieces[name].append(_inside(earlier, name))
@@ -149,7 +167,7 @@ def _list_of(pieces: Iterable[memoryview]) -> list[bytes | memoryview]:
 
 
 def _inside(part: _Part, name: str) -> memoryview:
-    return memoryview(part.values[name])[1:-1]
+    return part.texts[name][1:-1]
 
 
 def _list(text: memoryview, before: tuple[int, bytes] | None) -> tuple[tuple[int, bytes], bytes | None]:
@@ -167,13 +185,31 @@ def _list(text: memoryview, before: tuple[int, bytes] | None) -> tuple[tuple[int
 
 def _part(stored: bytes) -> _Part | None:
     """A part, or None for a snapshot that was stored as it was."""
-    kind, check, data = stored[:1], stored[1:5], stored[5:]
-    if kind not in (_PACKED, _PLAIN):
+    kind = stored[:1]
+    if kind not in (_PLAIN, _PACKED, _WHOLE_JSON, _PACKED_JSON):
         return None
-    if check != _check(data):
+    data = memoryview(stored)[5:]
+    if stored[1:5] != _check(data):
         raise ValueError("a snapshot is not as it was written")
-    return _decode_part(zlib.decompress(data) if kind == _PACKED else data)
+    if kind in (_PACKED, _PACKED_JSON):
+        data = memoryview(zlib.decompress(data))
+    return _framed(data) if kind in (_PLAIN, _PACKED) else _of_json(data)
 
 
-def _check(data: bytes) -> bytes:
+def _framed(data: memoryview) -> _Part:
+    place = 4 + int.from_bytes(data[:4])
+    head = _decode_head(data[4:place])
+    texts: dict[str, memoryview] = {}
+    for name, size in head.sizes.items():
+        texts[name] = data[place : place + size]
+        place += size
+    return _Part(texts, head.tails, head.lists)
+
+
+def _of_json(data: memoryview) -> _Part:
+    part = _decode_json_part(data)
+    return _Part({name: memoryview(raw) for name, raw in part.values.items()}, part.tails, part.lists)
+
+
+def _check(data: bytes | memoryview) -> bytes:
     return zlib.crc32(data).to_bytes(4)
