@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from hitl_tui.drivers.protocol import Snapshot
     from hitl_tui.engine.foreign import Action
-    from hitl_tui.engine.records import Request
+    from hitl_tui.engine.requests import Request
     from hitl_tui.view.form import Field, Form
 
 _MOST_LINES = 12

@@ -15,7 +15,7 @@ from hitl_tui.errors import AnswerRefused, UsageError
 if TYPE_CHECKING:
     from hitl_tui.cli.desk import Desk
     from hitl_tui.drivers.protocol import Driver
-    from hitl_tui.engine.records import Request
+    from hitl_tui.engine.requests import Request
     from hitl_tui.errors import ExitCode
 
 _request_option = click.option("--request", metavar="ID", help="Which request, where several wait.")

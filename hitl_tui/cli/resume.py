@@ -21,7 +21,7 @@ from hitl_tui.cli.tape import tape, tape_options
 from hitl_tui.errors import NoSuchStore, UnknownThread, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.records import ThreadSummary
+    from hitl_tui.engine.threads import ThreadSummary
     from hitl_tui.stores import Checkpointer
 
 _PAGE = 100

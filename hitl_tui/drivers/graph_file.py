@@ -9,9 +9,9 @@ from pathlib import Path
 from hitl_tui.engine import decisions
 from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import Event, GraphChanged
-from hitl_tui.engine.records import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.session import Session
+from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.errors import GraphInvalid, HitlError
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.fits import Difference, fits

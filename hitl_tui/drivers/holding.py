@@ -8,9 +8,9 @@ import time
 
 from hitl_tui.engine.decisions import note_pause
 from hitl_tui.engine.loop import Run
-from hitl_tui.engine.records import PauseRequest
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.threads import PauseRequest
 from hitl_tui.errors import HitlError
 
 log = logging.getLogger(__name__)

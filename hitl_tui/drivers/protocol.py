@@ -17,8 +17,9 @@ from hitl_tui.engine.compensation import RollbackEntry
 from hitl_tui.engine.description import ChannelInfo, EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.events import AppliedUpdate, Event, Preview, Progress
 from hitl_tui.engine.outcomes import BranchOutcome
-from hitl_tui.engine.records import Checkpoint, LedgerEntry, Owner, ThreadSummary
+from hitl_tui.engine.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.taint_lineage import Arrival
+from hitl_tui.engine.threads import Owner, ThreadSummary
 from hitl_tui.engine.verify import Mismatch
 
 __all__ = [

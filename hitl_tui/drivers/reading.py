@@ -9,10 +9,11 @@ from hitl_tui.drivers.protocol import Capabilities, Snapshot, Unfinished
 from hitl_tui.engine.children import link_of
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.rebuild import applied_updates, live_state, state_at
-from hitl_tui.engine.records import Checkpoint, Owner, ThreadInfo
+from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.threads import Owner, ThreadInfo
 from hitl_tui.errors import UnknownThread
 
 

@@ -12,9 +12,10 @@ from hitl_tui.engine.channels import BoundChannel, Channel
 from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.rebuild import state_at
-from hitl_tui.engine.records import Limits, ThreadInfo
+from hitl_tui.engine.records import Limits
 from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.errors import UsageError
 
 T = TypeVar("T")

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from hitl_tui.engine import journal
 from hitl_tui.engine.gates import Gate
 from hitl_tui.engine.interrupts import breakpoint_request, gate_request
-from hitl_tui.engine.records import Cursor, LedgerEntry, Request, When
+from hitl_tui.engine.records import Cursor, LedgerEntry
+from hitl_tui.engine.requests import Request, When
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.state import LiveState
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from hitl_tui.engine.records import Checkpoint, Cursor, ThreadInfo
+from hitl_tui.engine.records import Checkpoint, Cursor
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.errors import LogCorrupt
 
 _PAGE = 256

@@ -12,7 +12,8 @@ from hitl_tui.engine.compiled import CompiledGraph, Node
 from hitl_tui.engine.composing import FanOutWork
 from hitl_tui.engine.interrupts import ANSWER
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, Exchange
-from hitl_tui.engine.records import Cursor, Request
+from hitl_tui.engine.records import Cursor
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.state import LiveState, WorkflowState
 from hitl_tui.engine.taint import Lineage
 from hitl_tui.engine.values import thaw

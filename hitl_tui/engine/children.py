@@ -12,8 +12,10 @@ from hitl_tui.engine.branches import can_go_on
 from hitl_tui.engine.compiled import CompiledGraph, Node
 from hitl_tui.engine.composing import SubgraphWork
 from hitl_tui.engine.outcomes import ChildLink
-from hitl_tui.engine.records import Cursor, LedgerEntry, Owner, Request
+from hitl_tui.engine.records import Cursor, LedgerEntry
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.threads import Owner
 from hitl_tui.engine.values import thaw
 from hitl_tui.errors import GraphInvalid, ThreadBusy, UnknownThread
 

@@ -21,7 +21,8 @@ from hitl_tui.engine.inputs import read_input
 from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.on_taint import approve
 from hitl_tui.engine.outcomes import Exchange
-from hitl_tui.engine.records import DEADLINE_PASSED, END, ROLLBACK, START, Cursor, LedgerEntry, Request
+from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry
+from hitl_tui.engine.requests import DEADLINE_PASSED, Request
 from hitl_tui.engine.run_inputs import INPUT
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.spending import extended

@@ -12,16 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from hitl_tui.engine.outcomes import BranchOutcome, ErrorInfo, ModelUse
-from hitl_tui.engine.records import (
-    Checkpoint,
-    LedgerEntry,
-    Limits,
-    Operation,
-    Request,
-    Source,
-    Status,
-    Visibility,
-)
+from hitl_tui.engine.records import Checkpoint, LedgerEntry, Limits, Operation, Source, Status, Visibility
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.taint import Lineage, Taint
 
 

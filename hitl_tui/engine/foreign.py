@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hitl_tui.engine.canonical import equal
-from hitl_tui.engine.records import Choice, Shape
+from hitl_tui.engine.requests import Choice, Shape
 from hitl_tui.engine.schema import ChannelSchema
 from hitl_tui.engine.values import thaw
 from hitl_tui.errors import AnswerRefused, SchemaMismatch

@@ -12,12 +12,13 @@ from hitl_tui.engine.asking import make_request, request_entry, waiting
 from hitl_tui.engine.changes import set_values
 from hitl_tui.engine.preview import past_position
 from hitl_tui.engine.rebuild import live_state
-from hitl_tui.engine.records import Checkpoint, Cursor, ThreadInfo
+from hitl_tui.engine.records import Checkpoint, Cursor
 from hitl_tui.engine.run_inputs import as_of, given_at_steps
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.steps import Step
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.errors import UnknownThread, UsageError
 
 

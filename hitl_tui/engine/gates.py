@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hitl_tui.engine.calling import takes_second
-from hitl_tui.engine.records import Choice, RequestKind
+from hitl_tui.engine.requests import Choice, RequestKind
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError
 

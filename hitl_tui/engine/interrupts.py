@@ -11,7 +11,8 @@ import msgspec
 from hitl_tui.engine import foreign
 from hitl_tui.engine.canonical import equal
 from hitl_tui.engine.gates import Gate, check_choice, check_terms
-from hitl_tui.engine.records import Choice, Cursor, Request, RequestKind, Vote, When
+from hitl_tui.engine.records import Cursor
+from hitl_tui.engine.requests import Choice, Request, RequestKind, Vote, When
 from hitl_tui.engine.schema import ChannelSchema, as_schema
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.taint import Taint

@@ -10,7 +10,8 @@ import msgspec
 
 from hitl_tui.engine.canonical import canonical
 from hitl_tui.engine.changes import Change
-from hitl_tui.engine.records import Cursor, Lease, LedgerEntry, Source, UpdateRecord
+from hitl_tui.engine.records import Cursor, LedgerEntry, Source, UpdateRecord
+from hitl_tui.engine.threads import Lease
 from hitl_tui.engine.values import freeze, thaw
 from hitl_tui.errors import LogCorrupt
 

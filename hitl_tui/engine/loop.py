@@ -24,7 +24,8 @@ from hitl_tui.engine.interrupts import InterruptRaised
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
 from hitl_tui.engine.on_taint import guard
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse, ToolUse
-from hitl_tui.engine.records import END, Cursor, LedgerEntry, Request, Status
+from hitl_tui.engine.records import END, Cursor, LedgerEntry, Status
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.spending import limit_reached, spent
 from hitl_tui.engine.state import LiveState

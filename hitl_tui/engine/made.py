@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from hitl_tui.engine.changes import Change
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, Compensation, ModelUse
-from hitl_tui.engine.records import Request, Source, Status
+from hitl_tui.engine.records import Source, Status
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.errors import NodeFailed
 

@@ -17,7 +17,8 @@ from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.events import TaintRead
 from hitl_tui.engine.interrupts import taint_request
-from hitl_tui.engine.records import Cursor, Request
+from hitl_tui.engine.records import Cursor
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.taint import Lineage, Taint, Tainted, origin

@@ -1,4 +1,4 @@
-"""What is written down: update records, checkpoints, the decision ledger, the cursor (SPEC 9-11).
+"""What is written down of a thread: update records, checkpoints, the ledger, the cursor (SPEC 9, 10).
 
 Times are microseconds since the Unix epoch, UTC; durations are microseconds; hashes are 32 raw
 bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where the price is unknown.
@@ -6,7 +6,7 @@ bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where 
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,21 +19,19 @@ from hitl_tui.engine.outcomes import (
     ModelUse,
     ToolUse,
 )
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.taint import Lineage, Taint
 
 Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
 Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
 Operation = Literal["reduce", "set"]
 Visibility = Literal["public", "private"]
-RequestKind = Literal["approve", "edit", "choose", "ask"]
-When = Literal["before", "after", "inside"]
-Shape = Literal["", "agent_inbox", "hitl_middleware", "tool_approval"]
 
 START = "START"
 END = "END"
 ROLLBACK = "rollback"
 """The position of a thread that is being undone: it goes no way on but that (SPEC 13)."""
-UNDO: tuple[Status, str] = ("cancelled", "rolled_back")
+ROLLED_BACK: tuple[Status, str] = ("cancelled", "rolled_back")
 """The status and the reason of a thread that has been undone."""
 
 
@@ -150,80 +148,6 @@ def next_of(position: str) -> str | None:
     return name if kind == "node" else END if kind == "end" else None
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """One allowed answer of a request.
-
-    Args:
-        id: what an answer names, as in "accept".
-        label: what a person reads, as in "approve anyway".
-        key: the key suggested for it on screen.
-        text: whether the answer carries words of the person's own.
-    """
-
-    id: str
-    label: str
-    key: str = ""
-    text: Literal["none", "optional", "required"] = "optional"
-
-
-class Vote(msgspec.Struct, frozen=True):
-    """One reviewer's answer to a request that wants several (quorum)."""
-
-    actor: str
-    answer: Any
-    at: int
-    note: str | None = None
-
-
-class Request(msgspec.Struct, frozen=True):
-    """What waits for a human (SPEC 11).
-
-    Args:
-        step: the step the request is bound to; an answer must name it.
-        subject: the channel that is decided about, None where there is none.
-        choices: the allowed answers; empty where any value that fits `schema` is one.
-        recommended: the choice that keeps things as they are (what enter takes).
-        breakpoint: a plain `interrupt_before` / `interrupt_after`: resuming the thread passes it.
-        order: place among the interrupts inside one run of a node.
-        key: what the answer is kept under instead, where the order may differ between runs of the node.
-        deadline: when it expires; None waits for ever.
-        on_timeout: the answer applied then, or None to fail the thread with reason "deadline".
-        risk: "high" wants a second key press on screen.
-        shape: the contract of another tool that payload and answer keep to (see foreign), "" for none.
-        path: the branch that asks; "" for a node as a whole.
-        thread: the thread of a subgraph that asks; the answer goes there.
-        thread_step: the step of that thread which the request is bound to.
-        policy: "on_taint" where the node's policy asks, before it reads what is tainted (SPEC 8).
-    """
-
-    id: str
-    kind: RequestKind
-    node: str
-    when: When
-    step: int
-    title: str
-    payload: Any = None
-    subject: str | None = None
-    schema: dict[str, Any] | None = None
-    choices: tuple[Choice, ...] = ()
-    recommended: str | None = None
-    breakpoint: bool = False
-    order: int = 0
-    reviewers: tuple[str, ...] = ()
-    quorum: int = 1
-    votes: tuple[Vote, ...] = ()
-    deadline: int | None = None
-    on_timeout: Any = None
-    risk: Literal["normal", "high"] = "normal"
-    asked_at: int = 0
-    shape: Shape = ""
-    path: str = ""
-    thread: str = ""
-    thread_step: int = -1
-    policy: Literal["", "on_taint"] = ""
-    key: str = ""
-
-
 class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     """One entry of the decision ledger: who decided what, when, why and seeing what (SPEC 10).
 
@@ -246,15 +170,6 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     at: int
     prev_hash: bytes
     hash: bytes
-
-
-def takeover_notice(holder: str) -> str:
-    """What to tell somebody who has taken a thread over from a process that died."""
-    return f"taken over from {holder}, which ended without giving the thread back"
-
-
-DEADLINE_PASSED: Final = "deadline passed"
-"""The note of an answer that nobody gave, but the deadline of its request."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -322,73 +237,6 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     def next_node(self) -> str | None:
         """The node that runs next, END, or None while the route is undecided."""
         return next_of(self.position)
-
-
-class Owner(msgspec.Struct, frozen=True):
-    """The thread and the subgraph node that a child thread runs for."""
-
-    thread_id: str
-    node: str
-
-
-class ThreadInfo(msgspec.Struct, frozen=True):
-    """What never changes about a thread: its graph and where it was forked from.
-
-    `source` says how to build the graph again: {"graph": "module:attribute", "options": {...}}.
-    `fork_seq` is the last record it shares with its parent.  A fork that was carried here from another
-    store has no parent, but keeps `fork_step`: the steps up to it are still another thread's doing.  `owner`
-    is set for the thread of a subgraph's run; its `source` names the way to its graph as
-    "within": [node, ...].
-    """
-
-    thread_id: str
-    graph_name: str
-    graph_digest: str
-    source: dict[str, Any]
-    parent: str | None
-    fork_step: int
-    fork_seq: int
-    created_at: int
-    created_by: str | None = None
-    owner: Owner | None = None
-
-
-class ThreadSummary(msgspec.Struct, frozen=True):
-    """A row in a list of threads.  `last_writer` is a node's name or a person's.
-
-    `inside` is how many threads of subgraphs' runs are directly below it, None where nobody asked.
-    """
-
-    info: ThreadInfo
-    head: int
-    status: Status
-    reason: str
-    next_node: str | None
-    waiting_for: str
-    waiting_since: int | None
-    last_writer: str
-    updated_at: int
-    held_by: str | None = None
-    inside: int | None = None
-
-
-class Lease(msgspec.Struct, frozen=True):
-    """Who may write a thread: a token, and the process behind it (SPEC 10)."""
-
-    token: str
-    user: str
-    host: str
-    pid: int
-    process_started: int
-    expires_at: int
-
-
-class PauseRequest(msgspec.Struct, frozen=True):
-    """What somebody asks of the process that holds a thread: to pause it; `at` in microseconds."""
-
-    actor: str | None
-    note: str | None
-    at: int
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):

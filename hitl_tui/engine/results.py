@@ -9,7 +9,8 @@ from typing import Any
 
 from hitl_tui.engine.events import AppliedUpdate
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
-from hitl_tui.engine.records import Request, Status
+from hitl_tui.engine.records import Status
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.state import undeclared
 from hitl_tui.errors import HitlError
 

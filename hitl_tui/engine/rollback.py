@@ -22,7 +22,8 @@ from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
 from hitl_tui.engine.loop import Run
 from hitl_tui.engine.made import Made
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
-from hitl_tui.engine.records import ROLLBACK, UNDO, Cursor, LedgerEntry, Request, Status
+from hitl_tui.engine.records import ROLLBACK, ROLLED_BACK, Cursor, LedgerEntry, Status
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.spending import spent
 from hitl_tui.engine.steps import Step
@@ -71,7 +72,7 @@ class Rollback(Run):
         session = self.session
         cursor = session.cursor
         self._todo = [one for one in undo_order(session.store, cursor) if one.remains][::-1]
-        if not self._todo and (cursor.status, cursor.reason) == UNDO:
+        if not self._todo and (cursor.status, cursor.reason) == ROLLED_BACK:
             return False
         ledger: list[LedgerEntry] = []
         for request in cursor.pending:

@@ -8,19 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from hitl_tui.engine.records import (
-    Checkpoint,
-    Commit,
-    Cursor,
-    Effect,
-    Lease,
-    LedgerEntry,
-    PauseRequest,
-    ThreadInfo,
-    ThreadSummary,
-    Totals,
-    UpdateRecord,
-)
+from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
+from hitl_tui.engine.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 
 
 class Store(Protocol):

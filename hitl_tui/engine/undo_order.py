@@ -10,8 +10,9 @@ import msgspec
 
 from hitl_tui.engine.below import named, owned
 from hitl_tui.engine.compensation import UNDO_FAILED, UNDONE, RollbackEntry
-from hitl_tui.engine.records import UNDO, Checkpoint, Cursor, LedgerEntry, ThreadInfo
+from hitl_tui.engine.records import ROLLED_BACK, Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.threads import ThreadInfo
 
 _PAGE = 256
 
@@ -100,7 +101,7 @@ def _below(store: Store, thread_id: str, node: str, *, own: bool = True) -> Belo
     if cursor is None:
         return Below(thread_id, node, own=own)
     entries = [_inside(entry, thread_id, own) for entry in rollback_entries(store, cursor)]
-    over = (cursor.status, cursor.reason) == UNDO
+    over = (cursor.status, cursor.reason) == ROLLED_BACK
     return Below(thread_id, node, tuple(entries), over, own)
 
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from hitl_tui.engine.below import Inside, inside
 from hitl_tui.engine.children import inner_graph
 from hitl_tui.engine.compiled import CompiledGraph
-from hitl_tui.engine.records import ThreadInfo
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.engine.verify import Kind, Mismatch, VerifyReport, verify
 from hitl_tui.errors import GraphInvalid, LogCorrupt
 

@@ -8,8 +8,10 @@ from typing import Any, Literal
 import msgspec
 
 from hitl_tui.engine.description import ChannelInfo, GraphInfo, NodeInfo
-from hitl_tui.engine.records import Cursor, Request, ThreadInfo
+from hitl_tui.engine.records import Cursor
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.schema import ChannelSchema
+from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.errors import HitlError
 
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from hitl_tui.engine.records import Choice, Request
+from hitl_tui.engine.requests import Choice, Request
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean, nearest
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.events import PRIVATE
-from hitl_tui.engine.records import Choice, Request
+from hitl_tui.engine.requests import Choice, Request
 from hitl_tui.engine.values import thaw
 from hitl_tui.errors import AnswerRefused, HitlError, UsageError
 from hitl_tui.plain.answers import named_choice

@@ -11,19 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hitl_tui.engine.rebuild import state_at
-from hitl_tui.engine.records import (
-    Checkpoint,
-    Commit,
-    Cursor,
-    Effect,
-    Lease,
-    LedgerEntry,
-    PauseRequest,
-    ThreadInfo,
-    ThreadSummary,
-    Totals,
-    UpdateRecord,
-)
+from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
+from hitl_tui.engine.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
 from hitl_tui.stores.liveness import holder, new_lease
 

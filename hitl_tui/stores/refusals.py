@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hitl_tui.engine.records import Commit, Lease
+from hitl_tui.engine.records import Commit
+from hitl_tui.engine.threads import Lease
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores.liveness import describe, is_dead, is_given_back
 

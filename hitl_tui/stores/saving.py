@@ -13,8 +13,9 @@ from hitl_tui.engine.canonical import channel_hash, state_hash
 from hitl_tui.engine.changes import Change, after, set_values
 from hitl_tui.engine.channels import BoundChannel, Channel
 from hitl_tui.engine.rebuild import state_at
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Source, ThreadInfo
+from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Source
 from hitl_tui.engine.state import LiveState
+from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.errors import StaleWriter, ThreadBusy, UsageError
 
 if TYPE_CHECKING:

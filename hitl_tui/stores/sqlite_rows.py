@@ -16,17 +16,14 @@ from hitl_tui.engine.records import (
     Checkpoint,
     Cursor,
     Effect,
-    Lease,
     LedgerEntry,
     Operation,
-    Owner,
     Source,
-    ThreadInfo,
-    ThreadSummary,
     UpdateRecord,
     next_of,
 )
 from hitl_tui.engine.taint import Lineage, Taint
+from hitl_tui.engine.threads import Lease, Owner, ThreadInfo, ThreadSummary
 from hitl_tui.stores.base import waiting
 from hitl_tui.stores.lineage import Past, Spent, summed
 from hitl_tui.stores.liveness import holder

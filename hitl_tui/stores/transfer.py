@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from hitl_tui.engine.below import inside
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.outcomes import ToolUse
-from hitl_tui.engine.records import Checkpoint, Cursor, ThreadInfo, UpdateRecord
+from hitl_tui.engine.records import Checkpoint, Cursor, UpdateRecord
+from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.stores import snapshots
 from hitl_tui.stores.base import Checkpointer
 from hitl_tui.stores.files_json import plain

@@ -11,7 +11,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState
-from hitl_tui.engine.records import Checkpoint, Cursor, Owner, Request, ThreadInfo
+from hitl_tui.engine.records import Checkpoint, Cursor
+from hitl_tui.engine.requests import Request
+from hitl_tui.engine.threads import Owner, ThreadInfo
 from hitl_tui.stores.transfer_format import Header, Place
 
 

@@ -20,7 +20,8 @@ from hitl_tui.engine.events import (
     TaintRead,
     ThreadForked,
 )
-from hitl_tui.engine.records import ROLLBACK, Checkpoint, Request
+from hitl_tui.engine.records import ROLLBACK, Checkpoint
+from hitl_tui.engine.requests import Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.memo import Memo
 from hitl_tui.ui.recent import RecentSteps

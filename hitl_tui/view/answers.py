@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hitl_tui.engine.records import Choice, Request
+from hitl_tui.engine.requests import Choice, Request
 from hitl_tui.errors import UsageError
 from hitl_tui.view.review import ChoiceView
 

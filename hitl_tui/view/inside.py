@@ -13,7 +13,7 @@ from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine import events as ev
 from hitl_tui.engine.events import Progress
 from hitl_tui.engine.outcomes import BranchOutcome
-from hitl_tui.engine.records import Request
+from hitl_tui.engine.requests import Request
 from hitl_tui.view.tool_line import tool_line
 
 TEXT_TAIL: Final = 8 * 1024

@@ -9,7 +9,8 @@ from typing import Any, Final, Literal
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.foreign import actions_of
 from hitl_tui.engine.interrupts import deadlocked
-from hitl_tui.engine.records import Checkpoint, Choice, Request, Vote
+from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.requests import Choice, Request, Vote
 from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.format import PRIVATE_TEXT, count, duration, inline, kind, size, tokens
 from hitl_tui.view.run_view import RunView

@@ -15,7 +15,7 @@ import pytest
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.agents import Agent, ScriptedModel, Tool, ToolCall
 from hitl_tui.engine.events import ToolCalled
-from hitl_tui.engine.records import Request
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.results import RunResult
 from hitl_tui.errors import AnswerRefused
 from tests.agents.crashing_tool import build

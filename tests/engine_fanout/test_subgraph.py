@@ -10,7 +10,7 @@ from hitl_tui import (
     StateGraph,
 )
 from hitl_tui.engine.events import ChildMoved, TextStreamed
-from hitl_tui.engine.records import Owner
+from hitl_tui.engine.threads import Owner
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events
 from tests.engine_fanout.subgraphs import INNER, gated, inner, outer

@@ -7,7 +7,9 @@ import pytest
 
 from hitl_tui import END, START, Channel, InputField, MemoryCheckpointer, StateGraph
 from hitl_tui.engine.description import GraphInfo
-from hitl_tui.engine.records import Cursor, Request, ThreadInfo
+from hitl_tui.engine.records import Cursor
+from hitl_tui.engine.requests import Request
+from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.loading.fits import Difference, fits
 
 CHANNELS = {

@@ -12,7 +12,7 @@ import pytest
 
 from hitl_tui import GraphRunner
 from hitl_tui.engine.compensation import RollbackEntry
-from hitl_tui.engine.records import ThreadInfo
+from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.engine.undo_order import rollback_entries
 from hitl_tui.engine.verify import Mismatch
 from hitl_tui.errors import LogCorrupt, ThreadBusy, UsageError

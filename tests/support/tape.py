@@ -16,6 +16,8 @@ from hitl_tui.drivers import protocol as dp
 from hitl_tui.drivers.replay import ReplayDriver
 from hitl_tui.engine import events as ev
 from hitl_tui.engine import records as rec
+from hitl_tui.engine.requests import Choice, Request
+from hitl_tui.engine.threads import ThreadInfo, ThreadSummary
 
 T0 = 1_763_000_000_000_000
 SECOND = 1_000_000
@@ -62,10 +64,10 @@ INITIAL: dict[str, Any] = {
 }
 VERDICT = {"verdict": "revise", "draft": 2, "round": 2, "rounds": 3, "agent": "advisor"}
 CHOICES = (
-    rec.Choice("accept", "accept: revise", "enter", "optional"),
-    rec.Choice("approve", "approve anyway", "a", "optional"),
-    rec.Choice("revise", "revise with my words", "r", "required"),
-    rec.Choice("edit", "edit the draft, then go on", "e", "optional"),
+    Choice("accept", "accept: revise", "enter", "optional"),
+    Choice("approve", "approve anyway", "a", "optional"),
+    Choice("revise", "revise with my words", "r", "required"),
+    Choice("edit", "edit the draft, then go on", "e", "optional"),
 )
 
 
@@ -258,7 +260,7 @@ def advisor_graph(private: frozenset[str] = frozenset()) -> dp.GraphInfo:
     return dp.GraphInfo("advisor", nodes, edges, channels, (dp.InputField("task", "messages", "Task"),))
 
 
-def verdict_request(feedback: str = FEEDBACK_2, **changes: Any) -> rec.Request:
+def verdict_request(feedback: str = FEEDBACK_2, **changes: Any) -> Request:
     """What waits at step 4."""
     given: dict[str, Any] = {
         "id": "req-1",
@@ -273,7 +275,7 @@ def verdict_request(feedback: str = FEEDBACK_2, **changes: Any) -> rec.Request:
         "recommended": "accept",
         "asked_at": T0 + 9 * SECOND,
     }
-    return rec.Request(**{**given, **changes})
+    return Request(**{**given, **changes})
 
 
 def _begin(recorder: Recorder, task: str = TASK) -> dp.Snapshot:
@@ -361,10 +363,10 @@ def finished_tape() -> Tape:
 
 def summary(
     thread_id: str, parent: str | None, fork_step: int, head: int, *, status: rec.Status, reason: str = ""
-) -> rec.ThreadSummary:
+) -> ThreadSummary:
     """A row of a list of threads."""
-    info = rec.ThreadInfo(thread_id, "advisor", "0" * 8, {}, parent, fork_step, 0, T0, "ann")
-    return rec.ThreadSummary(info, head, status, reason, None, "", None, "advisor", T0)
+    info = ThreadInfo(thread_id, "advisor", "0" * 8, {}, parent, fork_step, 0, T0, "ann")
+    return ThreadSummary(info, head, status, reason, None, "", None, "advisor", T0)
 
 
 def relative(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pydantic
 import pytest
 
-from hitl_tui.engine.records import Request
+from hitl_tui.engine.requests import Request
 from hitl_tui.engine.schema import as_schema
 from hitl_tui.view.asking import actions, edit_form
 from hitl_tui.view.form import Field, Form, form_of, form_of_value, read_form

@@ -12,7 +12,8 @@ from hitl_tui import Agent, MemoryCheckpointer, ScriptedModel, debate_workflow
 from hitl_tui.engine.costs import CostReport
 from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.outcomes import ModelUse
-from hitl_tui.engine.records import Limits, Vote
+from hitl_tui.engine.records import Limits
+from hitl_tui.engine.requests import Vote
 from hitl_tui.plain.words import standing_line, step_lines
 from hitl_tui.view.costs import cost_lines
 from hitl_tui.view.glyphs import ASCII

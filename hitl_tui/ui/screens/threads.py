@@ -15,7 +15,7 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Hub
-from hitl_tui.engine.records import ThreadSummary
+from hitl_tui.engine.threads import ThreadSummary
 from hitl_tui.ui.bound import bound
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen

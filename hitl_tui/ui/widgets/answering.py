@@ -8,7 +8,7 @@ from typing import Any
 
 from textual import on
 
-from hitl_tui.engine.records import Request
+from hitl_tui.engine.requests import Request
 from hitl_tui.errors import UsageError
 from hitl_tui.ui.composing import Composing
 from hitl_tui.ui.widgets.choices import Choices

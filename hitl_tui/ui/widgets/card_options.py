@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hitl_tui.engine.records import Request
+from hitl_tui.engine.requests import Request
 from hitl_tui.ui.composing import Composing
 from hitl_tui.ui.keys import written
 from hitl_tui.ui.widgets.choices import Option
