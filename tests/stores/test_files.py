@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
-from hitl_tui.stores import FileCheckpointer, files_layout, open_store
+from hitl_tui.stores import FileCheckpointer, files_io, files_layout, open_store
 from tests.stores.log_writer import Writer, entry, info
 
 
@@ -27,6 +27,15 @@ def mode(path: Path) -> int:
 
 
 class TestChangesBehindItsBack:
+    def test_a_list_of_threads_shows_what_another_store_on_it_wrote_a_moment_ago(
+        self, files: FileCheckpointer
+    ) -> None:
+        writer = Writer(files)
+        other = FileCheckpointer(files.path)
+        for head in range(30):
+            writer.step({"n": head})
+            assert [row.head for row in other.threads()] == [head]
+
     def test_a_list_of_threads_shows_a_change_that_left_its_file_looking_the_same(
         self, root: Path, files: FileCheckpointer
     ) -> None:
@@ -148,6 +157,19 @@ class TestFile:
             files.create_thread(info("u", created_by="\ud800"), writer.cursor)
         assert writer.step().cursor.version == 1
         assert files.list_threads() == ["t"]
+
+    def test_a_thread_locked_for_too_long_says_so(
+        self, files: FileCheckpointer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(files_io, "BUSY_SECONDS", 0.02)
+        writer = Writer(files)
+        with (
+            files_io.locked(thread_of(files.path) / "lock"),
+            pytest.raises(StoreUnusable, match="locked"),
+        ):
+            writer.step()
+        writer.step()
+        assert writer.cursor.head == 0
 
 
 def text_in_it(root: Path) -> None:

@@ -1,9 +1,8 @@
-"""What only the SQLite store promises: its file, whole commits across crashes, several processes."""
+"""What only the SQLite store promises: its file, its errors, whole commits."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
@@ -14,10 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, ValueRejected
+from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
 from hitl_tui.stores import SQLiteCheckpointer, sqlite_file, sqlite_schema
-from tests.stores.log_writer import NOW, Writer, entry
-from tests.stores.processes import heard, process, tell
+from tests.stores.log_writer import Writer, entry
 
 
 def run_sql(path: Path, *statements: str) -> None:
@@ -28,117 +26,6 @@ def run_sql(path: Path, *statements: str) -> None:
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
-
-
-class TestSeveralProcesses:
-    @pytest.mark.parametrize("after", [1, 7, 40])
-    def test_a_killed_writer_leaves_whole_commits_only(self, path: Path, after: int) -> None:
-        writing = """
-writer = Writer(SQLiteCheckpointer(sys.argv[1]))
-while True:
-    writer.step({"a": "x" * 3000, "b": 1, "c": None}, snapshot=b"s" * 9000)
-    say("step")
-"""
-        with process(writing, path) as started:
-            for _ in range(after):
-                assert heard(started) == "step"
-            started.send_signal(signal.SIGKILL)
-            started.wait()
-
-        with closing(SQLiteCheckpointer(path)) as store:
-            cursor = store.cursor("t")
-            assert cursor is not None
-            assert cursor.head >= after - 1
-            assert cursor.version == cursor.head + 1
-            records = list(store.records("t", 0, 2**31))
-            assert [record.seq for record in records] == list(range(1, cursor.last_seq + 1))
-            assert records[-1].record_hash == cursor.last_record_hash
-            points = store.checkpoints("t", None, 2**31)
-            assert [point.step for point in points] == list(range(cursor.head, -1, -1))
-            assert points[0].last_seq == cursor.last_seq == 3 * (cursor.head + 1)
-            assert store.snapshot("t", cursor.head) == (cursor.head, b"s" * 9000)
-            Writer(store, create=False).step()
-
-    def test_of_two_processes_on_one_version_one_wins(self, sqlite: SQLiteCheckpointer) -> None:
-        Writer(sqlite).step()
-        racing = """
-store = SQLiteCheckpointer(sys.argv[1])
-writer = object.__new__(Writer)
-writer.store, writer.thread_id, writer.lease = store, "t", store.lease("t")
-commit = writer.commit_of({"messages": sys.argv[2]})
-say("ready")
-sys.stdin.readline()
-try:
-    store.commit("t", commit)
-    say("won")
-except HitlError as error:
-    say(type(error).__name__)
-"""
-        with process(racing, sqlite.path, "a") as a, process(racing, sqlite.path, "b") as b:
-            assert (heard(a), heard(b)) == ("ready", "ready")
-            tell(a)
-            tell(b)
-            outcomes = [heard(a), heard(b)]
-        assert sorted(outcomes) == ["StaleWriter", "won"]
-        winner = "ab"[outcomes.index("won")]
-        assert [record.update for record in sqlite.records("t", 1, 9)] == [winner]
-
-    def test_a_thread_of_a_dead_process_is_taken_over_and_of_a_living_one_not(
-        self, sqlite: SQLiteCheckpointer
-    ) -> None:
-        holding = """
-Writer(SQLiteCheckpointer(sys.argv[1])).step()
-say("held")
-sys.stdin.readline()
-"""
-        with process(holding, sqlite.path) as holder:
-            assert heard(holder) == "held"
-            with pytest.raises(ThreadBusy, match=f"process {holder.pid}"):
-                sqlite.acquire("t", sqlite.new_lease(NOW), NOW)
-            (row,) = sqlite.threads()
-            assert row.held_by is not None
-            assert str(holder.pid) in row.held_by
-            holder.send_signal(signal.SIGKILL)
-            # Waits for the end without reaping: what is left is a zombie, which holds nothing.
-            os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
-            dead = sqlite.acquire("t", sqlite.new_lease(NOW), NOW)
-            assert dead is not None
-            assert dead.pid == holder.pid
-        assert dead.host
-
-    def test_many_processes_may_create_one_file_at_once(self, path: Path) -> None:
-        creating = """
-say("ready")
-sys.stdin.readline()
-try:
-    Writer(SQLiteCheckpointer(sys.argv[1]), sys.argv[2]).step()
-    say("done")
-except HitlError as error:
-    say(error)
-"""
-        with (
-            process(creating, path, 0) as a,
-            process(creating, path, 1) as b,
-            process(creating, path, 2) as c,
-        ):
-            everyone = (a, b, c)
-            assert [heard(one) for one in everyone] == ["ready"] * 3
-            for one in everyone:
-                tell(one)
-            assert [heard(one) for one in everyone] == ["done"] * 3
-        with closing(SQLiteCheckpointer(path)) as store:
-            assert store.list_threads() == ["0", "1", "2"]
-
-    def test_a_store_locked_for_too_long_says_so(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.01)
-        with closing(SQLiteCheckpointer(path)) as store, closing(sqlite3.connect(path)) as other:
-            writer = Writer(store)
-            other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(StoreUnusable, match="locked"):
-                writer.step()
-            other.rollback()
-            writer.step()
-            assert writer.cursor.head == 0
 
 
 class TestFile:
@@ -329,6 +216,17 @@ class TestNoRoom:
 
 
 class TestWriting:
+    def test_a_store_locked_for_too_long_says_so(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.01)
+        with closing(SQLiteCheckpointer(path)) as store, closing(sqlite3.connect(path)) as other:
+            writer = Writer(store)
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreUnusable, match="locked"):
+                writer.step()
+            other.rollback()
+            writer.step()
+            assert writer.cursor.head == 0
+
     def test_an_error_in_the_middle_of_a_commit_leaves_nothing_of_it(
         self, sqlite: SQLiteCheckpointer
     ) -> None:
