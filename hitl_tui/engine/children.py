@@ -11,13 +11,13 @@ from hitl_tui.engine.asking import waiting
 from hitl_tui.engine.branches import can_go_on
 from hitl_tui.engine.compiled import CompiledGraph, Node
 from hitl_tui.engine.composing import SubgraphWork
-from hitl_tui.engine.outcomes import ChildLink
+from hitl_tui.engine.outcomes import ChildLink, ErrorInfo
 from hitl_tui.engine.records import Cursor, LedgerEntry
 from hitl_tui.engine.requests import Request
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.threads import Owner
 from hitl_tui.engine.values import thaw
-from hitl_tui.errors import GraphInvalid, ThreadBusy, UnknownThread
+from hitl_tui.errors import GraphInvalid, NodeFailed, ThreadBusy, UnknownThread
 
 WITHIN = "within"
 """The key in a thread's source that names the way to its graph: [node, node inside it, ...]."""
@@ -114,31 +114,85 @@ def passed_on(session: Session, child: Session) -> list[Request]:
     ]
 
 
-def refresh(session: Session, ledger: Sequence[LedgerEntry] = ()) -> None:
-    """Ask what the child asks now: it may have been answered or edited, or have failed, on its own."""
+def refresh(session: Session, ledger: Sequence[LedgerEntry] = (), *, runs_on: bool = False) -> None:
+    """Ask what the child asks now: it may have been answered or edited, or have ended, on its own.
+
+    A child that failed or was cancelled fails the thread at its node, which resuming runs again: on from
+    where the child failed, or with another child in place of a cancelled one.
+
+    Args:
+        runs_on: the node is run next, and says itself what became of its child.
+    """
     child = waiting_child(session)
+    if child is not None and outdated(child):
+        with suppress(ThreadBusy), child.writing():
+            refresh(child, runs_on=runs_on)
     requests = passed_on(session, child) if child else list(session.cursor.pending)
-    if tuple(requests) == session.cursor.pending and not ledger:
+    ended = child is not None and not runs_on and _ended_badly(session, child)
+    if tuple(requests) == session.cursor.pending and not ledger and not ended:
         return
     cursor = replace(session.cursor, pending=())
     for request in requests:
         cursor = waiting(cursor, request)
     if session.cursor.pending and not requests:
         cursor = replace(cursor, status="waiting", reason="paused")
-        if child and child.cursor.status == "failed":
-            cursor = replace(cursor, status="failed", reason=child.cursor.reason, error=child.cursor.error)
+    if child is not None and ended:
+        cursor, entry = _failed_by(session, child, replace(cursor, **_behind(ledger)))
+        ledger = [*ledger, entry]
     session.commit_cursor(cursor, ledger)
 
 
 def outdated(session: Session) -> bool:
-    """Whether a thread asks something else than the child it waits for, which was answered by itself."""
+    """Whether a thread says something else than the child it waits for, which others have moved on."""
     cursor = session.cursor
     if cursor.status != "waiting" or cursor.reason == "limit" or link_of(cursor) is None:
         return False
     if cursor.pending and not any(one.thread for one in cursor.pending):
         return False
     child = waiting_child(session)
-    return child is not None and tuple(passed_on(session, child)) != session.cursor.pending
+    if child is None:
+        return False
+    asks_else = tuple(passed_on(session, child)) != cursor.pending
+    return asks_else or _ended_badly(session, child) or outdated(child)
+
+
+def _ended_badly(session: Session, child: Session) -> bool:
+    """Whether a child, for which a thread waits, has failed or was cancelled by itself.
+
+    One that a limit has stopped goes on once that is raised, here or there.
+    """
+    ended = child.cursor
+    failed = ended.status == "failed" and ended.reason != "limit"
+    return session.cursor.status == "waiting" and (failed or ended.status == "cancelled")
+
+
+def _failed_by(session: Session, child: Session, cursor: Cursor) -> tuple[Cursor, LedgerEntry]:
+    """The cursor of a thread whose child has ended badly, and what the ledger says of it."""
+    node = cursor.position.partition(":")[2]
+    ended = child.cursor
+    if ended.status == "failed":
+        error, reason = ended.error, ended.reason
+    else:
+        why, hint = told_cancelled(child)
+        message = f"node {node!r}: its thread {child.thread_id!r} {why}"
+        error, reason = ErrorInfo(node, cursor.attempt, NodeFailed.title, message, hint), "node_error"
+        cursor = replace(cursor, branches=())
+    cursor = replace(cursor, status="failed", reason=reason, error=error)
+    note = error.message if error else f"{child.thread_id} failed: {reason}"
+    return cursor, journal.ledger_entry(cursor, "failed", at=session.clock(), note=note, data={"node": node})
+
+
+def told_cancelled(child: Session) -> tuple[str, str]:
+    """How a cancelled child came to its end, in words, and how to go on without it."""
+    told = [one for one in child.store.ledger(child.thread_id) if one.kind == "cancel"] if child.store else []
+    by = f" by {told[-1].actor}" if told and told[-1].actor else ""
+    note = f": {told[-1].note}" if told and told[-1].note else ""
+    why = {"rejected": " (rejected)", "rolled_back": " (rolled back)"}.get(child.cursor.reason, f"{by}{note}")
+    return f"was cancelled{why}", "resuming begins another one; an edit with as_node goes on without it"
+
+
+def _behind(ledger: Sequence[LedgerEntry]) -> dict[str, Any]:
+    return {"ledger_n": ledger[-1].n, "ledger_hash": ledger[-1].hash} if ledger else {}
 
 
 def relay(

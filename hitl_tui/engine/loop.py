@@ -147,7 +147,7 @@ class Run:
             return False
         refuse_rolling_back(session)
         if session.cursor.branches:
-            refresh(session)
+            refresh(session, runs_on=True)
         pass_breakpoints(session)
         self._ask_again()
         cursor = session.cursor

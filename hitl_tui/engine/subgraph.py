@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hitl_tui.engine.activity import Activity
 from hitl_tui.engine.changes import Change, reduce_updates
 from hitl_tui.engine.channels import RUN_INPUTS
-from hitl_tui.engine.children import link_of, new_child_id, open_child, passed_on
+from hitl_tui.engine.children import link_of, new_child_id, open_child, passed_on, told_cancelled
 from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.composing import SubgraphWork
 from hitl_tui.engine.decisions import start
@@ -123,11 +123,11 @@ class _Visit:
             raise BranchesWait(passed_on(self.session, child), self.session.cursor.branches)
         if cursor.status == "waiting" or cursor.reason == "limit":
             raise ChildStopped(cursor.status, cursor.reason, f"in {child.thread_id}")
-        why = cursor.error.message if cursor.error and cursor.status == "failed" else cursor.reason
-        failure = self._failed(child.thread_id, f"{cursor.status}: {why}", "", child)
         if cursor.status == "cancelled":
             # It does not come back to life: resuming the parent begins another one.
-            raise failure
+            raise self._failed(child.thread_id, *told_cancelled(child), child)
+        why = cursor.error.message if cursor.error else cursor.reason
+        failure = self._failed(child.thread_id, f"failed: {why}", "", child)
         failure.branches = self.session.cursor.branches
         raise failure
 

@@ -161,3 +161,22 @@ async def test_a_parent_waits_for_a_child_that_runs_on_its_own(store: Checkpoint
     await child.until(lambda view: view.progress.status == "completed")
     assert (await parent.run()).values["log"] == [["one", "ants", "bees"]]
     await desk.hub.close()
+
+
+async def test_a_waiting_child_that_is_cancelled_from_its_own_screen_fails_its_parents_node(
+    store: Checkpointer,
+) -> None:
+    asks = StateGraph(CHANNELS).add_node("one", lambda _state, config: {"log": config.interrupt("sure?")})
+    asks.add_edge(START, "one").add_edge("one", END)
+    desk = Desk(store, around(asks).compile(checkpointer=store))
+    parent = await desk.begin()
+    await parent.until(lambda view: view.progress.pending)
+    child = await Watcher.open(await desk.hub.open("t/team#1"))
+    await child.driver.cancel(actor="ann", note="no longer needed")
+    view = await parent.until(lambda view: view.progress.status == "failed")
+    assert (view.progress.reason, view.progress.pending) == ("node_error", ())
+    assert view.progress.error is not None
+    told = "node 'team': its thread 't/team#1' was cancelled by ann: no longer needed"
+    assert view.progress.error.message == told
+    assert (await parent.run()).progress.pending[0].thread == "t/team#2"
+    await desk.hub.close()

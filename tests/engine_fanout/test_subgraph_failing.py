@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from hitl_tui import (
+    END,
     START,
+    AnswerRefused,
     NodeFailed,
     NodeResult,
+    StateGraph,
 )
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Limits
 from hitl_tui.stores import Checkpointer
-from tests.engine_fanout.subgraphs import gated, inner, outer
+from tests.engine_fanout.subgraphs import INNER, gated, inner, outer
 
 
 class TestFailing:
@@ -46,11 +49,54 @@ class TestFailing:
     def test_a_cancelled_child_fails_the_node_and_resuming_begins_another(self, store: Checkpointer) -> None:
         runner = gated(store)
         runner.invoke({"task": "why?"}, thread_id="t")
-        runner.cancel("t/team#1")
-        with pytest.raises(NodeFailed, match="'t/team#1' cancelled: user"):
+        runner.cancel("t/team#1", actor="ann", note="too late")
+        with pytest.raises(NodeFailed, match="its thread 't/team#1' was cancelled by ann: too late"):
             runner.invoke(thread_id="t")
         assert runner.invoke(thread_id="t").status == "waiting"
         assert runner.run_info("t/team#2").status == "waiting"
+
+    def test_an_answer_to_a_child_that_was_cancelled_is_refused_and_the_parent_has_failed(
+        self, store: Checkpointer
+    ) -> None:
+        runner = gated(store)
+        (request,) = runner.invoke({"task": "why?"}, thread_id="t").pending
+        runner.cancel("t/team#1", actor="ann")
+        with pytest.raises(AnswerRefused, match="no request"):
+            runner.answer("t", request.id, "ok", step=request.step, actor="bob")
+        cursor = runner.open("t").cursor
+        assert (cursor.status, cursor.reason, cursor.pending) == ("failed", "node_error", ())
+        assert cursor.error is not None
+        assert cursor.error.message == "node 'team': its thread 't/team#1' was cancelled by ann"
+        assert "another one" in cursor.error.hint
+        assert [entry.note for entry in store.ledger("t") if entry.kind == "failed"] == [cursor.error.message]
+        assert runner.invoke(thread_id="t").pending[0].thread == "t/team#2"
+        assert runner.verify("t", strict=True).ok
+
+    def test_a_grandchild_that_was_cancelled_fails_one_thread_after_the_other(
+        self, store: Checkpointer
+    ) -> None:
+        deep = inner(lambda _s, c: {"draft": c.interrupt("deep?")})
+        middle = (
+            StateGraph(INNER, name="middle")
+            .add_subgraph("deep", deep, inputs={"question": "question"}, outputs={"draft": "draft"})
+            .add_edge(START, "deep")
+            .add_edge("deep", END)
+        )
+        runner = outer(middle, store)
+        (request,) = runner.invoke(thread_id="t").pending
+        runner.cancel("t/team#1/deep#1", actor="ann")
+        with pytest.raises(AnswerRefused, match="no request"):
+            runner.answer("t", request.id, "yes", step=request.step)
+        for thread in ("t", "t/team#1"):
+            error = runner.open(thread).cursor.error
+            assert error is not None
+            assert "'t/team#1/deep#1' was cancelled by ann" in error.message
+        (request,) = runner.invoke(thread_id="t").pending
+        assert request.path == "team/deep/n1"
+        runner.answer("t", request.id, "yes", step=request.step)
+        assert runner.invoke(thread_id="t")["results"] == ["yes"]
+        assert store.info("t/team#2") is None
+        assert store.info("t/team#1/deep#2") is not None
 
     def test_cancelling_the_parent_cancels_the_child(self, store: Checkpointer) -> None:
         runner = gated(store)

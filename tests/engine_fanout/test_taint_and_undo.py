@@ -157,6 +157,10 @@ def test_a_refusal_inside_a_subgraph_fails_its_node(store: Checkpointer) -> None
     runner.invoke(thread_id="t")
     (request,) = runner.invoke(thread_id="t").pending
     runner.answer("t", request.id, "reject", step=request.step, actor="ann")
-    with pytest.raises(NodeFailed, match="cancelled"):
-        runner.invoke(thread_id="t")
+    error = runner.open("t").cursor.error
+    assert error is not None
+    assert error.message == "node 'team': its thread 't/team#1' was cancelled (rejected)"
+    assert runner.run_info("t").status == "failed"
     assert runner.get_state("t")["out"] == ""
+    (again,) = runner.invoke(thread_id="t").pending
+    assert again.thread == "t/team#2"
