@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import platformdirs
 
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import UsageError, in_words
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _os_user() -> str:
 
 def _one_line(value: object) -> str:
     if not isinstance(value, str):
-        return f"must be text, not {type(value).__name__}"
+        return f"must be text, not {in_words(value)}"
     if not value.strip():
         return "must not be empty"
     if len(value) > 1000 or not value.isprintable():

@@ -6,6 +6,7 @@ A message says what was wrong and where; a hint says how to mend it (DESIGN, "Ba
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -194,3 +195,19 @@ class ModelFailed(HitlError):
     """A model call failed; names provider, model, reason and mend."""
 
     title = "The model call failed"
+
+
+def in_words(value: Any) -> str:
+    """What a value is, never which one, for a message: "text", "a list", "null", "an Agent"."""
+    kinds: tuple[tuple[type, str], ...] = (
+        (bool, "true or false"),
+        (str, "text"),
+        (int, "a whole number"),
+        (float, "a number"),
+        (list, "a list"),
+        (dict, "a dict"),
+        (type(None), "null"),
+    )
+    name = type(value).__name__
+    article = "an" if name[0] in "aeiouAEIOU" else "a"
+    return next((words for kind, words in kinds if isinstance(value, kind)), f"{article} {name}")

@@ -23,7 +23,7 @@ from hitl_tui.agents.tool_calls import ToolBox
 from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve
 from hitl_tui.agents.turns import Turns, channel_name
 from hitl_tui.engine.activity import current_activity
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import UsageError, in_words
 
 _OURS = frozenset({"messages", "stream", "stream_options", "functions", "n"})
 """Options of litellm that would break what an agent promises: one text, streamed."""
@@ -252,7 +252,7 @@ class Agent:
 
     def _begin(self, prompt: str) -> Exchange:
         if not isinstance(prompt, str):
-            raise UsageError(f"agent {self.name!r}: the prompt is {type(prompt).__name__}, not text")
+            raise UsageError(f"agent {self.name!r}: the prompt is {in_words(prompt)}, not text")
         activity = current_activity.get()
         conversation = self._turns.conversation
         turns = self._turns.read(activity)

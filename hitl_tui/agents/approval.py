@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hitl_tui.agents.tools import Approve, BadArguments, Tool
+from hitl_tui.errors import in_words
 
 Verdict = Literal["approve", "edit", "reject", "respond"]
 
@@ -84,7 +85,7 @@ def read_decision(answer: Any, tool: Tool) -> Decision:
     ):
         answer = answer["decisions"][0]
     if not isinstance(answer, Mapping):
-        raise BadArguments(f"an answer is approve, edit or reject, not a {type(answer).__name__}")
+        raise BadArguments(f"an answer is approve, edit or reject, not {in_words(answer)}")
     verdict = answer.get("choice", answer.get("type"))
     words = answer.get("text") or answer.get("message") or ""
     if verdict == "edit":

@@ -20,7 +20,7 @@ from hitl_tui.agents.tool_schema import (
 )
 from hitl_tui.engine.calling import SyncCaller, call
 from hitl_tui.engine.values import normalise, thaw
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import UsageError, in_words
 
 Approve = Literal["always", "never"] | Callable[[Mapping[str, Any]], bool]
 """When a person must agree to a call: always, never, or where a function of its arguments says so."""
@@ -98,7 +98,7 @@ class Tool:
     def check(self, arguments: Any) -> dict[str, Any]:
         """The arguments, if they fit the schema; raises `BadArguments` with what does not."""
         if not isinstance(arguments, dict):
-            raise BadArguments(f"the arguments are a {type(arguments).__name__}, not a JSON object")
+            raise BadArguments(f"the arguments are {in_words(arguments)}, not a JSON object")
         found = []
         for error in self._validator.iter_errors(arguments):
             where = ".".join(map(str, error.instance_path))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import UsageError, in_words
 
 if TYPE_CHECKING:
     from hitl_tui.engine.description import GraphInfo
@@ -79,5 +79,5 @@ class Inputs:
         except msgspec.DecodeError as error:
             raise UsageError(f"{where}: {error}", "the file must hold a JSON object") from None
         if not isinstance(value, dict):
-            raise UsageError(f"{where}: holds a {type(value).__name__}", "it must be a JSON object")
+            raise UsageError(f"{where}: holds {in_words(value)}", "it must be a JSON object")
         return value

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from hitl_tui.engine.activity import Activity, current_activity
 from hitl_tui.engine.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.changes import Change, reduce_updates
+from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.compensation import check_compensation
 from hitl_tui.engine.compiled import CompiledGraph, Node
 from hitl_tui.engine.interrupts import ANSWER, InterruptRaised, inside_request
@@ -19,9 +20,9 @@ from hitl_tui.engine.on_taint import check_source, mark
 from hitl_tui.engine.prompt_block import state_block
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.results import NodeResult
-from hitl_tui.engine.state import LiveState, NotedState, WorkflowState
+from hitl_tui.engine.state import LiveState, NotedState, WorkflowState, undeclared
 from hitl_tui.engine.values import freeze
-from hitl_tui.errors import HitlError, NodeFailed, UndeclaredChannel, WriteDenied
+from hitl_tui.errors import HitlError, NodeFailed, UndeclaredChannel, WriteDenied, in_words
 
 
 class Place(NamedTuple):
@@ -197,7 +198,7 @@ def as_result(answer: Any, node: str) -> NodeResult:
             raise HitlError(f"the node reports status {answer.status!r}: {answer.text or 'without a reason'}")
         if not isinstance(answer.updates, Mapping):
             raise HitlError(
-                f"node {node!r} returned a NodeResult whose updates are a {type(answer.updates).__name__}",
+                f"node {node!r} returned a NodeResult whose updates are {in_words(answer.updates)}",
                 "give a dict of channel updates, or leave them out",
             )
         return answer
@@ -206,7 +207,7 @@ def as_result(answer: Any, node: str) -> NodeResult:
     if isinstance(answer, Mapping):
         return NodeResult(updates=answer)
     raise HitlError(
-        f"node {node!r} returned a {type(answer).__name__}",
+        f"node {node!r} returned {in_words(answer)}",
         "return a dict of channel updates, a NodeResult or None",
     )
 
@@ -228,6 +229,8 @@ def _entries(
 
 def _check_writes(node: Node, graph: CompiledGraph, updates: Sequence[tuple[str, Any]]) -> None:
     for name, _ in updates:
+        if name in RUN_INPUTS:
+            raise undeclared(name, graph.channels)
         if name not in graph.channels:
             close = difflib.get_close_matches(str(name), graph.channels, 1)
             raise UndeclaredChannel(

@@ -17,7 +17,7 @@ from hitl_tui.engine.requests import Request
 from hitl_tui.engine.state import LiveState, WorkflowState
 from hitl_tui.engine.taint import Lineage
 from hitl_tui.engine.values import thaw
-from hitl_tui.errors import HitlError, NodeFailed
+from hitl_tui.errors import HitlError, NodeFailed, in_words
 
 # What is kept of a branch's traceback with a checkpoint.
 _DETAILS = 4_000
@@ -123,8 +123,9 @@ def branches_of(graph: CompiledGraph, node: Node, state: LiveState, cursor: Curs
 def _items(graph: CompiledGraph, work: FanOutWork, state: LiveState) -> list[Any]:
     items = WorkflowState(state.values, graph.channels)[work.over]
     if not isinstance(items, list):
-        found = "null" if items is None else f"a {type(thaw(items)).__name__}"
-        raise HitlError(f"{work.over!r} holds {found}, not a list", "a map goes over the items of a list")
+        raise HitlError(
+            f"{work.over!r} holds {in_words(items)}, not a list", "a map goes over the items of a list"
+        )
     if len(items) > work.max_items:
         raise HitlError(
             f"{work.over!r} has {len(items)} items, more than max_items={work.max_items}",

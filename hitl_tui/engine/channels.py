@@ -14,7 +14,7 @@ from hitl_tui.engine.records import Visibility
 from hitl_tui.engine.reducers import Reducer, ReducerLike, Refused, as_reducer, last_n, overwrite
 from hitl_tui.engine.schema import ChannelSchema, as_schema, type_word
 from hitl_tui.engine.values import DEFAULT_MAX_BYTES, normalise
-from hitl_tui.errors import GraphInvalid, ReducerError, SchemaMismatch
+from hitl_tui.errors import GraphInvalid, ReducerError, SchemaMismatch, in_words
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 RUN_INPUTS = ("goal", "constraints")
@@ -80,6 +80,8 @@ class BoundChannel:
             picks=self.reducer.picks,
             private=self._private,
         )
+        self._within = int(self.reducer.wraps)
+        self._takes_lists = self.reducer.part == "members"
         if channel.default is not _MISSING and self.default is not None:
             self._check_default()
         self.default_hash = channel_hash(self.default)
@@ -104,7 +106,10 @@ class BoundChannel:
 
     def accept(self, update: Any) -> Any:
         """An update from outside: in the value domain, frozen, fitting its part of the schema."""
-        frozen = normalise(update, self.name, max_bytes=self.max_bytes, private=self._private)
+        within = self._within
+        if within and self._takes_lists and isinstance(update, (list, tuple)):
+            within = 0
+        frozen = normalise(update, self.name, max_bytes=self.max_bytes, private=self._private, within=within)
         self.schema.check_update(frozen)
         return frozen
 
@@ -176,15 +181,11 @@ def bind(
 ) -> dict[str, BoundChannel]:
     """Channels by name, checked; raises `GraphInvalid`."""
     if not isinstance(channels, Mapping):
-        raise GraphInvalid(
-            f"the channels are a {type(channels).__name__}", 'give a dict, as {"draft": Channel("")}'
-        )
+        raise GraphInvalid(f"the channels are {in_words(channels)}", 'give a dict, as {"draft": Channel("")}')
     bound = {}
     for name, channel in channels.items():
         if not isinstance(channel, Channel):
-            raise GraphInvalid(
-                f"channel {name!r} is a {type(channel).__name__}", f"write Channel({channel!r})"
-            )
+            raise GraphInvalid(f"channel {name!r} is {in_words(channel)}", f"write Channel({channel!r})")
         bound[name] = BoundChannel(name, channel, max_update_bytes)
     return bound
 

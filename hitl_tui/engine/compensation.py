@@ -17,7 +17,7 @@ from hitl_tui.engine.outcomes import Compensation
 from hitl_tui.engine.records import ROLLBACK
 from hitl_tui.engine.retry import RetryPolicy
 from hitl_tui.engine.values import normalise
-from hitl_tui.errors import GraphInvalid, HitlError
+from hitl_tui.errors import GraphInvalid, HitlError, in_words
 from hitl_tui.suggest import did_you_mean
 
 UNDONE, UNDO_FAILED = "undone", "undo_failed"
@@ -110,7 +110,7 @@ def make_handler(
         raise GraphInvalid(f"compensation {name!r} was added twice", "give each handler its own name")
     if not callable(function):
         raise GraphInvalid(
-            f"compensation {name!r} is a {type(function).__name__}", "it is a function (state, config, args)"
+            f"compensation {name!r} is {in_words(function)}", "it is a function (state, config, args)"
         )
     if not _takes_three(function):
         raise GraphInvalid(f"compensation {name!r} must take (state, config, args)", "give it these three")

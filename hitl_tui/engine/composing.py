@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.taint import OnTaint
-from hitl_tui.errors import GraphInvalid
+from hitl_tui.errors import GraphInvalid, in_words
 
 if TYPE_CHECKING:
     from hitl_tui.engine.compiled import CompiledGraph, Node
@@ -215,7 +215,7 @@ class Composing:
                 public one are told by `compile`.
         """
         if not hasattr(graph, "compile") and not hasattr(graph, "graph"):
-            raise GraphInvalid(f"subgraph {name!r} is a {type(graph).__name__}", "give a StateGraph")
+            raise GraphInvalid(f"subgraph {name!r} is {in_words(graph)}", "give a StateGraph")
         for option, pairs in (("inputs", inputs), ("outputs", outputs)):
             if not isinstance(pairs, Mapping):
                 raise GraphInvalid(

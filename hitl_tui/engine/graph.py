@@ -27,7 +27,7 @@ from hitl_tui.engine.taint import OnTaint, declared_policy, declared_source
 from hitl_tui.engine.termination import Termination
 from hitl_tui.engine.topology import check_topology
 from hitl_tui.engine.values import DEFAULT_MAX_BYTES
-from hitl_tui.errors import GraphInvalid
+from hitl_tui.errors import GraphInvalid, in_words
 
 if TYPE_CHECKING:
     from hitl_tui.engine.runner import GraphRunner
@@ -91,9 +91,7 @@ class StateGraph(Composing, Compensating):
         if name in self._nodes:
             raise GraphInvalid(f"node {name!r} was added twice", "give each node its own name")
         if not callable(fn):
-            raise GraphInvalid(
-                f"node {name!r} is a {type(fn).__name__}", "a node is a function (state, config)"
-            )
+            raise GraphInvalid(f"node {name!r} is {in_words(fn)}", "a node is a function (state, config)")
         for option, names in (("reads", reads), ("writes", writes)):
             if isinstance(names, str):
                 raise GraphInvalid(

@@ -86,7 +86,7 @@ class Outlook:
             return ""
         totals = RunTotals(turns=self.cursor.iteration, cost=self.cursor.cost)
         try:
-            return condition.reason if condition.reached(self.view(state), totals) else ""
+            return condition.met(self.view(state), totals)
         except HitlError:
             raise
         except Exception as error:

@@ -19,8 +19,8 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from hitl_tui.engine.canonical import canonical
-from hitl_tui.engine.values import FrozenDict, FrozenList
-from hitl_tui.errors import GraphInvalid
+from hitl_tui.engine.values import MAX_INT_BITS, FrozenDict, FrozenList
+from hitl_tui.errors import GraphInvalid, in_words
 
 Part = Literal["whole", "items", "members", "properties", "none"]
 Reduce = Callable[[Any, Any], Any]
@@ -46,6 +46,7 @@ class Reducer:
             the members of a list against `items`, `properties`, or none.
         appends: the next value is the previous list and more at its end.
         picks: the next value is the update itself.
+        wraps: an update becomes an element of a list: it ends up one level deeper.
         custom: a user's function: its results are stored in the log.
         source_hash: of a custom function's source, "" for built-in ones.
     """
@@ -56,6 +57,7 @@ class Reducer:
     part: Part = "whole"
     appends: bool = False
     picks: bool = False
+    wraps: bool = False
     custom: bool = False
     source_hash: str = ""
 
@@ -90,7 +92,7 @@ def last_n(n: int) -> Reducer:
     def reduce(previous: Any, update: Any) -> Any:
         return FrozenList([*_list(previous), update][-n:])
 
-    return Reducer(f"last_n({n})", reduce, default=FrozenList(), part="items")
+    return Reducer(f"last_n({n})", reduce, default=FrozenList(), part="items", wraps=True)
 
 
 def extend() -> Reducer:
@@ -140,7 +142,8 @@ def by_type(reducers: Mapping[str, ReducerLike]) -> Reducer:
     def reduce(previous: Any, update: Any) -> Any:
         kind = update.get("type") if isinstance(update, dict) else None
         if not isinstance(kind, str) or kind not in known:
-            found = f"type {kind!r}" if isinstance(update, dict) else _found(update)
+            named = isinstance(update, dict) and "type" in update
+            found = f"type {kind!r}" if named else in_words(update)
             raise Refused(
                 f"takes a dict with a known `type`, not {found}", f"known types: {', '.join(known)}"
             )
@@ -150,7 +153,8 @@ def by_type(reducers: Mapping[str, ReducerLike]) -> Reducer:
     text = json.dumps({name: reducer.text for name, reducer in known.items()}, separators=(",", ":"))
     hashes = "".join(reducer.source_hash for reducer in known.values())
     custom = any(reducer.custom for reducer in known.values())
-    return Reducer(f"by_type({text})", reduce, part="none", custom=custom, source_hash=hashes)
+    wraps = any(reducer.wraps for reducer in known.values())
+    return Reducer(f"by_type({text})", reduce, part="none", wraps=wraps, custom=custom, source_hash=hashes)
 
 
 ReducerLike = Reducer | str | Callable[[Any, Any], Any]
@@ -169,7 +173,7 @@ def as_reducer(given: ReducerLike) -> Reducer:
     if callable(given):
         return _custom(given)
     raise GraphInvalid(
-        f"a reducer can't be a {type(given).__name__}",
+        f"a reducer can't be {in_words(given)}",
         "give a name such as 'append', or a function (old, new)",
     )
 
@@ -238,7 +242,7 @@ def _list(previous: Any) -> list[Any]:
         return []
     if not isinstance(previous, list):
         raise Refused(
-            f"needs a list to add to, the channel holds {_found(previous)}", "edit it to a list first"
+            f"needs a list to add to, the channel holds {in_words(previous)}", "edit it to a list first"
         )
     return previous
 
@@ -247,25 +251,14 @@ def _dict(value: Any, what: str) -> dict[str, Any]:
     if value is None and what == "previous":
         return {}
     if not isinstance(value, dict):
-        raise Refused(f"takes a dict, not {_found(value)}", "return a dict of the keys to set")
+        raise Refused(f"takes a dict, not {in_words(value)}", "return a dict of the keys to set")
     return value
 
 
 def _number(value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Refused(f"takes a number, not {_found(value)}", "return an int or a float")
+        raise Refused(f"takes a number, not {in_words(value)}", "return an int or a float")
     return value
-
-
-def _found(value: Any) -> str:
-    names = {
-        "str": "text",
-        "bool": "a boolean",
-        "NoneType": "null",
-        "FrozenList": "a list",
-        "FrozenDict": "a dict",
-    }
-    return names.get(type(value).__name__, type(value).__name__)
 
 
 def _reduce_append(previous: Any, update: Any) -> Any:
@@ -276,7 +269,7 @@ def _reduce_append(previous: Any, update: Any) -> Any:
 
 def _reduce_extend(previous: Any, update: Any) -> Any:
     if not isinstance(update, list):
-        raise Refused(f"takes a list, not {_found(update)}", "wrap the value in a list, or use append")
+        raise Refused(f"takes a list, not {in_words(update)}", "wrap the value in a list, or use append")
     return FrozenList(_list(previous) + update)
 
 
@@ -313,9 +306,16 @@ def _reduce_sum(previous: Any, update: Any) -> Any:
         total = number if previous is None else _number(previous) + number
     except OverflowError:
         total = math.inf
-    if isinstance(total, float) and not math.isfinite(total):
-        raise Refused(f"overflows: {previous} + {number}", "keep smaller numbers, or use whole ones")
+    if not math.isfinite(total) if isinstance(total, float) else total.bit_length() > MAX_INT_BITS:
+        raise Refused(
+            f"overflows: {_short(previous)} + {_short(number)}", "keep smaller numbers, or use whole ones"
+        )
     return total
+
+
+def _short(number: Any) -> str:
+    text = str(number)
+    return text if len(text) <= 30 else f"a number of {len(text):,} digits"
 
 
 def _reduce_min(previous: Any, update: Any) -> Any:
@@ -329,11 +329,13 @@ def _reduce_max(previous: Any, update: Any) -> Any:
 
 
 _OVERWRITE = Reducer("overwrite", lambda _previous, update: update, picks=True)
-_APPEND = Reducer("append", _reduce_append, default=FrozenList(), part="items", appends=True)
+_APPEND = Reducer("append", _reduce_append, default=FrozenList(), part="items", appends=True, wraps=True)
 _EXTEND = Reducer("extend", _reduce_extend, default=FrozenList(), part="members", appends=True)
 _MERGE = Reducer("merge", _reduce_merge, default=FrozenDict(), part="properties")
 _MERGE_DEEP = Reducer("merge_deep", _reduce_merge_deep, default=FrozenDict(), part="none")
-_SET_UNION = Reducer("set_union", _reduce_union, default=FrozenList(), part="members", appends=True)
+_SET_UNION = Reducer(
+    "set_union", _reduce_union, default=FrozenList(), part="members", appends=True, wraps=True
+)
 _SUM = Reducer("sum", _reduce_sum, default=0)
 _MIN = Reducer("min", _reduce_min, default=0)
 _MAX = Reducer("max", _reduce_max, default=0)

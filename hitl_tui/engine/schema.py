@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from hitl_tui.engine.canonical import canonical
 from hitl_tui.engine.reducers import Part
-from hitl_tui.errors import GraphInvalid, SchemaMismatch
+from hitl_tui.errors import GraphInvalid, SchemaMismatch, in_words
 
 Check = Callable[..., None]
 """Called with a value, and where it stands in the update where that is not the top, as "[2]"."""
@@ -222,7 +223,7 @@ def _text_check(channel: str, at: str) -> Check:
     def check(value: Any, at: str = at) -> None:
         if not isinstance(value, str):
             raise SchemaMismatch(
-                f"channel {channel!r}{_at(at)}: expected text, found {_kind(value)}",
+                f"channel {channel!r}{_at(at)}: expected text, found {in_words(value)}",
                 "give a text value",
             )
 
@@ -239,7 +240,7 @@ def _mismatch(channel: str, at: str, errors: Iterable[Any], private: bool) -> Sc
         ["additionalProperties"],
         ["unevaluatedProperties"],
     )
-    message = "a key is not allowed" if private and about_keys else _told(error)
+    message = "a key is not allowed" if private and about_keys else _told(error, private)
     shown = message if len(message) <= 300 else f"{message[:140]} … {message[-150:]}"
     mend = _MENDS.get(rules[-1] if rules else "", "give a value that fits")
     return SchemaMismatch(
@@ -270,8 +271,11 @@ def _nearest(error: Any) -> Any:
     return _nearest(ways[0]) if len(ways) == 1 else error
 
 
-def _told(error: Any) -> str:
-    """What jsonschema says; of alternatives what each of them expected."""
+def _told(error: Any, private: bool) -> str:
+    """What jsonschema says, and what was found where it doesn't; of alternatives what each expected."""
+    if error.kind.name == "const":
+        found = "[private]" if private else canonical(error.instance).decode()
+        return f"{found}, where {error.message}"
     here = _alternatives(error)
     if not here or not all(_of_another_type(way, error) for way in here):
         return str(error.message)
@@ -295,18 +299,6 @@ _MENDS = {
     "minLength": "give a longer text",
     "uniqueItems": "leave out what is there already, as set_union does",
 }
-
-
-def _kind(value: Any) -> str:
-    """What a value is, in words; never the value, which may be private."""
-    kinds: tuple[tuple[type, str], ...] = (
-        (bool, "true or false"),
-        (int, "a number"),
-        (float, "a number"),
-        (list, "a list"),
-        (dict, "a dict"),
-    )
-    return next((word for kind, word in kinds if isinstance(value, kind)), "null")
 
 
 def _at(path: str) -> str:

@@ -158,6 +158,10 @@ def _leaf(value: Any, path: str, name: str) -> Any:
 
 def undeclared(name: str, channels: Mapping[str, Any]) -> UndeclaredChannel:
     """The error for a name that is not a channel, with the nearest one that is."""
+    if name in RUN_INPUTS:
+        return UndeclaredChannel(
+            f"{name!r} is an input of the run, which is read-only", "give it to a new run, or use a channel"
+        )
     close = difflib.get_close_matches(name, channels, 1)
     known = ", ".join(channels) or "none"
     return UndeclaredChannel(

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from hitl_tui.engine.state import WorkflowState
-from hitl_tui.errors import GraphInvalid
+from hitl_tui.errors import GraphInvalid, in_words
 
 
 class RunTotals(msgspec.Struct, frozen=True):
@@ -23,49 +23,65 @@ class RunTotals(msgspec.Struct, frozen=True):
 
 
 class Termination:
-    """A condition over the state and the run's totals; `reason` says it in words."""
+    """A condition over the state and the run's totals.
+
+    Args:
+        met: says in words what has been reached, "" while it has not.
+        reason: the condition in words.
+        channels: those it looks at.
+        either: made by `|`, so that its words need brackets beside others.
+    """
 
     def __init__(
-        self, reached: Callable[[WorkflowState, RunTotals], bool], reason: str, channels: tuple[str, ...] = ()
+        self,
+        met: Callable[[WorkflowState, RunTotals], str],
+        reason: str,
+        channels: tuple[str, ...] = (),
+        *,
+        either: bool = False,
     ) -> None:
-        self.reached = reached
+        self.met = met
         self.reason = reason
         self.channels = channels
+        self.either = either
 
     def __or__(self, other: Termination) -> Termination:
         return Termination(
-            lambda state, totals: self.reached(state, totals) or other.reached(state, totals),
+            lambda state, totals: self.met(state, totals) or other.met(state, totals),
             f"{self.reason} or {other.reason}",
             self.channels + other.channels,
+            either=True,
         )
 
     def __and__(self, other: Termination) -> Termination:
-        return Termination(
-            lambda state, totals: self.reached(state, totals) and other.reached(state, totals),
-            f"{self.reason} and {other.reason}",
-            self.channels + other.channels,
-        )
+        def met(state: WorkflowState, totals: RunTotals) -> str:
+            one = self.met(state, totals)
+            both = one and other.met(state, totals)
+            return f"{one} and {both}" if both else ""
+
+        reason = " and ".join(f"({one.reason})" if one.either else one.reason for one in (self, other))
+        return Termination(met, reason, self.channels + other.channels)
 
 
 def max_turns(n: int) -> Termination:
     """Ends after `n` node runs of an invocation; human decisions do not count."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise GraphInvalid(f"max_turns({n!r}): give a whole number of at least 1")
-    return Termination(lambda _state, totals: totals.turns >= n, f"{n} turns")
+    return _when(lambda _state, totals: totals.turns >= n, f"{n} turn{'s' if n > 1 else ''}")
 
 
 def cost_limit(usd: float) -> Termination:
     """Ends once the thread has spent `usd` US dollars; calls of unknown price count as nothing."""
-    if usd <= 0:
+    if isinstance(usd, bool) or not isinstance(usd, (int, float)) or not usd > 0:
         raise GraphInvalid(f"cost_limit({usd!r}): give an amount above 0")
-    return Termination(lambda _state, totals: totals.cost >= usd, f"${usd:g} spent")
+    return _when(lambda _state, totals: totals.cost >= usd, f"${usd:g} spent")
 
 
 def text_match(pattern: str, channel: str) -> Termination:
     """Ends when the regular expression is found in the channel: its text, or its newest entry's."""
     try:
         search = re.compile(pattern).search
-    except re.error as error:
+    except (re.error, TypeError) as error:
         raise GraphInvalid(f"text_match({pattern!r}): {error}", "see the syntax of Python's re") from None
 
     def reached(state: WorkflowState, _totals: RunTotals) -> bool:
@@ -74,10 +90,19 @@ def text_match(pattern: str, channel: str) -> Termination:
             value = value[-1] if value else None
         return isinstance(value, str) and search(value) is not None
 
-    return Termination(reached, f"{pattern!r} found in {channel}", (channel,))
+    return _when(reached, f"{pattern!r} found in {channel}", (channel,))
 
 
 def custom_condition(fn: Callable[[WorkflowState], bool], reason: str = "") -> Termination:
     """Ends when `fn(state)` is true; `reason` says in words what that means."""
+    if not callable(fn):
+        raise GraphInvalid(f"custom_condition takes a function, not {in_words(fn)}", "as lambda state: …")
     name = getattr(fn, "__name__", "a condition")
-    return Termination(lambda state, _totals: bool(fn(state)), reason or f"{name} is true")
+    return _when(lambda state, _totals: bool(fn(state)), reason or f"{name} is true")
+
+
+def _when(
+    reached: Callable[[WorkflowState, RunTotals], bool], reason: str, channels: tuple[str, ...] = ()
+) -> Termination:
+    """A condition that is said in the same words once it is reached."""
+    return Termination(lambda state, totals: reason if reached(state, totals) else "", reason, channels)

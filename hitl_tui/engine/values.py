@@ -33,7 +33,7 @@ _GIVE_JSON = "return text, numbers, lists, dicts, dataclasses or pydantic models
 MAX_DEPTH = 64
 DEFAULT_MAX_BYTES = 1 << 20
 # Python itself refuses to write longer numbers as text, as a guard against slow conversions.
-_MAX_INT_BITS = 14_280
+MAX_INT_BITS = 14_280
 
 
 def freeze(value: Any) -> Any:
@@ -110,7 +110,9 @@ class _NotJson(Exception):
         self.hint = hint
 
 
-def normalise(value: Any, channel: str, *, max_bytes: int = DEFAULT_MAX_BYTES, private: bool = False) -> Any:
+def normalise(
+    value: Any, channel: str, *, max_bytes: int = DEFAULT_MAX_BYTES, private: bool = False, within: int = 0
+) -> Any:
     """A value as a channel keeps it: JSON, frozen, checked.
 
     Args:
@@ -118,12 +120,13 @@ def normalise(value: Any, channel: str, *, max_bytes: int = DEFAULT_MAX_BYTES, p
         channel: named in errors.
         max_bytes: upper bound of its canonical size in bytes.
         private: whether errors must not quote anything of it, the keys of a path included.
+        within: how many levels of the channel's value are around it, as the list that it is appended to.
 
     Raises:
         ValueRejected: names channel, path and type, or the size.
     """
     try:
-        frozen, size = _freeze(value, "", 0)
+        frozen, size = _freeze(value, "", within)
     except _NotJson as found:
         if private:
             raise ValueRejected(f"channel {channel!r}: {found.what}", _GIVE_JSON) from None
@@ -202,7 +205,7 @@ def _freeze_dict(value: dict[Any, Any], path: str, depth: int) -> tuple[FrozenDi
 
 def _check_int(value: int, path: str) -> int:
     bits = value.bit_length()
-    if bits > _MAX_INT_BITS:
+    if bits > MAX_INT_BITS:
         raise _NotJson(
             path,
             "a whole number of more than 4,300 digits",

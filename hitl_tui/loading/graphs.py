@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.errors import GraphInvalid, UsageError, in_words
 from hitl_tui.loading.code import blaming, import_file, import_named
 from hitl_tui.loading.samples import sample_names, sample_path
 from hitl_tui.suggest import did_you_mean
@@ -183,14 +183,14 @@ def _build(label: str, target: object, options: dict[str, Any], defaults: dict[s
             )
         return Loaded(target, {})
     if not callable(target):
-        raise GraphInvalid(f"{label} is of type {type(target).__name__}", f"it must be {_KINDS}")
+        raise GraphInvalid(f"{label} is {in_words(target)}", f"it must be {_KINDS}")
     arguments = _arguments(label, target, options, defaults)
     graph = blaming(label, lambda: target(**arguments))
     if isinstance(graph, Graph):
         return Loaded(graph, arguments)
     if inspect.iscoroutine(graph):
         graph.close()
-    raise GraphInvalid(f"{label} returned {type(graph).__name__}", f"it must be {_KINDS}")
+    raise GraphInvalid(f"{label} returned {in_words(graph)}", f"it must be {_KINDS}")
 
 
 def _arguments(label: str, target: Any, options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import UsageError, in_words
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.ui.actions import ACTIONS, Action, ScreenGroup
 from hitl_tui.ui.keys import NoKey, parse_key, spelled, types_text, written
@@ -142,7 +142,7 @@ def load_keymap(
 def _read(action: Action, value: Any) -> tuple[Keys, list[str]]:
     """The usable keys of one entry, and what is wrong with the others."""
     if not isinstance(value, str):
-        return (), [f'must be text, as in "{action.keys}", not {type(value).__name__}']
+        return (), [f'must be text, as in "{action.keys}", not {in_words(value)}']
     if not value.strip() and action.id == _PALETTE:
         return (), ["needs a key, because every other action can be reached through it"]
     if not value.strip() and action in SCREEN_ACTIONS:

@@ -48,7 +48,7 @@ def test_all_problems_are_told_at_once_with_file_line_and_key(monkeypatch: pytes
         load_settings()
     assert caught.value.message.splitlines() == [
         f"{path}:2: unknown key 'them': did you mean 'theme'?",
-        f"{path}:3: reviewer: must be text, not int",
+        f"{path}:3: reviewer: must be text, not a whole number",
         f"{path}:5: unknown key 'stores': did you mean 'store'?",
         "HITL_TUI_API_BASE: api_base: must begin with http:// or https://",
     ]

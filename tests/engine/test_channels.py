@@ -45,7 +45,7 @@ class TestGoalAndConstraints:
 
     @pytest.mark.parametrize("name", ["goal", "constraints"])
     def test_no_node_can_write_them(self, name: str) -> None:
-        with pytest.raises(NodeFailed, match=f"writes '{name}', which is no channel"):
+        with pytest.raises(NodeFailed, match=f"'{name}' is an input of the run, which is read-only"):
             one_node({"c": Channel(1)}, returning({name: "other"})).invoke({name: "mine"})
 
     def test_cannot_be_changed_through_what_a_node_reads(self) -> None:

@@ -156,7 +156,7 @@ BROKEN: dict[str, tuple[Callable[[], Any], str, str]] = {
     ),
     "a node that is no function": (
         lambda: StateGraph({}).add_node("a", "node"),  # type: ignore[arg-type]
-        "node 'a' is a str",
+        "node 'a' is text",
         "a function (state, config)",
     ),
     "a route that is no function": (

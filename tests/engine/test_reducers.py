@@ -17,6 +17,7 @@ from tests.engine.test_values import json_values
 
 BIG = 2**1024  # an int that no float can hold
 HUGE = 1.7e308
+WIDE = 2**14_279  # twice that is a number of more digits than Python writes
 
 
 def apply(reducer: str, previous: Any, update: Any) -> Any:
@@ -148,17 +149,18 @@ REFUSED: dict[str, tuple[str, Any, Any, str]] = {
     "merge: null": ("merge", {"a": 1}, None, "takes a dict, not null"),
     "merge_deep: null": ("merge_deep", {"a": 1}, None, "takes a dict, not null"),
     "merge_deep: a list": ("merge_deep", {}, [], "takes a dict, not a list"),
-    "sum: a bool": ("sum", 1, True, "takes a number, not a boolean"),
+    "sum: a bool": ("sum", 1, True, "takes a number, not true or false"),
     "sum: text": ("sum", 1, "2", "takes a number, not text"),
     "sum: null": ("sum", 1, None, "takes a number, not null"),
     "sum: a list": ("sum", 1, [1], "takes a number, not a list"),
     "sum: overflow of floats": ("sum", HUGE, HUGE, "overflows"),
     "sum: overflow below": ("sum", -HUGE, -HUGE, "overflows"),
     "sum: an int too large for a float": ("sum", 0.5, BIG, "overflows"),
-    "min: a bool": ("min", 1, False, "takes a number, not a boolean"),
+    "sum: more digits than a number may have": ("sum", WIDE, WIDE, "overflows: a number of 4,299 digits"),
+    "min: a bool": ("min", 1, False, "takes a number, not true or false"),
     "min: text": ("min", 1, "0", "takes a number, not text"),
     "min: null": ("min", 1, None, "takes a number, not null"),
-    "max: a bool": ("max", 1, True, "takes a number, not a boolean"),
+    "max: a bool": ("max", 1, True, "takes a number, not true or false"),
     "max: null": ("max", 1, None, "takes a number, not null"),
     "append: to a value that is no list": ("append", "text", 1, "needs a list"),
     "extend: a value that is no list": ("extend", {"a": 1}, [1], "needs a list"),

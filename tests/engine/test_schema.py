@@ -263,12 +263,23 @@ def test_an_update_of_a_custom_reducer_need_not_fit_the_schema() -> None:
         Channel(schema={"type": "string"}, visibility="private", reducer=lambda old, new: [new]),
         Channel(0, schema={"properties": {"x": {"type": "integer"}}}, visibility="private"),
         Channel(schema={"enum": ["a"]}, visibility="private"),
+        Channel(schema={"const": "a"}, visibility="private"),
         Channel(schema={"items": {"maxLength": 1}}, reducer="append", visibility="private"),
         Channel(reducer="sum", visibility="private"),
         Channel(reducer='by_type({"a":"append"})', visibility="private"),
         Channel(reducer=lambda old, new: {}[new], visibility="private"),
     ],
-    ids=["type", "custom result", "property", "enum", "items", "sum", "by_type", "custom reducer raises"],
+    ids=[
+        "type",
+        "custom result",
+        "property",
+        "enum",
+        "constant",
+        "items",
+        "sum",
+        "by_type",
+        "custom reducer raises",
+    ],
 )
 @pytest.mark.parametrize("update", ["hunter2", {"x": "hunter2", "type": "hunter2"}], ids=["text", "dict"])
 def test_errors_never_quote_a_private_value(channel: Channel, update: Any) -> None:
@@ -282,7 +293,7 @@ def test_errors_never_quote_a_private_value(channel: Channel, update: Any) -> No
 
 MESSAGES = {
     "a type": ({"type": "integer"}, "overwrite", "x", "", 'not of type "integer"', '"x"', "of that type"),
-    "text": (str, "overwrite", 3, "", "expected text", "found a number", "give a text value"),
+    "text": (str, "overwrite", 3, "", "expected text", "found a whole number", "give a text value"),
     "a key inside": (
         PERSON,
         "overwrite",
@@ -309,6 +320,7 @@ MESSAGES = {
     "text among members": (TEXTS, "set_union", ["a", None], " at [1]", "expected text", "null", "a text"),
     "inside a member": (list[Literal["a"]], "extend", ["a", "b"], " at [1]", '"a"', '"b"', "give"),
     "a property of merge": (PERSON, "merge", {"age": 1.5}, " at age", '"integer"', "1.5", "of that type"),
+    "a constant": ({"const": "yes"}, "overwrite", True, "", '"yes" was expected', "true", "that value"),
     "too many": ({"type": "array", "maxItems": 0}, "append", 1, "", "more than 0", "[1]", "last_n(N)"),
 }
 

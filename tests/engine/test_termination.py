@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import Channel, HitlError, NodeResult, cost_limit, custom_condition, max_turns, text_match
+from hitl_tui import (
+    Channel,
+    GraphInvalid,
+    HitlError,
+    NodeResult,
+    cost_limit,
+    custom_condition,
+    max_turns,
+    text_match,
+)
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Limits
 from hitl_tui.engine.runner import GraphRunner
@@ -78,7 +87,45 @@ def test_termination_comes_before_a_limit() -> None:
 def test_why_it_ended_is_in_the_ledger(store: Checkpointer) -> None:
     runner = endless(max_turns(2) | cost_limit(9), checkpointer=store)
     runner.invoke(thread_id="t")
-    assert store.ledger("t")[-1].note == "2 turns or $9 spent"
+    assert store.ledger("t")[-1].note == "2 turns"
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        (max_turns(2) | max_turns(1), "1 turn"),
+        (max_turns(2) & text_match("turn", "log"), "2 turns and 'turn' found in log"),
+        (max_turns(2) & (text_match("no", "log") | cost_limit(0.5)), "2 turns and $0.5 spent"),
+    ],
+    ids=["a | b: the one that holds", "a & b: both", "a & (b | c): what holds of each"],
+)
+def test_what_was_reached_is_told_and_not_what_was_not(
+    store: Checkpointer, condition: Termination, told: str
+) -> None:
+    runner = endless(condition, checkpointer=store)
+    runner.invoke(thread_id="t")
+    assert store.ledger("t")[-1].note == told
+
+
+def test_alternatives_beside_others_are_in_brackets() -> None:
+    one, other = max_turns(2) | cost_limit(1), max_turns(3)
+    assert (one & other).reason == "(2 turns or $1 spent) and 3 turns"
+    assert (one | other).reason == "2 turns or $1 spent or 3 turns"
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: custom_condition(True), "takes a function, not true or false"),  # type: ignore[arg-type]
+        (lambda: cost_limit(float("nan")), "nan"),
+        (lambda: cost_limit("1"), "'1'"),  # type: ignore[arg-type]
+        (lambda: text_match(3, "log"), "3"),  # type: ignore[arg-type]
+    ],
+    ids=["custom_condition of no function", "cost_limit of nan", "cost_limit of text", "no pattern"],
+)
+def test_what_is_no_condition_is_refused_when_built(make: Any, told: str) -> None:
+    with pytest.raises(GraphInvalid, match=told):
+        make()
 
 
 def test_a_thread_ended_by_termination_stays_so(store: Checkpointer) -> None:

@@ -184,6 +184,19 @@ class TestDepth:
         with pytest.raises(ValueRejected, match=r"channel 'c'.*deeper than 64"):
             normalise(nested(65), "c")
 
+    @pytest.mark.parametrize("reducer", ["append", "last_n(2)", "set_union"])
+    def test_what_becomes_an_element_is_one_level_deeper_in_its_channel(self, reducer: str) -> None:
+        leaf = {"a": nested(62)}
+        runner = one_node({"c": Channel([], reducer=reducer)}, returning({"c": leaf}))
+        assert runner.invoke()["c"] == [leaf]
+        runner = one_node({"c": Channel([], reducer=reducer)}, returning({"c": {"a": nested(63)}}))
+        with pytest.raises(NodeFailed, match="deeper than 64"):
+            runner.invoke()
+
+    @pytest.mark.parametrize("reducer", ["extend", "set_union"])
+    def test_a_list_of_elements_is_as_deep_as_its_channel(self, reducer: str) -> None:
+        assert one_node({"c": Channel([], reducer=reducer)}, returning({"c": nested(64)})).invoke()["c"]
+
     def test_dicts_count_as_levels(self) -> None:
         with pytest.raises(ValueRejected, match="deeper than 64"):
             normalise(nested(63, {"a": {"b": 1}}), "c")

@@ -93,7 +93,7 @@ class TestItems:
         ("items", "told"),
         [
             ([1, 2, 3], "'items' has 3 items, more than max_items=2"),
-            ("abc", "'items' holds a str, not a list"),
+            ("abc", "'items' holds text, not a list"),
             (None, "'items' holds null, not a list"),
         ],
         ids=["more items than max_items is an error", "a text is no list", "null is no list"],

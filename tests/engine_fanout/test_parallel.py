@@ -119,7 +119,7 @@ def graph() -> StateGraph:
         (lambda g: g.add_map("p", over="items", node=fails, max_concurrent=0), "max_concurrent is 0"),
         (lambda g: g.add_map("p", over="items", node=fails, join=2), "join is 2"),
         (lambda g: g.add_map("p", over="", node=fails), "over is ''"),
-        (lambda g: g.add_map("p", over="items", node="fn"), "is a str"),
+        (lambda g: g.add_map("p", over="items", node="fn"), "is text"),
     ],
 )
 def test_building_refuses(build: Any, told: str) -> None:

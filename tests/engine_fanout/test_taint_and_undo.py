@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from hitl_tui import END, START, Channel, GraphRunner, NodeFailed, NodeResult, StateGraph
+from hitl_tui import END, START, Channel, GraphRunner, NodeResult, StateGraph
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import CHANNELS, mapped
 

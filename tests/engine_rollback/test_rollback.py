@@ -106,7 +106,7 @@ class TestHandlers:
         ("name", "function", "message"),
         [
             ("", lambda s, c, a: None, "not allowed"),
-            ("x", 3, "is a int"),
+            ("x", 3, "is a whole number"),
             ("x", lambda s, c: None, "must take"),
         ],
         ids=["no name", "no function", "two arguments"],

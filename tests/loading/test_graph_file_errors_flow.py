@@ -121,7 +121,7 @@ CASES = [
         'channel = "n"',
         'function = "json:__name__"',
         35,
-        "[[routes]] function: json:__name__ is a str, it must be a function",
+        "[[routes]] function: json:__name__ is text, it must be a function",
     ),
     ('from = "START"', 'from = "check"', 25, "[[edges]]: no edge leads from START, add exactly one"),
     ('from = "write"', 'from = "START"', 29, "[[edges]]: 2 edges lead from START, add exactly one"),

@@ -207,9 +207,9 @@ def test_an_error_of_ours_in_their_code_keeps_its_words_and_says_where(folder: P
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("graph = 3", "graph in mine.py is of type int"),
-        ("def build():\n    return None", "build in mine.py returned NoneType"),
-        ("async def build():\n    return make()", "build in mine.py returned coroutine"),
+        ("graph = 3", "graph in mine.py is a whole number"),
+        ("def build():\n    return None", "build in mine.py returned null"),
+        ("async def build():\n    return make()", "build in mine.py returned a coroutine"),
     ],
 )
 def test_what_is_not_a_graph(folder: Path, text: str, message: str) -> None:

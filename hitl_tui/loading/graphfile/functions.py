@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hitl_tui.engine.reducers import Reducer, as_reducer
-from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.errors import GraphInvalid, UsageError, in_words
 from hitl_tui.loading.code import import_file, import_named
 from hitl_tui.suggest import did_you_mean
 
@@ -39,7 +39,7 @@ def find_function(spec: str, directory: Path) -> Callable[..., Any]:
             raise UsageError(f"there is no {part!r} in {head}", did_you_mean(part, known))
         found = getattr(found, part)
     if not callable(found):
-        raise GraphInvalid(f"{spec} is a {type(found).__name__}", "it must be a function")
+        raise GraphInvalid(f"{spec} is {in_words(found)}", "it must be a function")
     return found  # type: ignore[no-any-return]
 
 
