@@ -100,6 +100,12 @@ class GraphInvalid(HitlError):
     exit_code = ExitCode.USAGE
 
 
+class GraphDiffers(GraphInvalid):
+    """A graph that can't take a thread on as it stands: the node it stands at is gone."""
+
+    title = "The graph does not fit the thread"
+
+
 class NodeFailed(HitlError):
     """A node raised, timed out or broke its contract; names node, attempt and cause (SPEC 5).
 

@@ -138,6 +138,7 @@ def run_headless(
     """
     from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.headless import run_on
+    from hitl_tui.cli.output import say
     from hitl_tui.drivers.breakpoints import read_breakpoints
 
     async def work(desk: Desk) -> ExitCode:
@@ -148,6 +149,8 @@ def run_headless(
                 words = " ".join(f"--input {field.name}={_example(field)}" for field in asked)
                 raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
             await _start(driver, {}, settings)
+        if snapshot.notice:
+            say(f"hitl-tui: {snapshot.notice}", err=True)
         stops = read_breakpoints(breaks, snapshot.graph)
         return await run_on(driver, once=once, stop_before=stops, as_json=as_json)
 

@@ -18,13 +18,13 @@ _AGAIN = 1.0
 class Deadlines:
     """A timer for the next deadline of a thread; all of it happens on the engine's thread.
 
-    Args:
-        applied: False where the thread can only be looked at: then its deadlines are left to others.
+    Attributes:
+        applied: False while the thread can only be looked at: then its deadlines are left to others.
     """
 
     def __init__(self, session: Session, *, applied: bool = True) -> None:
         self._session = session
-        self._applied = applied
+        self.applied = applied
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self) -> None:
@@ -32,7 +32,7 @@ class Deadlines:
         self.stop()
         session = self._session
         deadlines = [one.deadline for one in session.cursor.pending if one.deadline]
-        if deadlines and self._applied:
+        if deadlines and self.applied:
             wait = max(0.0, (min(deadlines) - session.clock()) / 1e6) + 0.01
             self._timer = asyncio.get_running_loop().call_later(wait, self._expire)
 
@@ -45,7 +45,7 @@ class Deadlines:
     def apply_due(self) -> None:
         """Apply deadlines that passed while the thread was open nowhere."""
         session = self._session
-        if not self._applied or not session.exists:
+        if not self.applied or not session.exists:
             return
         now = session.clock()
         if any(one.deadline and now > one.deadline for one in session.cursor.pending):

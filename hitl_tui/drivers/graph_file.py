@@ -6,15 +6,16 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from hitl_tui.engine import decisions
 from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import Event, GraphChanged
+from hitl_tui.engine.graph_change import change_graph, logged_digest
+from hitl_tui.engine.rebuild import state_at
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.session import Session
+from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.errors import GraphInvalid, HitlError
 from hitl_tui.loading.code import forget_code
-from hitl_tui.loading.fits import Difference, fits
+from hitl_tui.loading.fits import OTHER_GRAPH, Difference, fits
 from hitl_tui.loading.sources import source_file, source_files
 
 Stamp = tuple[int, int, int]
@@ -26,6 +27,8 @@ EVERY = 1.0
 
 class GraphFile:
     """Follows the files that the graph of an open thread is built from: its own, and those it loads.
+
+    A graph that can't be loaded is looked for in all files beside it: any of them may be what was wrong.
 
     Attributes:
         changed: what is different since the file was saved, in words; None while it is as it was loaded.
@@ -39,6 +42,7 @@ class GraphFile:
         self._path = path
         self._build = build
         self._tell = tell
+        self._broken = _without_graph(session)
         self._seen: dict[Path, Stamp] = {}
         self._seen = self._stamps()
 
@@ -51,7 +55,9 @@ class GraphFile:
     async def look(self) -> None:
         """Tell when the file was saved, and what then differs."""
         stamps = self._stamps()
-        saved = any(self._seen.get(path, stamp) != stamp for path, stamp in stamps.items())
+        # What a graph that works has loaded since is no news; what a broken one lacked is.
+        known = self._seen if self._broken else {**stamps, **self._seen}
+        saved = any(known.get(path) != stamp for path, stamp in stamps.items())
         # Editors replace files: for a moment there is none, which is no news of it.
         self._seen = {**self._seen, **stamps}
         if not saved:
@@ -60,8 +66,11 @@ class GraphFile:
             found = self._fits(await self._load())
         except HitlError as error:
             self.changed = (f"it can't be loaded: {error.message}",)
+            self._broken = True
+            self._seen = {**self._stamps(), **self._seen}
         else:
             self.changed = tuple(one.words for one in found)
+            self._broken = _without_graph(self._session)
         self._tell(GraphChanged(self.changed))
 
     async def reload(self, actor: str | None) -> tuple[str, ...]:
@@ -78,8 +87,8 @@ class GraphFile:
                 "mend the file, or edit the state, or fork from an earlier step",
             )
         with self._session.writing():
-            decisions.change_graph(self._session, graph, actor=actor)
-        self.changed = None
+            change_graph(self._session, graph, actor=actor)
+        self.changed, self._broken = None, False
         return tuple(one.words for one in found)
 
     async def _load(self) -> CompiledGraph:
@@ -94,11 +103,14 @@ class GraphFile:
     def _stamps(self) -> dict[Path, Stamp]:
         """All files that the graph is built from, each with what changes when it is saved."""
         files = source_files(self._session.info.source) | self._seen.keys()
+        if self._broken:
+            files |= _beside(self._path)
         return {path: stamp for path in files if (stamp := _stamp(path)) is not None}
 
     def _fits(self, graph: CompiledGraph) -> list[Difference]:
         session = self._session
-        return fits(session.graph.info, graph.info, session.cursor, session.state.values)
+        old = _record(session) if _without_graph(session) else session.graph.info
+        return fits(old, graph.info, session.cursor, session.state.values)
 
 
 def follow_file(
@@ -107,6 +119,38 @@ def follow_file(
     """The file of a session's graph, None where it has none of the user's own."""
     path = source_file(session.info.source) if build else None
     return GraphFile(session, path, build, tell=tell) if build and path else None
+
+
+def graph_notice(session: Session) -> str:
+    """What to know of an unfinished thread that is opened with another graph than it ran on, in words."""
+    done = session.cursor.status in ("completed", "cancelled")
+    if session.store is None or session.cursor.head < 0 or done or _without_graph(session):
+        return ""
+    record = _record(session)
+    if record.graph_digest in ("", session.graph.digest):
+        return ""
+    values = state_at(session.store, session.thread_id, session.cursor.head)
+    found = fits(record, session.graph.info, session.cursor, values)
+    words = "; ".join(one.words for one in found if one.words != OTHER_GRAPH)
+    return f"{OTHER_GRAPH}: {words}" if words else OTHER_GRAPH
+
+
+def _without_graph(session: Session) -> bool:
+    """Whether a thread is shown from its log alone: a graph of its own has a first node."""
+    return not session.graph.entry
+
+
+def _record(session: Session) -> ThreadInfo:
+    """What the log knows of the graph that the thread has run on so far."""
+    return replace(session.info, graph_digest=logged_digest(session))
+
+
+def _beside(path: Path) -> set[Path]:
+    """The files in a graph's directory that it may be made of."""
+    try:
+        return {one for one in path.parent.iterdir() if one.suffix in (".py", ".toml")}
+    except OSError:
+        return set()
 
 
 def _stamp(path: Path) -> Stamp | None:

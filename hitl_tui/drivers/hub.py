@@ -86,7 +86,9 @@ class LocalHub:
         info = await asyncio.to_thread(self._store.info, thread_id)
         if info is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        driver = self._drivers[thread_id] = RecordedDriver(self._store, info, why)
+        driver = self._drivers[thread_id] = RecordedDriver(
+            self._store, info, why, self._build if self._without_graph else None, self._below
+        )
         return driver
 
     async def new(

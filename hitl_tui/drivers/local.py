@@ -17,7 +17,7 @@ from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.disclosing import Disclosing
 from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.family import family
-from hitl_tui.drivers.graph_file import BuildGraph
+from hitl_tui.drivers.graph_file import BuildGraph, graph_notice
 from hitl_tui.drivers.holding import Holding
 from hitl_tui.drivers.nested import Nested
 from hitl_tui.drivers.protocol import NO_BREAKPOINTS, Capabilities, Preview, Relative, Snapshot, Stamped
@@ -221,11 +221,14 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
 
         async def reload() -> tuple[str, ...]:
             self._opened()
-            file = self._alongside.graph_file if self._alongside else None
-            if file is None:
+            alongside = self._alongside
+            file = alongside.graph_file if alongside else None
+            if alongside is None or file is None:
                 raise UsageError("the graph of this thread comes from no file that can be loaded again")
             self._refuse_running()
             found = await file.reload(actor)
+            self.capabilities = Capabilities()
+            alongside.deadlines.applied = True
             self._resync()
             return found
 
@@ -263,6 +266,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         if self._session is None:
             session = self._open_session()
             session.recover()
+            session.notice = ". ".join(filter(None, (session.notice, graph_notice(session))))
             session.sink = self._tell
             session.on_moved = self._resync
             self._session = session

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from hitl_tui.drivers.below import Below
+from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Capabilities
 from hitl_tui.engine import disclosure
@@ -17,6 +19,7 @@ from hitl_tui.engine.session import Session
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.errors import UsageError
+from hitl_tui.loading.sources import source_file
 
 T = TypeVar("T")
 
@@ -24,37 +27,54 @@ T = TypeVar("T")
 class RecordedDriver(LocalDriver):
     """A thread without its graph: it can be looked at, private values too, and not changed.
 
+    Once the file of its graph was mended and reloaded, it is a thread as any other.
+
     Args:
         why: why nothing else can be done, in words.
+        build: makes the graph again when its file was saved; None never does.
+        below: as for `LocalDriver`.
     """
 
-    def __init__(self, store: Store, info: ThreadInfo, why: str) -> None:
+    def __init__(
+        self,
+        store: Store,
+        info: ThreadInfo,
+        why: str,
+        build: BuildGraph | None = None,
+        below: Below | None = None,
+    ) -> None:
         def opened() -> Session:
             return Session.open(recorded_graph(store, info), store, info.thread_id)
 
-        super().__init__(info.thread_id, opened, store)
-        self.capabilities = only_reading(why)
+        super().__init__(info.thread_id, opened, store, build, below)
+        mendable = build is not None and source_file(info.source) is not None
+        self.capabilities = only_reading(why, can_reload=mendable)
 
     async def cancel(self, *, actor: str | None = None, note: str | None = None) -> None:
-        """Refused."""
-        raise self._refusal()
+        """Refused without the graph."""
+        self._refuse_without_graph()
+        await super().cancel(actor=actor, note=note)
 
     async def fork(self, step: int, new_thread_id: str, **how: Any) -> str:
-        """Refused."""
-        raise self._refusal()
+        """Refused without the graph."""
+        self._refuse_without_graph()
+        return await super().fork(step, new_thread_id, **how)
 
     async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
         """A private value; that somebody looked is the one thing that is written."""
         return await super()._write(lambda session: disclosure.reveal(session, channel, step, actor=actor))
 
     async def _write(self, work: Callable[[Session], T]) -> T:
-        raise self._refusal()
+        self._refuse_without_graph()
+        return await super()._write(work)
 
     async def _launch(self, make: Callable[..., Run]) -> None:
-        raise self._refusal()
+        self._refuse_without_graph()
+        await super()._launch(make)
 
-    def _refusal(self) -> UsageError:
-        return UsageError(f"thread {self.thread_id!r} can only be looked at", self.capabilities.why_not)
+    def _refuse_without_graph(self) -> None:
+        if not self.capabilities.can_run:
+            raise UsageError(f"thread {self.thread_id!r} can only be looked at", self.capabilities.why_not)
 
 
 def recorded_graph(store: Store, info: ThreadInfo) -> CompiledGraph:
@@ -91,7 +111,7 @@ def recorded_graph(store: Store, info: ThreadInfo) -> CompiledGraph:
     )
 
 
-def only_reading(why: str) -> Capabilities:
+def only_reading(why: str, *, can_reload: bool) -> Capabilities:
     """What can be done with a recorded graph."""
     return Capabilities(
         can_run=False,
@@ -102,6 +122,7 @@ def only_reading(why: str) -> Capabilities:
         can_cancel=False,
         can_roll_back=False,
         can_check=False,
+        can_reload=can_reload,
         streams_tokens=False,
         why_not=why,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from msgspec.structs import replace as change
@@ -89,7 +90,7 @@ class CompiledGraph:
     output: str
     compensations: Mapping[str, Handler] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def info(self) -> GraphInfo:
         """The graph as data."""
         edges = [EdgeInfo(START, self.entry, "")]
@@ -106,7 +107,7 @@ class CompiledGraph:
             inputs=self.inputs,
         )
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A hash of what the graph declares: nodes, edges, channels, reducers."""
         return self.info.digest

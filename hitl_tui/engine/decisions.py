@@ -10,13 +10,11 @@ from functools import partial
 from typing import Any
 
 from hitl_tui.engine import journal
-from hitl_tui.engine.agent_settings import apply, fresh_agents
 from hitl_tui.engine.asking import gate_of, how_it_ended
 from hitl_tui.engine.branches import answered, to_run_again
 from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import set_values
 from hitl_tui.engine.children import abandon, refresh, relay
-from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.inputs import read_input
 from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.on_taint import approve
@@ -352,25 +350,6 @@ def cancel(session: Session, *, actor: str | None = None, note: str | None = Non
     abandon(session)
     entry = _entry(session, [], "cancel", actor=actor, note=note)
     session.commit_cursor(replace(cursor, status="cancelled", reason="user", pending=()), [entry])
-
-
-def change_graph(session: Session, graph: CompiledGraph, *, actor: str | None = None) -> None:
-    """Go on with another version of the thread's graph; logged with the digests of both.
-
-    Raises:
-        LogCorrupt: the log does not make this graph's state; the thread keeps the graph it had.
-    """
-    before, agents = session.graph, session.agents
-    session.graph, session.agents = graph, fresh_agents(graph)
-    try:
-        apply(session.agents, session.cursor.agents)
-        session.load_state()
-    except HitlError:
-        session.graph, session.agents = before, agents
-        raise
-    if session.exists:
-        entry = _entry(session, [], "graph", actor=actor, data={"was": before.digest, "is": graph.digest})
-        session.commit_cursor(session.cursor, [entry])
 
 
 def _entry(

@@ -11,9 +11,13 @@ import msgspec
 from hitl_tui.engine.canonical import canonical
 from hitl_tui.engine.changes import Change
 from hitl_tui.engine.records import Cursor, LedgerEntry, Source, UpdateRecord
+from hitl_tui.engine.state import OtherChannels
 from hitl_tui.engine.threads import Lease
 from hitl_tui.engine.values import freeze, thaw
 from hitl_tui.errors import LogCorrupt
+
+CHANNELS = "channels"
+"""The kind of the ledger's entry for the first step of a state with other channels."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -114,11 +118,12 @@ def ledger_entry(
     note: str | None = None,
     seen: bytes = b"",
     data: Any = None,
+    after: LedgerEntry | None = None,
 ) -> LedgerEntry:
-    """The next entry of the decision ledger after the cursor's last one."""
+    """The next entry of the decision ledger after the cursor's last one, or after one that comes with it."""
     entry = LedgerEntry(
         thread_id=cursor.thread_id,
-        n=cursor.ledger_n + 1,
+        n=(after.n if after else cursor.ledger_n) + 1,
         kind=kind,
         step=cursor.head if step is None else step,
         request_id=request_id,
@@ -127,10 +132,19 @@ def ledger_entry(
         seen=seen,
         data=thaw(data),
         at=at,
-        prev_hash=cursor.ledger_hash,
+        prev_hash=after.hash if after else cursor.ledger_hash,
         hash=b"",
     )
     return msgspec.structs.replace(entry, hash=ledger_hash(entry))
+
+
+def with_channels(
+    ledger: Sequence[LedgerEntry], cursor: Cursor, step: int, other: OtherChannels, at: int
+) -> tuple[LedgerEntry, ...]:
+    """The entries of a step's commit, and one that says that from it on the state has other channels."""
+    data = {"new": list(other.new), "gone": list(other.gone)}
+    last = ledger[-1] if ledger else None
+    return (*ledger, ledger_entry(cursor, CHANNELS, at=at, step=step, data=data, after=last))
 
 
 def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:

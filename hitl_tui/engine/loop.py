@@ -20,6 +20,7 @@ from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.decisions import DONE, expire, pass_breakpoints, refuse_rolling_back
 from hitl_tui.engine.events import AttemptDropped, RunEnded, RunStarted
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
+from hitl_tui.engine.graph_change import note_graph
 from hitl_tui.engine.interrupts import InterruptRaised
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
 from hitl_tui.engine.on_taint import guard
@@ -146,6 +147,7 @@ class Run:
         if cursor.status in DONE or cursor.head < 0:
             return False
         refuse_rolling_back(session)
+        note_graph(session)
         if session.cursor.branches:
             refresh(session, runs_on=True)
         pass_breakpoints(session)
@@ -163,8 +165,7 @@ class Run:
 
         Questions before and inside nodes come up by themselves when the thread gets there.
         """
-        session = self.session
-        cursor = session.cursor
+        session, cursor = self.session, self.session.cursor
         kind, _, node = cursor.position.partition(":")
         expired = (cursor.status, cursor.reason, kind) == ("failed", "deadline", "route")
         if expired and node in session.graph.after:
@@ -174,10 +175,9 @@ class Run:
 
     def _next(self, first: bool) -> str:
         """The node to run now, or "" once the cursor has been stopped with a reason."""
-        session = self.session
-        if session.cursor.status != "running":
+        session, cursor = self.session, self.session.cursor
+        if cursor.status != "running":
             return ""
-        cursor = session.cursor
         kind, _, name = cursor.position.partition(":")
         if kind == "route":
             # Not written down before the node commits, so that an edit until then may still turn it.

@@ -16,7 +16,7 @@ from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.journal import decode_snapshot
 from hitl_tui.engine.records import Effect, UpdateRecord
 from hitl_tui.engine.reducers import parse_reducer
-from hitl_tui.engine.state import LiveState
+from hitl_tui.engine.state import LiveState, OtherChannels
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.values import freeze
 from hitl_tui.errors import LogCorrupt, UnknownThread
@@ -86,7 +86,11 @@ def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, B
         )
     known = {name: values[name] for name in channels}
     taint = {one.channel: one for one in checkpoint.tainted} if checkpoint else {}
-    return LiveState(known, {name: digests[name] for name in channels}, taint)
+    other = None
+    if stored.keys() != channels.keys():
+        new, gone = channels.keys() - stored.keys(), stored.keys() - channels.keys()
+        other = OtherChannels(tuple(sorted(new)), tuple(sorted(gone)))
+    return LiveState(known, {name: digests[name] for name in channels}, taint, other)
 
 
 def applied_updates(

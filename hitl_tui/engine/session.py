@@ -215,7 +215,10 @@ class Session(Outlook):
             state: the state after the changes, where the caller has it already.
         """
         now, before = self.clock(), self.cursor
+        other = self.state.other
         state = state or after(self.state, changes)
+        if other:
+            ledger = journal.with_channels(ledger, cursor, before.head + 1, other, now)
         if self.store is None and self.sink is None:  # nobody will look at a checkpoint
             self.state = state
             self._write(self._moved(cursor, now, ledger, head=before.head + 1), ledger)
@@ -223,7 +226,7 @@ class Session(Outlook):
         records = records_of(step, cursor, changes, now) if self.store else ()
         parent = self._parent_thread()
         checkpoint = checkpoint_of(step, cursor, state, len(records), parent_thread=parent, at=now)
-        snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state)
+        snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state, whole=other is not None)
         cursor = self._moved(
             cursor,
             now,
@@ -294,13 +297,13 @@ class Session(Outlook):
             self.emit(LedgerWritten(entry))
 
     def _snapshot(
-        self, cursor: Cursor, changes: Sequence[Change], state: LiveState
+        self, cursor: Cursor, changes: Sequence[Change], state: LiveState, *, whole: bool
     ) -> tuple[bytes | None, int, int]:
         if self.store is None:
             return None, 0, 0
         log_bytes = cursor.log_bytes + journal.log_size(changes)
         # Defaults are in no record, so the first step keeps the whole state: the store alone must give it.
-        if self.cursor.head >= 0 and not journal.snapshot_due(log_bytes, cursor.snapshot_bytes):
+        if self.cursor.head >= 0 and not whole and not journal.snapshot_due(log_bytes, cursor.snapshot_bytes):
             return None, log_bytes, cursor.snapshot_bytes
         data = journal.encode_snapshot(state.values)
         return data, 0, len(data)

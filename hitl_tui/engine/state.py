@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from hitl_tui.engine.channels import RUN_INPUTS, BoundChannel
 from hitl_tui.engine.records import Visibility
@@ -169,18 +169,33 @@ def undeclared(name: str, channels: Mapping[str, Any]) -> UndeclaredChannel:
     )
 
 
+class OtherChannels(NamedTuple):
+    """How the channels of a graph differ from those that a state was committed with."""
+
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
 class LiveState:
     """All channels of a thread with their digests, and which are tainted; replaced, never changed, by a
-    commit."""
+    commit.
 
-    __slots__ = ("digests", "taint", "values")
+    `other` says how its channels differ from those that the log has it with, None where they don't.
+    """
+
+    __slots__ = ("digests", "other", "taint", "values")
 
     def __init__(
-        self, values: dict[str, Any], digests: dict[str, bytes], taint: Tainted = _UNTAINTED
+        self,
+        values: dict[str, Any],
+        digests: dict[str, bytes],
+        taint: Tainted = _UNTAINTED,
+        other: OtherChannels | None = None,
     ) -> None:
         self.values = values
         self.digests = digests
         self.taint = taint
+        self.other = other
 
     @classmethod
     def initial(cls, channels: Mapping[str, BoundChannel]) -> LiveState:

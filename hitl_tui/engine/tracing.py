@@ -93,6 +93,14 @@ class Trace:
         channel.value, channel.digest, channel.stored = value, digest, digest
         self.changes += 1
 
+    def keep(self, values: Mapping[str, Any]) -> None:
+        """From here on there are these channels and no others; what was not followed has these values."""
+        self._all = {name: self._all.get(name) or _Channel() for name in values}
+        for name, channel in self._all.items():
+            if channel.digest is None:
+                self.learn(name, values[name], channel_hash(values[name]))
+        self.changes += 1
+
     def lose(self) -> None:
         """Forget where the channels stand: something between is missing."""
         for channel in self._all.values():

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.canonical import GrowingHashes, show_hash, state_hash
+from hitl_tui.engine.channel_sets import ChannelSets
 from hitl_tui.engine.channels import BoundChannel
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.journal import decode_snapshot, ledger_hash, record_hash
@@ -130,6 +131,7 @@ class _Check:
         self.thread_id = cursor.thread_id
         self.cursor = cursor
         self.trace = Trace(channels, strict)
+        self.sets = ChannelSets(store, self.thread_id, self.trace)
         self.taint = TaintTrace()
         self.found: list[Mismatch] = []
         self.seq = 0
@@ -151,7 +153,7 @@ class _Check:
             last = min(first + _WINDOW - 1, head)
             snapshots = self._snapshots(first, last)
             for step, point, records in self._window(first, last):
-                self._step(step, point, records)
+                self._step(step, point, records, snapshots.get(step))
                 if step in snapshots:
                     self._snapshot(step, snapshots.pop(step))
         self._ledger()
@@ -197,11 +199,14 @@ class _Check:
             records[step].append(record)
         return [(step, points.get(step), own) for step, own in records.items()]
 
-    def _step(self, step: int, point: Checkpoint | None, records: list[UpdateRecord]) -> None:
+    def _step(
+        self, step: int, point: Checkpoint | None, records: list[UpdateRecord], snapshot: bytes | None
+    ) -> None:
         if self.previous is None and point is not None:
             self.seq = point.first_seq - 1
         first = self.seq + 1
         intact = [self._record(step, record) for record in records]
+        self.sets.follow(step, snapshot)
         if point is None:
             self._add("gap", "step", step, None, step=step)
             self.taint.lose()

@@ -14,6 +14,8 @@ from hitl_tui.engine.schema import ChannelSchema
 from hitl_tui.engine.threads import ThreadInfo
 from hitl_tui.errors import HitlError
 
+OTHER_GRAPH = "the graph is not the one that the thread has run on so far"
+
 
 class Difference(msgspec.Struct, frozen=True):
     """One way in which a graph differs from the one a thread has run on so far.
@@ -40,7 +42,8 @@ def fits(
     """How `new` differs from what a thread has run on; what blocks the thread comes first.
 
     Args:
-        old: the graph as it was, or the record of a thread, which knows only its name and digest.
+        old: the graph as it was, or the record of a thread, which knows only its name and digest
+            (that of the graph it last ran on, see `engine.graph_change.logged_digest`).
         cursor: where the thread stands; looked at for nodes and channels that are gone.
         values: the thread's state; looked at for values that don't fit any more.
     """
@@ -59,7 +62,7 @@ def _record(old: ThreadInfo, new: GraphInfo) -> Iterator[Difference]:
     if old.graph_name != new.name:
         yield Difference("graph", "", f"the graph was called {old.graph_name!r}, now it is {new.name!r}")
     if old.graph_digest != new.digest:
-        yield Difference("graph", "", "the graph is not the one that the thread was started with")
+        yield Difference("graph", "", OTHER_GRAPH)
 
 
 def _graph(old: GraphInfo, new: GraphInfo) -> Iterator[Difference]:

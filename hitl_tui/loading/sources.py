@@ -51,8 +51,18 @@ def open_graph(
 def source_file(source: Mapping[str, Any]) -> Path | None:
     """The user's own file that a graph of this source is built from, None where there is none."""
     spec = source.get("graph")
-    path = spec_file(spec) if isinstance(spec, str) else None
+    path = spec_file(spec) or _module_file(spec, source) if isinstance(spec, str) else None
     return None if path is None or path.is_relative_to(Path(hitl_tui.__file__).parent) else path
+
+
+def _module_file(spec: str, source: Mapping[str, Any]) -> Path | None:
+    """The file of a module that was found in a directory once, though it can't be imported now."""
+    directory = source.get("directory")
+    if not isinstance(directory, str):
+        return None
+    module = Path(directory, *spec.partition(":")[0].split("."))
+    places = (module.with_suffix(".py"), module / "__init__.py")
+    return next((path for path in places if path.is_file()), None)
 
 
 def source_files(source: Mapping[str, Any]) -> set[Path]:

@@ -9,12 +9,12 @@ from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.requests import Choice, Request
 from hitl_tui.engine.values import thaw
-from hitl_tui.errors import AnswerRefused, HitlError, UsageError
+from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.answers import named_choice
 from hitl_tui.plain.console import confirm, refusal
 from hitl_tui.plain.content import content
-from hitl_tui.plain.differing import changed_since
 from hitl_tui.plain.forms import LeftWaiting, ask_edit, ask_form, ask_value
+from hitl_tui.plain.guarding import give_back, refuse_early
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import card_lines, name, numbered
 from hitl_tui.view.answers import choice_answer
@@ -48,6 +48,7 @@ def decide(talk: Talk, typed: str = "") -> None:
     request = _one_of(talk, _asked(snapshot), typed)
     if request is None:
         return
+    refuse_early(snapshot, "can_answer")
     card = review_card(request, open_view(snapshot), snapshot.values)
     talk.console.say(*question(card, snapshot))
     try:
@@ -64,11 +65,8 @@ def decide(talk: Talk, typed: str = "") -> None:
     try:
         head = talk.run(send)
     except HitlError as error:
-        if isinstance(error, AnswerRefused):
-            now = talk.run(talk.driver.snapshot()).progress.head
-            error.details = talk.run(changed_since(talk.driver, request.step, now))
-        words = content([note], 40) if note else []
-        talk.console.say(*refusal(error), *(["Your words were:", *words] if words else []))
+        made = "" if request.choices else "\n".join(value_lines(answer, "text"))
+        give_back(talk, error, request.step, ("answer was", made), ("words were", note))
         return
     left = len(_asked(talk.run(talk.driver.snapshot())))
     more = f"{left} more to decide, d decides." if left else "c continues."

@@ -8,8 +8,9 @@ from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.plain.console import ask_text, confirm, refusal
+from hitl_tui.plain.console import ask_text, confirm
 from hitl_tui.plain.content import content, spans
+from hitl_tui.plain.guarding import give_back, refuse_early
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import name, next_words
 from hitl_tui.suggest import did_you_mean
@@ -41,6 +42,7 @@ def show_value(talk: Talk, typed: str) -> None:
 def edit(talk: Talk, typed: str) -> None:
     """Set one channel as a new step."""
     snapshot = talk.snapshot()
+    refuse_early(snapshot, "can_edit")
     head = snapshot.progress.head
     channel = find_channel(list(snapshot.values), typed or talk.console.ask("Channel, by number or name:"))
     is_text = _type(snapshot, channel) == "text"
@@ -48,23 +50,25 @@ def edit(talk: Talk, typed: str) -> None:
         f"{name(channel)} now:",
         *content(value_lines(snapshot.values[channel], "text"), 100, "v shows it whole"),
     )
-    text = ask_text(talk.console, f"New value, as {'text' if is_text else 'JSON'}.")
+    text, note = ask_text(talk.console, f"New value, as {'text' if is_text else 'JSON'}."), None
     try:
         changes = {channel: text if is_text else _json(text)}
         if not _agreed(talk, changes, head):
-            talk.console.say("Nothing was stored. Your text was:", *content([text]))
+            talk.console.say("Nothing was stored.", "Your text was:", *content([text]))
             return
         note = talk.console.ask("Note, for the record; empty for none:") or None
         step = talk.run(talk.driver.update_state(changes, expected_step=head, actor=talk.actor, note=note))
     except HitlError as error:
-        talk.console.say(*refusal(error), "Nothing was stored. Your text was:", *content([text]))
+        give_back(talk, error, head, ("text was", text), ("note was", note))
         return
     talk.console.say(f"Stored as step {step}.")
 
 
 def fork(talk: Talk) -> None:
     """Make a new thread from a step, and turn to it."""
-    head = talk.snapshot().progress.head
+    snapshot = talk.snapshot()
+    refuse_early(snapshot, "can_fork")
+    head = snapshot.progress.head
     typed = talk.console.ask(f"From which step? The newest is {head}; empty takes it:") or str(head)
     if not (typed.isascii() and typed.isdigit()):
         raise UsageError(f"{typed!r} is no step", f"steps are 0 to {head}")

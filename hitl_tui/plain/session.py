@@ -19,6 +19,7 @@ from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.content import content
 from hitl_tui.plain.deciding import decide, question, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
+from hitl_tui.plain.guarding import give_back, refuse_early
 from hitl_tui.plain.inside import unfinished_lines
 from hitl_tui.plain.outcome import standing_code
 from hitl_tui.plain.talk import Talk
@@ -43,7 +44,7 @@ HELP: Final = (
     "V: verify the log; V strict; V replay.",
     "i: what is inside, branches or a thread; i 2: the second; i step 4: inside step 4; i back: out again.",
     "a: the agents; a AGENT: one with its turns; a AGENT.model=NAME: change it; a forget AGENT.",
-    "t WORD: list threads.  o THREAD: open another thread.",
+    "t WORD: list threads.  o THREAD: open another thread.  R: go on with the graph as its file is now.",
     "h: this help.  q: leave; what is committed stays.",
 )
 _STEPS: Final = 10
@@ -92,6 +93,7 @@ class _Session:
             "e": lambda typed: edit(self.talk, typed),
             "f": lambda _: self._fork(),
             "m": lambda _: self._extend(),
+            "R": lambda _: self._reload(),
             "b": lambda typed: toggle_breakpoint(self.talk, typed),
             "x": lambda _: self._cancel(),
             "u": lambda _: self._roll_back(),
@@ -234,7 +236,15 @@ class _Session:
         fork(self.talk)
         self._look()
 
+    def _reload(self) -> None:
+        """Go on with the graph as it is in its file now."""
+        refuse_early(self.talk.snapshot(), "can_reload")
+        found = self.talk.run(self.talk.driver.reload_graph(actor=self.talk.actor))
+        self.say("The graph was loaded again.", *content([*found], 40))
+        self._say_standing(self.talk.snapshot())
+
     def _extend(self) -> None:
+        refuse_early(self.talk.snapshot(), "can_edit")
         typed = self.talk.console.ask("Which limit, as in max_iterations=50; empty changes none:")
         if typed:
             limits = dict([read_limit(typed)])
@@ -242,15 +252,21 @@ class _Session:
             self._say_standing(self.talk.snapshot())
 
     def _cancel(self) -> None:
+        refuse_early(snapshot := self.talk.snapshot(), "can_cancel")
         if not confirm(self.talk.console, "End this thread for good?"):
             self.say("It goes on as it was.")
             return
         note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
-        self.talk.run(self.talk.driver.cancel(actor=self.talk.actor, note=note))
+        try:
+            self.talk.run(self.talk.driver.cancel(actor=self.talk.actor, note=note))
+        except HitlError as error:
+            give_back(self.talk, error, snapshot.progress.head, ("words were", note))
+            return
         self._say_standing(self.talk.snapshot())
 
     def _roll_back(self) -> None:
         """Say what would be undone, in its order, and do it after a yes."""
+        refuse_early(snapshot := self.talk.snapshot(), "can_roll_back")
         entries = self.talk.run(self.talk.driver.rollback_entries())
         left = remaining(entries)
         if not left:
@@ -261,7 +277,11 @@ class _Session:
             self.say("Nothing was undone.")
             return
         note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
-        self.talk.run(self.talk.driver.rollback(actor=self.talk.actor, note=note))
+        try:
+            self.talk.run(self.talk.driver.rollback(actor=self.talk.actor, note=note))
+        except HitlError as error:
+            give_back(self.talk, error, snapshot.progress.head, ("words were", note))
+            return
         self._follow()
 
     def _log(self) -> None:

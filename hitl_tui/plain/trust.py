@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.taint import Taint
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import confirm
 from hitl_tui.plain.content import content, spans
 from hitl_tui.plain.editing import find_channel
+from hitl_tui.plain.guarding import give_back, refuse_early
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import name
 from hitl_tui.view.taint import lineage_lines, taint_line
@@ -32,6 +33,7 @@ def declassify(talk: Talk, typed: str) -> None:
     tainted = [one.channel for one in _tainted(snapshot)]
     if not tainted:
         raise UsageError("no channel is tainted")
+    refuse_early(snapshot, "can_edit")
     listed = list(snapshot.values)
     channel = find_channel(listed, typed or talk.console.ask("Channel, by number or name:"))
     if channel not in tainted:
@@ -46,9 +48,14 @@ def declassify(talk: Talk, typed: str) -> None:
         return
     head = snapshot.progress.head
     seen = snapshot.checkpoints[-1].state_hash
-    step = talk.run(
-        talk.driver.declassify(channel, expected_step=head, actor=talk.actor, reason=reason, seen=seen)
+    declassified = talk.driver.declassify(
+        channel, expected_step=head, actor=talk.actor, reason=reason, seen=seen
     )
+    try:
+        step = talk.run(declassified)
+    except HitlError as error:
+        give_back(talk, error, head, ("reason was", reason))
+        return
     talk.console.say(f"Declassified as step {step}; what was written from it before stays tainted.")
 
 

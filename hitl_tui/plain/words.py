@@ -67,6 +67,8 @@ def event_lines(event: ev.Event) -> list[str]:
             return [f"Now run by {name(event.holder)}: you can look, not step."]
         case ev.HolderChanged():
             return ["Nobody runs it any more: you can go on."]
+        case ev.GraphChanged():
+            return ["The graph's file was saved; R loads it again.", *content(event.differences, 20)]
         case ev.ThreadForked():
             return [f"Fork {name(event.child)} was made from step {event.step}."]
     return inside_lines(event)

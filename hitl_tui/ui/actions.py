@@ -219,9 +219,9 @@ def _owned(now: Situation) -> str:
 def _can_reload(now: Situation) -> str:
     if not now.open:
         return _open(now)
-    if not now.saved:
+    if not now.saved and now.can.can_run:
         return "the file of the graph is as it was when it was loaded"
-    if not now.can.can_edit:
+    if not now.can.can_reload:
         return now.can.why_not or "this thread can only be looked at"
     return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
 

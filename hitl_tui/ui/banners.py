@@ -39,7 +39,7 @@ def banner_of(
     if session.shown is None and view.error is not None and view.progress.status == "failed":
         return _failed(session, view.error, ways, room), "error"
     can = view.capabilities
-    if session.shown is None and can.why_not and not can.can_run:
+    if session.shown is None and can.why_not and not can.can_run and view.graph_changed is None:
         return _wrapped(can.why_not, room, "warning"), "note"
     if session.shown is None and view.retry is not None:
         return _retrying(view.retry, room), "note"

@@ -151,6 +151,7 @@ class Session:
             can_answer=False,
             can_cancel=False,
             can_roll_back=False,
+            can_reload=False,
             why_not=why_not,
         )
 

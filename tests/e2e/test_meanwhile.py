@@ -53,7 +53,8 @@ def test_a_saved_graph_offers_a_reload_that_runs_the_new_code(place: Path) -> No
         terminal.press("q")
         assert terminal.wait_exit() == 3
     kinds = [one["decision"] for one in json.loads(call("log", "t", "--json").stdout)["decisions"]]
-    assert kinds == ["graph", "graph"]
+    assert kinds == ["graph", "graph", "channels"]
+    assert json.loads(call("verify", "t", "--strict", "--json").stdout)["ok"] is True
 
 
 def test_a_saved_graph_that_can_not_go_on_is_refused_and_the_old_one_stays(place: Path) -> None:

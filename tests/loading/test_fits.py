@@ -153,7 +153,7 @@ def test_by_the_record_of_a_thread_alone() -> None:
     assert words(found) == [
         "the thread goes on at node 'write', which is gone",
         "the graph was called 'graph', now it is 'other'",
-        "the graph is not the one that the thread was started with",
+        "the graph is not the one that the thread has run on so far",
         "channel 'n' is gone; its value stays in the log",
         "channel 'key' is gone; its value stays in the log",
         "channel 'more' is new and starts at its default",

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from hitl_tui.config import default_store
+from hitl_tui.loading.sources import reopen_graph
+from hitl_tui.stores import open_store
 from tests.support.commands import App, Done, close_log
 
 LIMITED = """
@@ -110,7 +113,7 @@ def test_a_refused_edit_gives_the_text_back(waiting: Talker) -> None:
     assert "this is no JSON: line 1, column 1" in done.out
     assert "Your text was:\n  | perhaps\n" in done.out
     assert "Your text was:\n  | 3\n" in done.out
-    assert "Nothing was stored. Your text was:\n  | Mine\n" in done.out
+    assert "Nothing was stored.\nYour text was:\n  | Mine\n" in done.out
     assert "Stored" not in done.out
 
 
@@ -181,30 +184,66 @@ def test_the_end_of_the_input_leaves(waiting: Talker) -> None:
     assert "Left." in done.out
 
 
-def test_a_decision_that_comes_too_late_is_told(waiting: Talker, app: App) -> None:
-    class Late(io.StringIO):
-        """Somebody else edits while the words are typed."""
+class Late(io.StringIO):
+    """Somebody else edits a thread while "too late" is typed."""
 
+    def __init__(self, lines: str, thread: str, **values: object) -> None:
+        super().__init__(lines)
+        self._thread = thread
+        self._values = values
+
+    def readline(self, size: int = -1, /) -> str:
+        line = super().readline(size)
+        if line == "too late\n":
+            store = open_store(default_store())
+            info = store.info(self._thread)
+            assert info is not None
+            reopen_graph(self._thread, info.source, store).update_state(self._thread, self._values)
+            store.close()
+        return line
+
+
+def test_a_decision_that_comes_too_late_is_told(
+    waiting: Talker, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Late("d\nrevise\ntoo late\nq\n", "r", draft="Theirs"))
+    done = app("resume", "r", "--plain")
+    assert "Refused: Answer refused." in done.out
+    assert "changed since step 2:" in done.out
+    assert "Your words were:\n  | too late\n" in done.out
+    assert "Step 3 by" in done.out
+
+
+def test_an_edit_that_comes_too_late_shows_what_changed_and_gives_text_and_note_back(
+    waiting: Talker, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = "e draft\nMine\nall of it\n.\nyes\ntoo late\nq\n"
+    monkeypatch.setattr("sys.stdin", Late(typed, "r", draft="Theirs"))
+    done = app("resume", "r", "--plain")
+    assert "Refused: The thread has moved." in done.out
+    assert "changed since step 2:\n  | draft: changed\n" in done.out
+    assert "  |   + Theirs\n" in done.out
+    assert "Your text was:\n  | Mine\n  | all of it\nYour note was:\n  | too late\n" in done.out
+    assert app.expect(0, "show", "r", "--channel", "draft").out.strip() == "Theirs"
+
+
+def test_words_for_a_thread_that_somebody_else_ended_are_given_back(
+    waiting: Talker, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended(Late):
         def readline(self, size: int = -1, /) -> str:
-            line = super().readline(size)
+            line = io.StringIO.readline(self, size)
             if line == "too late\n":
-                from hitl_tui.config import default_store
-                from hitl_tui.loading.sources import reopen_graph
-                from hitl_tui.stores import open_store
-
                 store = open_store(default_store())
                 info = store.info("r")
                 assert info is not None
-                reopen_graph("r", info.source, store).update_state("r", {"draft": "Theirs"})
+                reopen_graph("r", info.source, store).cancel("r")
                 store.close()
             return line
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.stdin", Late("d\nrevise\ntoo late\nq\n"))
-        done = app("resume", "r", "--plain")
-    assert "Refused: Answer refused." in done.out
+    monkeypatch.setattr("sys.stdin", Ended("x\nyes\ntoo late\nq\n", "r"))
+    done = app("resume", "r", "--plain")
     assert "Your words were:\n  | too late\n" in done.out
-    assert "Step 3 by" in done.out
 
 
 class TestAsking:
@@ -226,6 +265,16 @@ class TestAsking:
         assert "value, - leaves it out [none]:" in done.out
         assert "Decided: your answer is recorded, the thread is at step 0." in done.out
         assert '"wrapping": "paper"' in done.out
+
+    def test_a_form_that_comes_too_late_is_given_back(
+        self, order: Talker, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        typed = "d\ntea\n2\nHill 1\ntoo late\n\n\nq\n"
+        monkeypatch.setattr("sys.stdin", Late(typed, "o", receipt="theirs"))
+        done = app("resume", "o", "--plain")
+        assert "Refused: Answer refused." in done.out
+        assert "Your answer was:" in done.out
+        assert '"street": "Hill 1"' in done.out
 
     def test_a_dot_leaves_it_waiting(self, order: Talker) -> None:
         done = order("d\ntea\n.\nq\n", "resume", "o", "--plain")
