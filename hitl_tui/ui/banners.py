@@ -107,7 +107,7 @@ def _one_row(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tupl
         title = untrusted(request.title or f"{request.node} waits for you", "accent", limit=70)
         outside = [("esc", f"back to {sanitise_line(view.owners[-1].thread_id, 30)}")] if view.owners else []
         shown = _keys((ways["change.decide"], "decide"), *outside)
-        return (Span("‖ ", "accent"), title, *shown, *others), "waiting"
+        return (Span("‖ your turn  ", "accent"), title, *shown, *others), "waiting"
     if view.dropped:
         return (untrusted(view.dropped, "warning"),), "note"
     if view.held_by:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 from hitl_tui.ui.modes import Mode
 from hitl_tui.ui.session import Session
@@ -14,11 +14,11 @@ from hitl_tui.view.diff import value_diff, value_lines
 from hitl_tui.view.format import kind
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, trusted, untrusted
+from hitl_tui.view.value_lines import read_lines
 
 T = TypeVar("T")
 _INLINE_LIMIT: Final = 20_000
 _BLAME_VERSIONS: Final = 50
-_ITEMS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +51,13 @@ async def value_text(session: Session, channel: str, mode: Mode) -> ValueText:
         if len(found) > 1:
             return await _diff(session, channel, found, value)
         note = _written(found[0]) if found else (trusted("as it was at the start", "dim"),)
-        first = await _made(session, "text", (value,), lambda: value_lines(value, "text"))
+        first = await _made(session, "first", (value,), lambda: value_lines(value, "text"))
         return ValueText(channel, mode, first, note=note)
-    if mode == "text" and isinstance(value, list) and _is_texts(value):
-        return _items(channel, value)
-    how: Literal["json", "text"] = "json" if mode == "json" else "text"
-    lines = await _made(session, how, (value,), lambda: value_lines(value, how))
-    return ValueText(channel, mode, lines)
-
-
-def _is_texts(value: list[Any]) -> bool:
-    return 0 < len(value) <= _ITEMS and all(isinstance(item, str) for item in value)
-
-
-def _items(channel: str, items: list[str]) -> ValueText:
-    """A list of texts, each with its number, its line breaks kept."""
-    lines: list[str] = []
-    gutter: list[str] = []
-    size = len(str(len(items) - 1))
-    for number, item in enumerate(items):
-        rows = value_lines(item, "text")
-        lines += rows
-        gutter += [f"{number:>{size}} │ ", *[" " * size + " │ "] * (len(rows) - 1)][: len(rows)]
-    return ValueText(channel, "text", lines, gutter=gutter)
+    if mode == "json":
+        lines = await _made(session, "json", (value,), lambda: value_lines(value, "json"))
+        return ValueText(channel, mode, lines)
+    lines, gutter = await _made(session, "text", (value,), lambda: read_lines(value))
+    return ValueText(channel, mode, lines, gutter=gutter)
 
 
 async def _diff(

@@ -12,7 +12,7 @@ from hitl_tui.engine.records import Checkpoint
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.step_view import StepView
-from hitl_tui.view.value_lines import value_lines
+from hitl_tui.view.value_lines import read_lines
 from hitl_tui.view.writer import writer
 
 MOST: Final = 500
@@ -55,6 +55,18 @@ def find(query: str, view: RunView, step: StepView) -> tuple[Found, ...]:
     return tuple(islice(places, MOST))
 
 
+def pieces(text: str, query: str) -> Iterator[tuple[str, bool]]:
+    """A text in pieces, each with whether it is what was looked for."""
+    folded, wanted = text.casefold(), query.casefold()
+    at = 0
+    # Where capitals are not as long as small letters, places in one are not those in the other.
+    while wanted.strip() and len(folded) == len(text) and (found := folded.find(wanted, at)) >= 0:
+        yield text[at:found], False
+        at = found + len(wanted)
+        yield text[found:at], True
+    yield text[at:], False
+
+
 def _in_channels(wanted: str, step: StepView) -> Iterator[Found]:
     for row in step.rows:
         if found := _cut(row.name, wanted):
@@ -63,7 +75,7 @@ def _in_channels(wanted: str, step: StepView) -> Iterator[Found]:
         value: Any = step.values.get(row.name)
         if value is PRIVATE:
             continue
-        for number, line in enumerate(islice(value_lines(value, "text"), _LINES)):
+        for number, line in enumerate(islice(read_lines(value)[0], _LINES)):
             if found := _cut(line, wanted):
                 where = f"{sanitise_line(row.name, 30)}, line {number + 1}"
                 yield Found("value", step.step, row.name, where, *found, line=number)

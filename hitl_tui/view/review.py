@@ -26,6 +26,8 @@ _WIDE: Final = 240
 _KEY: Final = 12
 _WORDS: Final = 500
 _MODELS: Final = 3
+_SHORTEST: Final = 100_000
+"""Microseconds below which it is not worth telling how long a step took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class ReviewCard:
         badge: the verdict or None; `badge_role` its meaning.
         facts: "round 2 of 3 · opus · 214 tok".
         words: what the asker says, or the payload as JSON where it isn't known.
+        why: what the step that asks says about itself, as how it read a reply.
         about: what is decided about, how large it is and how it changed.
         votes: who voted so far, where several must.
         bound: "bound to step 4 · sha 5e431cea".
@@ -68,6 +71,7 @@ class ReviewCard:
     badge_role: Role
     facts: Line
     words: tuple[Line, ...]
+    why: tuple[Line, ...]
     about: tuple[Line, ...]
     votes: tuple[Line, ...]
     choices: tuple[ChoiceView, ...]
@@ -106,6 +110,7 @@ def review_card(
         badge=sanitise_line(verdict, _NAME).upper() if verdict else None,
         badge_role="ok" if verdict and verdict.strip().lower() == "approved" else "accent",
         facts=_facts(request, payload, checkpoint),
+        why=_why(request, checkpoint),
         words=_actions(request, decided) if request.shape else _words(request, payload, verdict is not None),
         about=_about(request, view, values, version, previous),
         votes=_votes(request),
@@ -162,13 +167,18 @@ def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint 
         of = f" of {inline(turns, 12)}" if kind(turns) == "number" else ""
         facts.append(f"round {inline(turn, 12)}{of}")
     if checkpoint and checkpoint.node == request.node:
-        facts += [sanitise_line(checkpoint.text, _WIDE)] if checkpoint.text else []
         models = dict.fromkeys(sanitise_line(use.model, _NAME) for use in checkpoint.uses)
         facts += [model for model in models if model][:_MODELS]
         used = checkpoint.tokens_in + checkpoint.tokens_out
         facts += [tokens(used)] if used else []
-        facts += [duration(checkpoint.duration)] if checkpoint.duration else []
+        facts += [duration(checkpoint.duration)] if checkpoint.duration >= _SHORTEST else []
     return (trusted(" · ".join(facts), "dim"),) if facts else ()
+
+
+def _why(request: Request, checkpoint: Checkpoint | None) -> tuple[Line, ...]:
+    if checkpoint is None or checkpoint.node != request.node or not checkpoint.text:
+        return ()
+    return ((untrusted(checkpoint.text, "dim", _WIDE),),)
 
 
 def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[Line, ...]:

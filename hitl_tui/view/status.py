@@ -21,6 +21,8 @@ from hitl_tui.view.spans import Role
 DEFAULT_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {"step": "s", "continue": "c", "decide": "d", "edit": "e", "fork": "f", "rollback": "U"}
 )
+_SHORTEST: Final = 100_000
+"""Microseconds of work below which nothing is told of them."""
 _ASKS: Final[Mapping[RequestKind, str]] = MappingProxyType(
     {"approve": "verdict", "edit": "edit", "choose": "choice", "ask": "question"}
 )
@@ -31,12 +33,16 @@ _CANCELLED: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class StatusLine:
-    """`glyph` and `word` ("WAITING") are the badge; `turn` says whose turn it is and how to go on."""
+    """`glyph` and `word` ("WAITING") are the badge; `turn` says whose turn it is and how to go on.
+
+    `brief` is the turn where there is little room: it names one key alone.
+    """
 
     glyph: str
     word: str
     role: Role
     turn: str
+    brief: str
     step: str
     tokens: str
     cost: str
@@ -68,15 +74,19 @@ def status(
     since = view.running_since
     flying = max(now_us - since, 0) if since is not None and progress.status == "running" else 0
     used = progress.tokens_in + progress.tokens_out
+    keys = {**DEFAULT_KEYS, **keys}
+    turn = _turn(view, flying, now_us, pausing, keys)
+    active = progress.active + flying
     return StatusLine(
         glyph=glyph,
         word=word,
         role=role,
-        turn=_turn(view, flying, now_us, pausing, {**DEFAULT_KEYS, **keys}),
+        turn=turn,
+        brief=turn.replace(_go_on(keys), f"press {keys['step']}"),
         step=f"step {progress.head}" if progress.head >= 0 else "",
         tokens=tokens(used) if used else "",
         cost=cost(progress.cost, progress.cost_known) if used or progress.cost else "",
-        elapsed=duration(progress.active + flying) if progress.active + flying else "",
+        elapsed=duration(active) if active >= _SHORTEST else "",
     )
 
 
@@ -107,7 +117,8 @@ def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str
         case "failed":
             return _failed(view, keys)
         case "completed":
-            return _ended(view) if progress.reason == "termination" else "reached the end"
+            ended = _ended(view) if progress.reason == "termination" else "reached the end"
+            return f"{ended} — {keys['fork']} forks from any step"
         case "cancelled":
             return _CANCELLED.get(progress.reason, _one(progress.reason))
     return (

@@ -65,7 +65,9 @@ def _label(checkpoint: Checkpoint | None, glyphs: Glyphs) -> str:
         return glyphs.ellipsis
     label = writer(checkpoint)
     if checkpoint.decision is not None:
-        label = f"{sanitise_line(checkpoint.decision, _LABEL)} {label}"
+        label = f"{sanitise_line(checkpoint.decision, _LABEL)} by {label}"
+    elif checkpoint.source == "human" or (checkpoint.source == "fork" and checkpoint.actor):
+        label = f"by {label}"
     return cut(label, _LABEL, glyphs.ellipsis)
 
 

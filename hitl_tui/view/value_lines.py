@@ -16,6 +16,7 @@ from hitl_tui.view.sanitise import sanitise
 ValueMode = Literal["text", "json"]
 
 _DEPTH: Final = 100
+_ITEMS: Final = 200
 _INDENT: Final = "  "
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
@@ -30,6 +31,22 @@ def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
     if mode == "text":
         return _TextLines(value) if isinstance(value, str) else laid_out(value)
     return _JsonLines(value)
+
+
+def read_lines(value: Any) -> tuple[Sequence[str], Sequence[str]]:
+    """The lines of the text view, and what stands before each; a list of texts has its items numbered."""
+    if not (
+        isinstance(value, list) and 0 < len(value) <= _ITEMS and all(isinstance(one, str) for one in value)
+    ):
+        return value_lines(value, "text"), ()
+    lines: list[str] = []
+    gutter: list[str] = []
+    size = len(str(len(value) - 1))
+    for number, item in enumerate(value):
+        rows = value_lines(item, "text")
+        lines += rows
+        gutter += [f"{number:>{size}} │ ", *[" " * size + " │ "] * (len(rows) - 1)]
+    return lines, gutter
 
 
 def laid_out(value: Any) -> Sequence[str]:

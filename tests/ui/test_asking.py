@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.requests import Request
+from hitl_tui.engine.requests import Choice, Request
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.ui.widgets.sending import GRACE, UNDO
 from tests.support import tape as tapes
@@ -45,6 +45,15 @@ def asking(*requests: dict[str, Any]) -> tapes.Tape:
     tape = tapes.advisor_tape()
     progress = msgspec.structs.replace(tape.end.progress, pending=tuple(made))
     return dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
+
+
+async def test_an_answer_without_a_letter_is_taken_with_enter_and_says_so() -> None:
+    choices = (Choice("pay", "pay"), Choice("hold", "hold"))
+    async with desk(asking({"kind": "choose", "choices": choices, "title": "Pay for it?"})) as it:
+        await opened(it, "Pay for it?")
+        await it.shows("Enter  pay")
+        await it.press("down")
+        await it.shows("Enter  hold")
 
 
 async def opened(it: Desk, words: str) -> None:

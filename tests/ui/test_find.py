@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.value import ValuePane
 from tests.ui.harness import desk
 
 
@@ -15,6 +16,23 @@ async def test_a_text_is_found_and_shown_where_it_stands():
         await it.press("enter")
         await it.until(lambda: it.app.screen is it.run)
         await it.until(lambda: "lexical" in it.text())
+
+
+async def test_in_a_list_of_texts_the_very_line_is_shown_and_marked():
+    async with desk() as it:
+        await it.press("/")
+        await it.press(*"lunch box")
+        await it.shows("messages, line")
+        await it.press("enter")
+        pane = it.run.query_one(ValuePane)
+        await it.until(
+            lambda: pane.text is not None and (pane.text.channel, pane.mode) == ("messages", "text")
+        )
+        assert pane.text is not None
+        assert pane.seek is not None
+        assert "lunch box" in pane.text.lines[pane.seek[1]]
+        shown = [span for y in range(pane.size.height) for span in pane.visible_row(y).line]
+        assert ("lunch box", "badge-dim") in [(span.text, span.role) for span in shown]
 
 
 async def test_the_next_and_the_last_place_are_walked_to_across_steps():

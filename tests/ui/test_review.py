@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from hitl_tui.errors import AnswerRefused
+from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.sending import GRACE, UNDO
 from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
@@ -27,6 +28,20 @@ async def test_the_card_stands_beside_what_it_is_about():
         await it.shows(
             "Picture a lunch box", "REVISE", "Use a concrete analogy", "bound to step 4", "approve anyway"
         )
+
+
+async def test_no_key_looks_alive_that_only_types_or_leaves_the_field():
+    async with desk() as it:
+        await open_card(it)
+        choices = it.run.query_one("#card-choices", Choices)
+        keys = [choices.line(row)[0].role for row in range(len(choices.options))]
+        assert set(keys) == {"key"}
+        await it.press("tab")
+        await it.shows("To the choices")
+        assert {choices.line(row)[0].role for row in range(len(choices.options))} == {"key-off"}
+        await it.press("escape")
+        await it.gone("To the choices")
+        await it.shows("Your decision")
 
 
 async def test_keys_are_dead_for_half_a_second():

@@ -122,9 +122,11 @@ async def test_a_failed_node_is_told_at_its_step():
 async def test_threads_are_listed_searched_and_opened():
     async with desk() as it:
         await it.press("t")
-        await it.shows("closure-explainer-b", "waiting", "step 2 of closure-explainer")
+        await it.shows("closure-explainer-b", "waiting", "from step 2 of closure-explainer")
+        await it.shows("last writer", "what it waits for", "closure-explainer · open now", "2 threads")
         await it.press("slash", *"-b")
-        await it.until(lambda: "▸" not in it.text(), "the search")
+        await it.shows("found: 1 thread", "To the list")
+        await it.until(lambda: "open now" not in it.text(), "the search")
         await it.press("enter", "enter")
         await it.until(lambda: it.run.session is not None and it.run.session.thread_id == tapes.FORK)
 

@@ -71,7 +71,7 @@ async def opened(runner: GraphRunner, inputs: Any) -> AsyncIterator[Desk]:
         ("sequential", ("hand-over from writer to editor", "A lunch box."), ["enter"], "pass"),
         ("supervisor", ("route: 'writer' found at 15", "send researcher instead"), ["1"], "researcher"),
         ("debate", ("verdict: continue, without the word", "Not abandoned."), ["x"], "end"),
-        ("advisor", ("not begin with 'approved'", "Longer", "A lunch box."), ["a"], "approve"),
+        ("advisor", ("the reply does not begin", "Longer", "A lunch box."), ["a"], "approve"),
         ("planner", ("verdict: replan, the reply begins with it", "no sources"), ["x"], "done"),
         ("plan", ("plan of the planner", "writer: Write: short."), ["r", *OWN, "enter", "enter"], "replace"),
     ],

@@ -157,7 +157,7 @@ def test_why_a_step_went_on_as_it_did_is_told_with_it_and_on_the_card() -> None:
     why = msgspec.structs.replace(view.checkpoints[-1], text="route: 'writer'\x1b found at 14")
     view = replace(view, checkpoints=(*view.checkpoints[:-1], why))
     assert head_step(view).why == "route: 'writer'␛ found at 14"
-    assert "route: 'writer'␛ found at 14" in words((review_card(request, view, view.values).facts,))[0]
+    assert "route: 'writer'␛ found at 14" in words(review_card(request, view, view.values).why)[0]
     assert step_lines(why, ())[1:] == ["It says:", "  | route: 'writer'␛ found at 14", "It changed nothing."]
 
 
@@ -245,9 +245,12 @@ def test_nothing_on_a_pane_steers_the_terminal(tape: tapes.Tape) -> None:
             tapes.advisor_tape(), {"status": "failed", "reason": "deadline", "pending": ()}, "FAILED",
             "nobody decided before the deadline", id="the deadline passed",
         ),
-        pytest.param(tapes.finished_tape(), {}, "DONE", "reached the end", id="completed"),
         pytest.param(
-            tapes.finished_tape(), {"reason": "termination"}, "DONE", "ended by its termination condition",
+            tapes.finished_tape(), {}, "DONE", "reached the end — f forks from any step", id="completed"
+        ),
+        pytest.param(
+            tapes.finished_tape(), {"reason": "termination"}, "DONE",
+            "ended by its termination condition — f forks from any step",
             id="terminated",
         ),
         pytest.param(
@@ -365,7 +368,9 @@ def test_a_run_that_ended_by_its_termination_condition_says_by_which() -> None:
     view = played(tapes.finished_tape())
     progress = msgspec.structs.replace(view.progress, reason="termination")
     view = replace(view, progress=progress, ledger=tuple(store.ledger("t")))
-    assert status(view, tapes.T0).turn == "ended by its termination condition: 2 turns"
+    assert (
+        status(view, tapes.T0).turn == "ended by its termination condition: 2 turns — f forks from any step"
+    )
 
 
 def test_a_failure_in_lines_says_what_to_edit() -> None:

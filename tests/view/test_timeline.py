@@ -36,7 +36,7 @@ def test_the_picture_of_a_thread_and_its_fork() -> None:
         "0         1          2           3          4                 5",
         "○ input ──● worker ──● advisor ──● worker ──◉ advisor ‖ you"
         "                        closure-explainer",
-        "                     ╰───────────✎ ann ─────● advisor ────────● worker ✔ end"
+        "                     ╰───────────✎ by ann ──● advisor ────────● worker ✔ end"
         "     closure-explainer-b",
     ]
     assert found.head is not None
@@ -77,7 +77,7 @@ def test_a_fork_shows_its_parent_in_its_own_line_and_the_rest_of_the_parent_belo
         THREAD, None, -1, tapes.summary(THREAD, None, -1, 4, status="waiting"), tape.end.checkpoints
     )
     rows = picture(layout(view, [parent], None, 120))
-    assert rows[1].startswith("○ input ──● worker ──● advisor ──✎ ann ─────● advisor ────────◉ worker ✔ end")
+    assert rows[1].startswith("○ input ──● worker ──● advisor ──✎ by ann ──● advisor ────────◉ worker ✔ end")
     assert rows[2].startswith("                     ╰───────────● worker ──● advisor ‖ you")
     assert neighbours(view, [parent], (THREAD, 3), "left") == (FORK, 2)
     # A place of the parent that both share is shown in the open line.

@@ -25,9 +25,9 @@ from hitl_tui.view.findings import MEANING, finding_row, values_of
 from hitl_tui.view.spans import Line, Span, untrusted
 
 CHECKS: Final[tuple[tuple[Check, str, str], ...]] = (
-    ("log", "Log", "hashes, chains and numbers of the log, without running anything of yours"),
-    ("strict", "Strict", "the same, and every update goes through the reducers of today again"),
-    ("replay", "Replay", "the graph runs again on its recorded results; no node and no model is called"),
+    ("log", "Log", "hashes, chains and numbers of the log; nothing of yours runs"),
+    ("strict", "Strict", "the same, and every update is made again by today's reducers"),
+    ("replay", "Replay", "the graph runs again on recorded results, calling no node"),
 )
 _PER_SECOND = 10
 
@@ -179,7 +179,8 @@ class CheckScreen(RoleScreen):
         view = self.query_one("#finding", LineView)
         row = self.query_one("#findings", LineView).cursor_row
         if self._checked is None or row is None:
-            view.show([])
+            nothing = "" if self._checked is None else "where something is wrong, this says what it means"
+            view.show([(Span(nothing, "dim"),)])
             return
         one = self._checked.mismatches[row]
         expected, actual = values_of(one)

@@ -69,7 +69,7 @@ class Dialog(ModalScreen[Answer | None]):
     def compose(self) -> ComposeResult:
         """Sentences, fields, answers."""
         with Vertical(id="dialog") as box:
-            box.border_title = Content(f" {sanitise(self._title, multiline=False)} ")
+            box.border_title = Content(sanitise(self._title, multiline=False))
             yield LineView("dialog-text")
             for field in self._fields:
                 yield Labelled(field)

@@ -113,10 +113,12 @@ def ask_declassify(screen: Looking, session: Session, row: ChannelRow, actor: st
 
     async def ask() -> None:
         ways = await session.driver.lineage(row.name, head)
-        preview = sanitise_line(" ".join(value_lines(session.view.values.get(row.name), "text")[:40]), 240)
+        words = " ".join(value_lines(session.view.values.get(row.name), "text")[:40]).split()
         text = [
-            f"{row.name} is now: {preview}",
+            f"{row.name} is now: {sanitise_line(' '.join(words), 240)}",
+            "",
             *(plain_text(line) for line in lineage_lines(ways)[-6:]),
+            "",
             "One new step says that it may be trusted. No value changes; other channels stay as they are.",
         ]
         fields = [Field("why", "why it may be trusted (required)")]

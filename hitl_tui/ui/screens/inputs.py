@@ -38,7 +38,7 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
     def compose(self) -> ComposeResult:
         """The fields, with an example in each that is empty."""
         with Vertical(id="inputs") as box:
-            box.border_title = Content(f" {sanitise(self._graph.name, multiline=False)} ")
+            box.border_title = Content(sanitise(f"Start {self._graph.name}", multiline=False))
             yield LineView("inputs-text")
             for index, wanted in enumerate(self._graph.inputs):
                 field = SafeInput(id=f"input-{index}", placeholder=_example(wanted))
@@ -51,9 +51,10 @@ class InputsScreen(ModalScreen[dict[str, Any] | None]):
         """Say what this is about."""
         text = self.query_one("#inputs-text", LineView)
         text.can_focus = False
-        text.show(
-            [(Span("A new thread of "), untrusted(self._graph.name, "name"), Span(" begins with:")), ()]
-        )
+        begins = Span("A new thread of "), untrusted(self._graph.name, "name"), Span(" begins with:")
+        examples = any(wanted.example for wanted in self._graph.inputs)
+        taken = Span("An empty field takes the example in it." if examples else "", "dim")
+        text.show([begins, (taken,)])
 
     @on(Input.Submitted)
     def _submitted(self) -> None:

@@ -95,9 +95,10 @@ class Looking(RunBase):
         if place.channel:
             pane = self.query_one(ValuePane)
             pane.seek = (place.channel, place.line)
+            pane.mark(query)
             self.query_one(ChannelsPane).picked = True
             self.query_one(ChannelsPane).select(place.channel)
-            self.set_mode("text" if self.selected_kind() == "text" else "json")
+            self.set_mode("text")
             pane.show_sought()
         self.tell(f"{place.where}, {at + 1} of {len(found)}", f"“{query}”")
 

@@ -199,6 +199,9 @@ class RunBase(RoleScreen):
 
     def _show_header(self, session: Session) -> None:
         line = status(session.view, self.now(), pausing=session.pausing, keys=self.turn_keys)
+        if session.is_past:  # those keys are for the newest step; the banner has the way there
+            turn = line.turn.partition(" — ")[0]
+            line = dataclasses.replace(line, turn=turn, brief=turn)
         where = crumbs(session.thread_id, session.view.owners)
         self.query_one(HeaderBar).show(session.view.graph.name, where, line)
 
@@ -223,9 +226,9 @@ class RunBase(RoleScreen):
         pane = self.query_one("#lens", LineView)
         step = session.step_view
         # Room is left for the scrollbar that long words may bring.
-        width = pane.content_size.width - (not pane.show_vertical_scrollbar)
+        width = pane.scrollable_content_region.width - (not pane.show_vertical_scrollbar)
         failed = failure_lines(session, self.ways, width) if not session.is_past else ()
-        why = [(Span(row, "accent"),) for row in wrap_line(step.why, max(width, 12))] if step.why else []
+        why = [(Span(row, "dim"),) for row in wrap_line(step.why, max(width, 12))] if step.why else []
         then = [(Span(row, "human"),) for said in self._afterwards for row in wrap_line(said, max(width, 12))]
         calls = [row for line in step.calls for row in wrap_spans(line, width)]
         lines: tuple[Line, ...] = (*failed, *why, *calls, *step.lens, *then)

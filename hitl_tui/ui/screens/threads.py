@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
@@ -18,9 +19,10 @@ from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.threads import ThreadSummary
 from hitl_tui.ui.bound import bound
 from hitl_tui.ui.screens.keys_bar import KeysBar
-from hitl_tui.ui.widgets.lines import LineView, RoleScreen
+from hitl_tui.ui.widgets.lines import LineView, RoleScreen, Row
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.view.format import ago
+from hitl_tui.view.cells import cut
+from hitl_tui.view.format import ago, count
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
@@ -29,6 +31,7 @@ from hitl_tui.view.thread_rows import ThreadRow, ThreadRows
 _PAGE = 100
 _NEAR = 20
 _SHORTEST = 8
+_WRITER = 14
 _WORDS: dict[str, tuple[str, str, Role]] = {
     "pending": (UNICODE.pending, "ready", "dim"),
     "running": (UNICODE.running, "running", "node"),
@@ -39,17 +42,21 @@ _WORDS: dict[str, tuple[str, str, Role]] = {
 }
 
 
-class ThreadsFooter(KeysBar):
-    """The keys of this screen."""
+_KEYS = (
+    ("threads.open", "Open"), ("threads.inside", "Inside"), ("threads.search", "Search"),
+    ("list.up list.down", "Select"), ("threads.back", "Back"),
+)  # fmt: skip
+_KEYS_OF_SEARCH = (("enter threads.back", "To the list"),)
 
-    entries = (
-        ("threads.open", "Open"), ("threads.inside", "Inside"), ("threads.search", "Search"),
-        ("list.up list.down", "Select"), ("threads.back", "Back"),
-    )  # fmt: skip
+
+class ThreadsFooter(KeysBar):
+    """The keys of this screen; while a name is typed, those that do something else then."""
+
+    entries: Sequence[tuple[str, str]] = _KEYS
 
 
 class ThreadList(LineView):
-    """Threads in rows; the next page is fetched when the cursor comes near the end."""
+    """Threads in rows below the names of the columns, which stay; the next page is fetched near the end."""
 
     class Moved(Message):
         """The cursor is on another row."""
@@ -68,6 +75,7 @@ class ThreadList(LineView):
         self._current = current
         self._now = now
         self.found = ThreadRows()
+        self._names = _SHORTEST
 
     @property
     def selected(self) -> ThreadRow | None:
@@ -78,60 +86,111 @@ class ThreadList(LineView):
     def show_threads(self, found: ThreadRows, *, searched: bool = False) -> None:
         """Show these, or what has become of them; `searched` if they are those that a search has found."""
         self.found = found
-        if rows := found.rows:
-            self.cursor_row = min(self.cursor_row or 0, len(rows) - 1)
-            self.show(range(len(rows)))  # type: ignore[arg-type]
+        rows = found.rows
+        self.cursor_row = min(self.cursor_row or 0, len(rows) - 1) if rows else None
+        at_top = len(found.top)
+        counted = count(at_top, "thread") if at_top < _PAGE else f"the newest {at_top:,}"
+        self.set_titles("Threads", ("found: " if searched else "") + counted if rows else "")
+        if rows:
+            self._measure()
+            self.lines = range(len(rows))  # type: ignore[assignment]
+            self.set_extent(Size(0, len(rows) + 1))
+            self.repaint()
         else:
-            self.cursor_row = None
             empty = "there is no thread yet: hitl-tui demo makes one, hitl-tui run GRAPH one of yours"
             self.show([(Span("no thread matches" if searched else empty, "dim"),)])
+
+    def _measure(self) -> None:
+        """Give the names as many cells as the longest one takes."""
+        rows = (row for row in self.found.rows if not row.left)
+        self._names = max((cell_len("".join(self._named(row))) for row in rows), default=_SHORTEST)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Other columns for another width."""
+        super().on_resize(event)
+        self._measure()
+        self.repaint()
+
+    def _named(self, row: ThreadRow) -> tuple[str, str, str]:
+        """What stands before a name, the name in the room there is, and what is said about it."""
+        thread, depth, opened, _ = row
+        inside = f" · {thread.inside:,} inside" if thread.inside else ""
+        ahead = "  " * depth + ("- " if opened else "+ " if inside else "  ")
+        inside += " · open now" if row.name == self._current else ""
+        room = (36 if self._wide else 28) - cell_len(ahead + inside)
+        return ahead, sanitise_line(row.name, max(room, _SHORTEST)), inside
+
+    @property
+    def _wide(self) -> bool:
+        return self.size.width >= 100
+
+    def visible_row(self, y: int) -> Row:
+        """The row of column names, or a thread."""
+        if not self.found.rows:
+            return super().visible_row(y)
+        if y == 0:
+            last = f"{'changed':<10}{'last writer':<{_WRITER + 1}}" if self._wide else ""
+            names = "  " + "thread".ljust(max(self._names - 1, 7))
+            return Row(
+                (Span(f"{names}{'status':<12}{'step':>4}  {last}what it waits for, or how it ended", "dim"),)
+            )
+        index = self._at[1] + y - 1
+        if index >= len(self.lines):
+            return Row(())
+        return self.grounded(self.line(index), self.ground(index))
+
+    def row_at(self, event: events.MouseEvent) -> int | None:
+        """The thread under the mouse."""
+        offset = event.get_content_offset(self)
+        row = round(self.scroll_y) + offset.y - 1 if offset is not None and offset.y else -1
+        return row if 0 <= row < len(self.found.rows) else None
 
     def line(self, row: int) -> Line:
         """A thread on one row."""
         if not self.found.rows:
             return self.lines[row]
-        thread, depth, opened, left = found = self.found.rows[row]
-        if left:
-            return (Span(f"{'  ' * (depth + 1)}  … {left:,} more", "dim"),)
+        found = self.found.rows[row]
+        thread, depth = found.thread, found.depth
+        if found.left:
+            return (Span(f"{'  ' * depth}  … {found.left:,} more", "dim"),)
         glyph, word, role = _WORDS[thread.status]
-        info = thread.info
-        now = self._now()
-        wide = self.size.width >= 100
-        room = 34 if wide else 24
-        inside = f" · {thread.inside:,} inside" if thread.inside else ""
-        ahead = "  " * depth + ("- " if opened else "+ " if inside else "  ")
-        room -= cell_len(ahead + inside) - 2
-        name = sanitise_line(found.name, max(room, _SHORTEST))
-        where = f"step {thread.head}" if thread.head >= 0 else "no step"
-        on = thread.next_node if thread.status != "completed" else None
-        what = thread.waiting_for or (f"{on} is next" if on else thread.reason)
-        asked = " · asked" if thread.waiting_for else " ·"
-        since = f"{asked} {ago(thread.waiting_since, now)}" if thread.waiting_since else ""
+        ahead, name, inside = self._named(found)
         spans = [
-            Span("▸ " if info.thread_id == self._current else "  ", "accent"),
             Span(ahead, "accent"),
             Span(name, "name"),
-            Span(inside + " " * max(room + 1 - cell_len(name), 1), "dim"),
+            Span(inside + " " * max(self._names + 1 - cell_len(ahead + name + inside), 1), "dim"),
             Span(f"{glyph} {word:<10}", role),
-            Span(f"{where:<9}", "dim"),
-            *self._last(thread, now, wide),
-            untrusted(what + since, role if thread.status == "waiting" else "dim", limit=60),
+            Span(f"{thread.head if thread.head >= 0 else '-':>4}  ", "dim"),
+            *self._last(thread),
+            untrusted(self._stands(thread), role if thread.status == "waiting" else "dim", limit=70),
         ]
+        info = thread.info
         if info.parent:
-            spans.append(untrusted(f"  ╰ step {info.fork_step} of {info.parent}", "dim", limit=50))
+            spans.append(untrusted(f"  ╰ from step {info.fork_step} of {info.parent}", "dim", limit=50))
         if info.owner and not depth:
             spans.append(untrusted(f"  inside {info.owner.thread_id}", "dim", limit=50))
         if thread.held_by:
             spans.append(untrusted(f"  held by {thread.held_by}", "warning", limit=40))
         return tuple(spans)
 
-    @staticmethod
-    def _last(thread: ThreadSummary, now: int, wide: bool) -> Line:
+    def _stands(self, thread: ThreadSummary) -> str:
+        """What it waits for and since when, what is next, or how it ended."""
+        on = thread.next_node if thread.status != "completed" else None
+        what = thread.waiting_for or (f"{on} is next" if on else thread.reason)
+        since = ago(thread.waiting_since, self._now()) if thread.waiting_since else ""
+        if not since or (self._wide and since == ago(thread.updated_at, self._now())):
+            return what
+        return f"{what} · {'asked ' if thread.waiting_for else ''}{since}"
+
+    def _last(self, thread: ThreadSummary) -> Line:
         """When it changed and who wrote last, where there is room."""
-        if not wide:
+        if not self._wide:
             return ()
-        when = Span(f"{ago(thread.updated_at, now):<10}", "dim")
-        return (when, untrusted(f"{thread.last_writer:<14}"[:18] + " "))
+        who = cut(sanitise_line(thread.last_writer, 40), _WRITER)
+        return (
+            Span(f"{ago(thread.updated_at, self._now()):<10}", "dim"),
+            Span(who + " " * (_WRITER + 1 - cell_len(who))),
+        )
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
@@ -142,7 +201,7 @@ class ThreadList(LineView):
     def select(self, row: int) -> None:
         """Put the cursor on a row."""
         self.cursor_row = row
-        top, height = round(self.scroll_y), self.size.height
+        top, height = round(self.scroll_y), self.size.height - 1
         if not top <= row < top + height:
             self.scroll_to(y=row if row < top else row - height + 1, animate=False)
         self.repaint()
@@ -268,6 +327,12 @@ class ThreadsScreen(RoleScreen):
             found.close(found.rows[outer].name)
             self._list.show_threads(found)
             self._list.select(outer)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Say the keys of what has the focus."""
+        footer = self.query_one(ThreadsFooter)
+        footer.entries = _KEYS_OF_SEARCH if event.widget is self.query_one(Input) else _KEYS
+        footer.refresh()
 
     def action_search(self) -> None:
         """Type in the search field."""

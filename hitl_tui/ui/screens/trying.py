@@ -70,7 +70,7 @@ class TryDialog(ModalScreen[Change | None]):
             box.border_title = Content("Try otherwise")
             yield LineView("try-words")
             yield AnswerForm()
-            yield Choices()
+            yield Choices(elsewhere=())
 
     def on_mount(self) -> None:
         """Begin with the model."""

@@ -28,6 +28,8 @@ def card_lines(card: ReviewCard, width: int, since: tuple[Line, ...] = ()) -> li
     if card.words:
         lines.append(())
         lines += _wrapped(card.words, width)
+    if card.why:
+        lines += [(), *_wrapped(card.why, width)]
     if card.about:
         lines += [(), (Span("You are deciding on", "dim"),), *_wrapped(card.about, width)]
     if card.votes:

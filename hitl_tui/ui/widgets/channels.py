@@ -44,6 +44,8 @@ class ChannelsPane(LineView):
         self.channel_rows: tuple[ChannelRow, ...] = ()
         self.selected = ""
         self.picked = False
+        self._lead = "  "
+        """What stands before the names: what the step did, then taint where there is any."""
         self._names = 8
         self._reducers = 7
 
@@ -53,6 +55,7 @@ class ChannelsPane(LineView):
         if rows is self.channel_rows:
             return
         self.channel_rows = rows
+        self._lead = "   " if any(row.tainted for row in rows) else "  "
         self._names = min(max([7, *(cell_len(row.name) for row in rows)]), 26)
         self._reducers = min(max([7, *(cell_len(row.reducer) for row in rows)]), 12)
         self.set_extent(Size(0, len(rows) + 1))
@@ -96,7 +99,9 @@ class ChannelsPane(LineView):
     def visible_row(self, y: int) -> Row:
         """The row of column names, or a channel."""
         if y == 0:
-            names = "  " + "channel".ljust(self._names + 1) + "reducer".ljust(self._reducers + 1) + "value"
+            names = (
+                self._lead + "channel".ljust(self._names + 1) + "reducer".ljust(self._reducers + 1) + "value"
+            )
             return Row((Span(names, "dim"),))
         index = self._at[1] + y - 1
         if index >= len(self.channel_rows):
@@ -106,8 +111,8 @@ class ChannelsPane(LineView):
     def _channel_line(self, row: ChannelRow) -> Line:
         name = row.name if cell_len(row.name) <= self._names else row.name[: self._names - 1] + "…"
         return (
-            Span(row.mark if row.tainted else f"{row.mark} ", _MARK_ROLES[row.mark]),
-            *((Span(UNICODE.tainted, "warning"),) if row.tainted else ()),
+            Span(row.mark, _MARK_ROLES[row.mark]),
+            Span((UNICODE.tainted if row.tainted else "").ljust(len(self._lead) - 1), "warning"),
             Span(set_cell_size(name, self._names + 1), "name" if row.mark != " " else "plain"),
             Span(set_cell_size(row.reducer, self._reducers + 1), "dim"),
             *((Span("tainted ", "warning"),) if row.tainted else ()),

@@ -70,6 +70,11 @@ class Choices(LineView):
         self.show(range(len(self.options)))  # type: ignore[arg-type]
         self.styles.height = len(self.options)
 
+    def heed_elsewhere(self, elsewhere: Sequence[str]) -> None:
+        """Other keys are heeded while another widget has the focus, as none of them while it is typed in."""
+        self._elsewhere = elsewhere
+        self.repaint()
+
     def _keys(self, option: Option) -> tuple[str, ...]:
         """All that is pressed for it, as Textual calls it."""
         bindings = keymap_of(self.app).bindings
@@ -82,7 +87,10 @@ class Choices(LineView):
         option = self.options[row]
         live = self.armed and (self.has_focus or option.key in self._elsewhere)
         note = (Span(f"  {option.note}", "dim"),) if option.note else ()
-        keys = self._keys(option)
+        # An answer that was given no letter is taken where the cursor is.
+        keys = self._keys(option) or (
+            keymap_of(self.app).bindings["ask.take"] if row == self.cursor_row else ()
+        )
         key = _NAMES.get(keys[0]) or written(keys[0]) if keys else ""
         return (ours(f" {key:^5}  ", "key" if live else "key-off"), Span(option.label, "value"), *note)
 

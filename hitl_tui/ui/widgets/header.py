@@ -40,6 +40,7 @@ class HeaderBar(LineBar):
             (status.turn, status.figures),
             (status.turn, " · ".join(part for part in (status.step, status.cost) if part)),
             (status.turn, status.step),
+            (status.brief, status.step),
             (status.turn.partition(" — ")[0], status.step),
             ("", status.step),
         ):
@@ -47,7 +48,7 @@ class HeaderBar(LineBar):
             right: Line = (untrusted(figures, "dim"), trusted(" "))
             taken = sum(cell_len(plain_text(part)) for part in ((brand,), middle, right))
             room = width - taken - 4
-            if room >= 18 or not turn:
+            if room >= min(18, cell_len(self._names_safe[1])) or not turn:
                 break
         left = self._names(max(room, 0))
         gap = max(1, width - taken - cell_len(plain_text(left)) - 3)

@@ -225,6 +225,11 @@ class ReviewPane(AnsweringPane):
         wanted = self._wanted.id if self._wanted else None
         return option.id == wanted if wanted else option.key == "ask.take"
 
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """What closes the card leads from a text back to the choices."""
+        typing = isinstance(event.widget, ReasonField) or self.query_one(AnswerForm) in event.widget.ancestors
+        self.query_one(Choices).heed_elsewhere(() if typing else ("app.back",))
+
     def focus_choices(self) -> None:
         """Back to what can be chosen."""
         self.query_one(Choices).focus()

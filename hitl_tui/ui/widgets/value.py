@@ -11,8 +11,9 @@ from textual.message import Message
 from hitl_tui.ui.long_rows import LongRows
 from hitl_tui.ui.modes import MODES, Mode
 from hitl_tui.ui.value_source import ValueText
-from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.find import pieces
 from hitl_tui.view.spans import Line, Role, Span
 
 _WRAP_LINES: Final = 2_000
@@ -43,10 +44,22 @@ class ValuePane(LineView):
         self.seek: tuple[str, int] | None = None
         """The channel and the line of it, from 0, to scroll to when it is shown."""
         self._starts: list[int] = []
+        self._marked = ""
+
+    def mark(self, query: str) -> None:
+        """Let a text that was looked for stand out, until another channel is shown."""
+        self._marked = query
+        self.repaint()
 
     def show_text(self, text: ValueText, *, titled: bool = True) -> None:
         """Show a value; the scroll position is kept for the same channel."""
         same = self.text is not None and self.text.channel == text.channel and self.text.mode == text.mode
+        if (
+            self.seek is not None
+            and self.text is not None
+            and text.channel not in (self.seek[0], self.text.channel)
+        ):
+            self._marked = ""
         self.text = text
         self.mode = text.mode
         modes = "  ".join(f"‹{mode}›" if mode == text.mode else mode for mode in MODES)
@@ -140,7 +153,13 @@ class ValuePane(LineView):
         if count == 1 and not words:
             return (Span("empty", "dim"),)
         role = _ROLES.get(kind, "plain")
-        return (Span(gutter, "dim" if role == "plain" else role), Span(words, role))
+        lead = Span(gutter, "dim" if role == "plain" else role)
+        if self._marked:
+            return (
+                lead,
+                *(ours(part, "badge-dim" if hit else role) for part, hit in pieces(words, self._marked)),
+            )
+        return (lead, Span(words, role))
 
     def _row(self, row: int) -> tuple[str, str, str]:
         if self._rows is not None:
