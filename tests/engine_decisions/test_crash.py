@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
 import signal
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from hitl_tui import SQLiteCheckpointer
-from tests.engine_decisions import crashing
+from tests.engine_decisions import crashing, endless
 from tests.support.flows import check_log, ledger_of
 
 
@@ -74,3 +77,37 @@ def test_the_takeover_is_told_to_whoever_opened_the_thread(killed: Path) -> None
     with session.writing():
         assert "taken over from" in session.notice
     store.close()
+
+
+def test_killed_again_and_again_at_any_moment_it_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    """Each process goes on where the one before it was killed, within a step or between two."""
+    path, dice, seen = tmp_path / "runs.db", random.Random(11), 0
+    committed: set[str] = set()
+    for _ in range(5):
+        with subprocess.Popen(
+            [sys.executable, "-m", "tests.engine_decisions.endless", str(path)],
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "runs\n"
+            time.sleep(dice.uniform(0.005, 0.06))  # any moment will do
+            process.kill()
+        ran = endless.calls(path).read_text().splitlines()
+        assert not committed & set(ran[seen:]), "a committed step ran again"
+        seen = len(ran)
+        with closing(SQLiteCheckpointer(path)) as store:
+            runner = endless.runner(store, path)
+            kept = [key for thread in store.list_threads() for key in runner.get_state(thread)["keys"]]
+            assert len(kept) == len(set(kept))
+            assert committed <= set(kept) <= set(ran)
+            committed = set(kept)
+            assert runner.verify("t", strict=True).mismatches == ()
+    with closing(SQLiteCheckpointer(path)) as store:
+        runner = endless.runner(store, path)
+        for _ in range(4):
+            runner.step(thread_id="t")
+        assert runner.verify("t", strict=True).ok
+        assert runner.replay("t").mismatches == ()
+        check_log(runner, "t")
