@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hitl_tui.engine.graph import END, START, StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
 from tests.support.hostile import LINE
+from tests.support.watching import PATIENCE
 from tests.ui.harness import Screen, live
 
 
@@ -160,6 +162,30 @@ async def test_an_agent_goes_on_otherwise_from_the_next_step(store: Checkpointer
         await it.shows("back to the graph's settings")
         await it.press("escape", "b")
         await it.shows("temperature as in the graph")
+
+
+async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it_was_opened_on(
+    store: Checkpointer,
+) -> None:
+    go_on = threading.Event()
+
+    def slow_at_last(messages: Any) -> str:
+        if sum(one["role"] == "user" for one in messages) > 1:
+            assert go_on.wait(PATIENCE)
+        return drafts(messages)
+
+    async with opened(graph(store, slow_at_last)) as it:
+        await it.press("c")
+        await it.until(lambda: it.run.session.view.progress.head == 1)
+        await it.press("T")
+        await it.shows("make step 1 again in a fork")
+        assert "change this thread" not in it.text()
+        await it.press("escape", "down", "down")
+        go_on.set()
+        await it.shows("change this thread", "make step 1 again in a fork")
+        await it.press("enter")
+        await it.gone("Try otherwise")
+        assert it.run.session.view.progress.head == 2
 
 
 async def test_what_can_not_be_is_said_before_anything_runs(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _BREAKPOINTS: list[tuple[int, str]] = [(0, "-low"), (16, "-shorter"), (22, "-short"), (32, "-tall")]
 _WORDS_ROWS = 3
+_PER_SECOND = 4
 
 
 class Change(NamedTuple):
@@ -54,14 +55,15 @@ class TryDialog(ModalScreen[Change | None]):
     BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "close")]
     AUTO_FOCUS = ""
 
-    def __init__(self, session: Session, agents: Sequence[AgentInfo], at: int, *, can_change: bool) -> None:
-        """`can_change` says whether this thread itself may be changed, as one that runs may not."""
+    def __init__(self, session: Session, agents: Sequence[AgentInfo], at: int) -> None:
         super().__init__()
         self._session = session
         self._agents = agents
         self._at = at
-        self._can_change = can_change
-        self._fork = fork_name(session, session.shown[0] if session.shown else session.thread_id)
+        # The step that was shown when it was opened: a thread that runs on does not change what is asked.
+        self._place = (session.shown[0] if session.shown else session.thread_id, session.step_view.step)
+        self._fork = fork_name(session, self._place[0])
+        self._trial = self._trial_of(agents[at])
         self._doubted: object = None
 
     def compose(self) -> ComposeResult:
@@ -76,19 +78,25 @@ class TryDialog(ModalScreen[Change | None]):
         """Begin with the model."""
         self.query_one("#try-words", LineView).can_focus = False
         self._show_agent()
+        self.set_interval(1 / _PER_SECOND, self._follow)
 
     @property
     def _info(self) -> AgentInfo:
         return self._agents[self._at]
 
     @property
-    def _trial(self) -> Trial:
-        session = self._session
-        thread_id = session.shown[0] if session.shown else session.thread_id
-        return trial_of(session.points_of(thread_id), session.step_view.step, thread_id, self._info.name)
+    def _can_change(self) -> bool:
+        """Whether this thread itself may be changed now, as one that runs may not."""
+        now = self._session.situation
+        return now.can.can_edit and not now.running and not now.past
+
+    def _trial_of(self, info: AgentInfo) -> Trial:
+        thread_id, step = self._place
+        return trial_of(self._session.points_of(thread_id), step, thread_id, info.name)
 
     def _show_agent(self) -> None:
-        info, trial = self._info, self._trial
+        info = self._info
+        self._trial = self._trial_of(info)
         name, model = sanitise_line(info.name, 40), sanitise_line(info.model, 40)
         more = f" Agent {self._at + 1} of {len(self._agents)}." if len(self._agents) > 1 else ""
         keymap = keymap_of(self.app)
@@ -96,14 +104,24 @@ class TryDialog(ModalScreen[Change | None]):
         self._say(f"{name} now speaks to {model}.{more} {keys[0].upper()}{keys[1:]}")
         form = self.query_one(AnswerForm)
         form.show_form(settings_form(info, self._fork))
-        options = [Option("fork", "f", trial.words, "and compare both afterwards")]
+        self.query_one(Choices).set_options(self._options())
+        self.call_after_refresh(form.focus_first)
+
+    def _options(self) -> list[Option]:
+        options = [Option("fork", "f", self._trial.words, "and compare both afterwards")]
         if self._can_change:
             options.append(Option("next", "n", "change this thread", "from its next step on"))
-            options += [Option("back", "b", "back to the graph's settings")] if info.changed else []
+            options += [Option("back", "b", "back to the graph's settings")] if self._info.changed else []
         options += [Option("other", "a", "another agent")] if len(self._agents) > 1 else []
-        options.append(Option("leave", "ask.back", "go back"))
-        self.query_one(Choices).set_options(options)
-        self.call_after_refresh(form.focus_first)
+        return [*options, Option("leave", "ask.back", "go back")]
+
+    def _follow(self) -> None:
+        """Offer what can be done now: a run may have begun or ended since; the cursor stays where it is."""
+        choices, options = self.query_one(Choices), self._options()
+        if tuple(options) != choices.options:
+            at = choices.options[choices.cursor_row or 0].id
+            ids = [option.id for option in options]
+            choices.set_options(options, ids.index(at) if at in ids else 0)
 
     def _say(self, words: str, role: str = "plain") -> None:
         view = self.query_one("#try-words", LineView)
@@ -179,8 +197,6 @@ async def ask_settings(screen: AgentKeys, session: Session, agent: str = "") -> 
     checkpoint = session.step_view.checkpoint
     wanted = agent or next((use.agent for use in reversed(checkpoint.uses if checkpoint else ())), "")
     at = next((place for place, one in enumerate(agents) if one.name == wanted), 0)
-    now = session.situation
-    can_change = now.can.can_edit and not now.running and not now.past
 
     def answered(change: Change | None) -> None:
         if change is not None and change.fork:
@@ -188,7 +204,7 @@ async def ask_settings(screen: AgentKeys, session: Session, agent: str = "") -> 
         elif change is not None:
             screen.command(_change(screen, session, change))
 
-    screen.app.push_screen(TryDialog(session, agents, at, can_change=can_change), answered)
+    screen.app.push_screen(TryDialog(session, agents, at), answered)
 
 
 async def _change(screen: AgentKeys, session: Session, change: Change) -> None:
