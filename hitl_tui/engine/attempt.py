@@ -100,10 +100,15 @@ class NodeConfig:
         The node stops here, and restarts from its top once there is an answer; answers of earlier
         calls in the same node are served by order (SPEC 11).
 
+        Title, payload and answer are public, whatever the node read to make them: screens, events, the
+        ledger and exports have them as given.  To ask about a private channel name it as the `subject`:
+        it then shows as [private], and whoever decides may reveal it, which is logged.
+
         Args:
             request: any JSON to show, or a mapping with `kind` (approve, edit, choose, ask) and any of
-                title, payload, choices, schema, reviewers, quorum, deadline (seconds), on_timeout.  A
-                payload in the shape of Agent Inbox or LangChain's middleware is answered in that shape.
+                title, payload, subject (a channel), choices, schema, reviewers, quorum, deadline (seconds),
+                on_timeout.  A payload in the shape of Agent Inbox or LangChain's middleware is answered
+                in that shape.
             response_schema: what the answer to a payload must be: a JSON Schema, type or pydantic model.
             key: names the question where the order of questions may differ between runs of the node,
                 as where agents work at the same time; the answer then is served by this name.

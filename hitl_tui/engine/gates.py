@@ -57,8 +57,8 @@ class Gate:
         node: the node it stands after (in `interrupt_after`) or before (in `interrupt_before`).
         title: what is asked, as in "verdict of advisor".
         choices: the allowed answers.
-        subject: the channel that is decided about.
-        payload: `(state) -> JSON`, shown with the question.
+        subject: the channel that is decided about; a private one shows as [private] until it is revealed.
+        payload: `(state) -> JSON`, shown with the question: public, whatever it was made from.
         recommended: the id of the answer that keeps things as they are.
         reviewers: who may answer; empty for anyone.
         quorum: how many different people must give the same answer.

@@ -141,6 +141,20 @@ def test_a_failed_update_names_the_keys_that_the_schema_of_a_private_channel_has
         chain(channels, returning({"key": {"age": "hunter2"}})).compile().invoke()
 
 
+def test_a_question_names_a_private_subject_and_shows_what_its_payload_says(store: Checkpointer) -> None:
+    """Title, payload and answer are public; the subject is a channel, told as any other."""
+
+    def told(question: dict[str, Any], thread: str) -> str:
+        node = lambda state, config: config.interrupt({"kind": "approve", **question})  # noqa: E731
+        events: list[Any] = []
+        runner = chain(CHANNELS, node).compile(checkpointer=store)
+        assert runner.invoke(thread_id=thread, on_event=events.append).pending
+        return repr((events, store.ledger(thread)))
+
+    assert "swordfish" not in told({"subject": "key"}, "t")
+    assert "swordfish" in told({"payload": {"key": "swordfish"}}, "u")
+
+
 def test_a_stream_shows_no_private_value(store: Checkpointer) -> None:
     channels = {"key": Channel("hunter2", visibility="private"), "open": Channel(0)}
     runner = chain(channels, returning({"open": 1})).compile(checkpointer=store)
