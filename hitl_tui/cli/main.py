@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 import click
@@ -10,6 +11,7 @@ import click
 from hitl_tui import __version__
 from hitl_tui.cli.failures import guarded
 from hitl_tui.cli.lazy import Entry, LazyGroup
+from hitl_tui.errors import UsageError
 
 GROUPS = {
     "Start and run": {
@@ -93,4 +95,20 @@ def cli(ctx: click.Context) -> None:
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
     arguments = sys.argv[1:]
-    sys.exit(guarded(lambda: cli.main(arguments, prog_name="hitl-tui", standalone_mode=False), arguments))
+
+    def command() -> object:
+        _check_text(arguments)
+        return cli.main(arguments, prog_name="hitl-tui", standalone_mode=False)
+
+    sys.exit(guarded(command, arguments))
+
+
+def _check_text(arguments: Sequence[str]) -> None:
+    """Refuse bytes that are no text: neither a store nor JSON could keep them."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UsageError(
+                f"{argument!r} is no text in UTF-8", "type it anew, or rename the file that it names"
+            ) from None

@@ -21,7 +21,7 @@ from hitl_tui.engine.prompt_block import state_block
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.state import LiveState, NotedState, WorkflowState, undeclared
-from hitl_tui.engine.values import freeze
+from hitl_tui.engine.values import freeze, keepable
 from hitl_tui.errors import HitlError, NodeFailed, UndeclaredChannel, WriteDenied, in_words
 
 
@@ -261,10 +261,10 @@ def _failure(node: Node, activity: Activity, error: Exception) -> NodeFailed:
         cause, hint = f"{type(error).__name__}: {error}", ""
     where = f"branch {activity.path!r}" if activity.path else f"node {node.name!r}"
     return NodeFailed(
-        f"{where}, attempt {activity.attempt}: {cause}",
-        hint,
+        keepable(f"{where}, attempt {activity.attempt}: {cause}"),
+        keepable(hint),
         node=node.name,
         attempt=activity.attempt,
-        details="".join(traceback.format_exception(error)),
+        details=keepable("".join(traceback.format_exception(error))),
         channel=error.channel if isinstance(error, HitlError) else "",
     )

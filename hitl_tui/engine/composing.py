@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from hitl_tui.engine.channels import RUN_INPUTS
+from hitl_tui.engine.store import UNPRINTABLE
 from hitl_tui.engine.taint import OnTaint
 from hitl_tui.errors import GraphInvalid, in_words
 
@@ -222,6 +223,11 @@ class Composing:
                     f"subgraph {name!r}: {option} is {pairs!r}", f'a mapping, as {option}={{"from": "to"}}'
                 )
         self.add_node(name, _nothing, on_taint=on_taint)
+        if UNPRINTABLE.search(name):
+            raise GraphInvalid(
+                f"subgraph {name!r} can't be called that: its name goes into those of its threads",
+                "use a name without control characters",
+            )
         self._subgraphs[name] = (graph, dict(inputs), dict(outputs))
         return self
 

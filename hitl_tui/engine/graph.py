@@ -26,7 +26,7 @@ from hitl_tui.engine.spending import declared_limits
 from hitl_tui.engine.taint import OnTaint, declared_policy, declared_source
 from hitl_tui.engine.termination import Termination
 from hitl_tui.engine.topology import check_topology
-from hitl_tui.engine.values import DEFAULT_MAX_BYTES
+from hitl_tui.engine.values import DEFAULT_MAX_BYTES, keepable
 from hitl_tui.errors import GraphInvalid, in_words
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class StateGraph(Composing, Compensating):
         Raises:
             GraphInvalid: a bad or duplicate name, or no function.
         """
-        if not isinstance(name, str) or not name.strip() or name in (START, END) or ":" in name:
+        text = isinstance(name, str) and name.strip() and keepable(name) == name
+        if not text or name in (START, END) or ":" in name:
             raise GraphInvalid(
                 f"node name {name!r} is not allowed", f"any text but {START}, {END} and without ':'"
             )

@@ -14,7 +14,7 @@ from hitl_tui.engine.records import Cursor, LedgerEntry, Source, UpdateRecord
 from hitl_tui.engine.state import OtherChannels
 from hitl_tui.engine.threads import Lease
 from hitl_tui.engine.values import freeze, thaw
-from hitl_tui.errors import LogCorrupt
+from hitl_tui.errors import LogCorrupt, ValueRejected
 
 CHANNELS = "channels"
 """The kind of the ledger's entry for the first step of a state with other channels."""
@@ -167,7 +167,13 @@ def ledger_hash(entry: LedgerEntry) -> bytes:
         entry.data,
         entry.at,
     ]
-    return sha256(entry.prev_hash + canonical(facts)).digest()
+    try:
+        return sha256(entry.prev_hash + canonical(facts)).digest()
+    except UnicodeEncodeError as error:
+        raise ValueRejected(
+            f"a name, a note or an answer has text with a lone surrogate at {error.start}",
+            'decode bytes with errors="replace"',
+        ) from None
 
 
 def log_size(changes: Sequence[Change]) -> int:

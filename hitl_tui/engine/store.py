@@ -5,11 +5,15 @@ A fork shares its parent's log: every read resolves the lineage, so a caller nev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
 from hitl_tui.engine.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+
+UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no thread's name may hold."""
 
 
 class Store(Protocol):

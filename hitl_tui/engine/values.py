@@ -224,6 +224,11 @@ def _check_float(value: float, path: str) -> float:
     return value
 
 
+def keepable(text: str) -> str:
+    """`text` with lone surrogates written out, as `\\ud800`: UTF-8 has none, so no store could keep them."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 def _check_text(text: str, path: str) -> None:
     try:
         text.encode()

@@ -33,7 +33,7 @@ def import_file(path: Path) -> ModuleType:
     Raises:
         CodeFailed: the file's code raised.
     """
-    name = f"hitl_graph_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    name = f"hitl_graph_{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -12,12 +12,15 @@ from hitl_tui.engine.children import WITHIN, inner_graph
 from hitl_tui.engine.graph import StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.store import Store
+from hitl_tui.engine.values import keepable
 from hitl_tui.errors import UsageError
 from hitl_tui.loading.code import blaming, code_files
 from hitl_tui.loading.graphs import load_graph, resolve_spec, spec_file
 from hitl_tui.loading.toml import read_toml
 
 _STORE_OPTION = "checkpointer"
+_OURS = "hitl_tui."
+"""Modules that are found wherever one stands."""
 
 
 def open_graph(
@@ -34,18 +37,22 @@ def open_graph(
     a password: they are stored with each thread.
     """
     directory = directory or Path.cwd()
+    where = {"graph": resolve_spec(spec, directory)}
+    if ":" in spec and not spec.startswith(_OURS) and ".py" not in spec and not spec.endswith(".toml"):
+        where["directory"] = str(directory)
+    for place in where.values():
+        if keepable(place) != place:
+            raise UsageError(
+                f"{place!r} is no text in UTF-8, so a thread can't note where its graph is",
+                "rename the file or the directory",
+            )
     loaded = load_graph(spec, options, {_STORE_OPTION: store, **(defaults or {})}, directory=directory)
     graph = loaded.graph
     if isinstance(graph, StateGraph):
         built = graph
         graph = blaming(spec, lambda: built.compile(checkpointer=store))
-    source: dict[str, Any] = {
-        "graph": resolve_spec(spec, directory),
-        "options": {name: value for name, value in loaded.options.items() if name != _STORE_OPTION},
-    }
-    if ":" in spec and ".py" not in spec and not spec.endswith(".toml"):
-        source["directory"] = str(directory)
-    return graph.with_store(store, source)
+    kept = {name: value for name, value in loaded.options.items() if name != _STORE_OPTION}
+    return graph.with_store(store, {**where, "options": kept})
 
 
 def source_file(source: Mapping[str, Any]) -> Path | None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from hitl_tui.engine.records import Commit
+from hitl_tui.engine.store import UNPRINTABLE
 from hitl_tui.engine.threads import Lease
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores.liveness import describe, is_dead, is_given_back
-
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def check_thread_id(thread_id: str) -> str:
@@ -20,7 +17,7 @@ def check_thread_id(thread_id: str) -> str:
     """
     if not 1 <= len(thread_id) <= 200:
         raise UsageError(f"a thread id has 1 to 200 characters, this one {len(thread_id)}")
-    if _UNPRINTABLE.search(thread_id):
+    if UNPRINTABLE.search(thread_id):
         raise UsageError(f"thread id {thread_id!r} holds a control character", "use printable text")
     return thread_id
 

@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.test_story import press_until
 from tests.support.hostile import ALL, NAME, TEXTS, unexpected
 from tests.support.terminal import Terminal
+from tests.support.watched import Watched
 
 ROOT = Path(__file__).resolve().parents[2]
 APP = [str(Path(sys.executable).with_name("hitl-tui"))]
@@ -27,39 +28,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / GRAPH).write_text("from tests.support.hostile_graph import build\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
     return tmp_path
-
-
-class Watched:
-    """A terminal that is looked at after each step: nothing odd was sent, and fakes look like content."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        self.terminal = terminal
-        self._seen = 0
-
-    def check(self, after: str) -> str:
-        screen = self.terminal.settle(0.12)
-        raw = bytes(self.terminal.raw)
-        assert not unexpected(raw[self._seen :]), f"after {after}"
-        self._seen = raw.rfind(b"\x1b") if raw else 0
-        for line in screen.split("\n"):
-            if "FAKE-ANSWER" in line:
-                assert line.startswith(("│", " ")), f"after {after}: a fake that looks like ours:\n{screen}"
-                assert line.index("FAKE-ANSWER") > 4
-        assert "owned" not in line_of_title(raw)
-        return screen
-
-    def press(self, *keys: str, shows: str = "") -> None:
-        self.terminal.press(*keys)
-        if shows:
-            self.terminal.wait_for(shows)
-        self.check(f"pressing {keys}")
-
-
-def line_of_title(raw: bytes) -> str:
-    """What the terminal was told to call its window."""
-    return b" ".join(part.partition(b"\x07")[0] for part in raw.split(b"\x1b]0;")[1:]).decode(
-        errors="replace"
-    )
 
 
 @pytest.fixture
@@ -166,6 +134,8 @@ def test_a_thread_can_not_be_called_that(name: str, place: Path) -> None:
         ["demo", "--reviewer", NAME],
         ["demo", f"--{NAME}"],
         ["demo", NAME],
+        ["run", "no\udcff.py"],
+        ["update-state", "x", "n=\udcff", "--json"],
     ],
     ids=lambda arguments: " ".join(arguments).encode("unicode_escape").decode()[:40],
 )
@@ -174,6 +144,7 @@ def test_what_is_quoted_in_a_refusal(arguments: list[str], place: Path) -> None:
     assert done.returncode in (1, 2)
     assert not unexpected(done.stdout + done.stderr)
     assert b"Traceback" not in done.stderr
+    assert b"this is a bug" not in done.stderr
 
 
 def test_an_error_while_the_graph_is_built(place: Path) -> None:

@@ -202,7 +202,7 @@ def test_fails_with_a_message_and_the_way_to_mend_it(
     assert hint in caught.value.hint
 
 
-@pytest.mark.parametrize("name", ["", "  ", START, END, "a:b", 3, None], ids=repr)
+@pytest.mark.parametrize("name", ["", "  ", START, END, "a:b", "a\ud800", 3, None], ids=ascii)
 def test_a_name_no_node_can_have(name: Any) -> None:
     with pytest.raises(GraphInvalid, match="is not allowed"):
         graph(name)

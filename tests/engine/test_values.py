@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitl_tui import Channel, NodeFailed, ValueRejected
+from hitl_tui import Channel, MemoryCheckpointer, NodeFailed, ValueRejected
 from hitl_tui.engine.canonical import canonical
 from hitl_tui.engine.values import MAX_DEPTH, normalise
 from tests.engine.building import one_node, returning, some
@@ -169,6 +169,25 @@ def test_a_rejected_update_of_a_node_names_node_channel_and_type() -> None:
 def test_a_rejected_input_names_its_channel() -> None:
     with pytest.raises(ValueRejected, match="channel 'c'"):
         one_node({"c": Channel(None)}, returning(None)).invoke({"c": {1, 2}})
+
+
+def test_what_went_wrong_is_kept_with_its_lone_surrogates_written_out() -> None:
+    def fail(state: Any, config: Any) -> None:
+        raise RuntimeError("can't read caf\udce9.txt")
+
+    runner = one_node({"c": Channel(None)}, fail).with_store(MemoryCheckpointer(), {})
+    with pytest.raises(NodeFailed, match=r"can't read caf\\udce9\.txt"):
+        runner.invoke(thread_id="t")
+    assert runner.run_info("t").status == "failed"
+
+
+@pytest.mark.parametrize("words", [{"actor": "\udcff"}, {"note": "\udcff"}], ids=["actor", "note"])
+def test_a_name_or_a_note_with_a_lone_surrogate_is_refused(words: dict[str, str]) -> None:
+    runner = one_node({"c": Channel(0)}, returning({"c": 1})).with_store(MemoryCheckpointer(), {})
+    runner.invoke(thread_id="t")
+    with pytest.raises(ValueRejected, match="surrogate"):
+        runner.update_state("t", {"c": 2}, **words)
+    assert runner.get_state("t")["c"] == 1
 
 
 def test_a_rejected_default_names_its_channel() -> None:

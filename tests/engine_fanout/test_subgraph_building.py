@@ -27,6 +27,11 @@ class TestBuilding:
         with pytest.raises(GraphInvalid, match="'one' is a subgraph of itself"):
             one.compile()
 
+    @pytest.mark.parametrize("name", ["a\x1b[2J", "a\nb", "a\x9b"], ids=ascii)
+    def test_a_name_that_no_thread_can_have_is_refused(self, name: str) -> None:
+        with pytest.raises(GraphInvalid, match="its name goes into those of its threads"):
+            StateGraph(OUTER).add_subgraph(name, inner(), inputs={}, outputs={})
+
     @pytest.mark.parametrize(("depth", "fits"), [(32, True), (33, False)])
     def test_subgraphs_are_at_most_32_deep(self, depth: int, fits: bool) -> None:
         graph: Any = inner()

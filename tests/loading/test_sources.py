@@ -94,3 +94,13 @@ def test_a_file_that_has_gone(folder: Path) -> None:
     (folder / "mine.py").unlink()
     with pytest.raises(UsageError, match=r"there is no file .*mine\.py"):
         reopen_graph("t", source, MemoryCheckpointer())
+
+
+@pytest.mark.parametrize("spec", ["mine.py", "mine:build"])
+def test_a_place_that_is_no_text_can_not_be_noted(folder: Path, spec: str) -> None:
+    place = folder / "caf\udce9"
+    place.mkdir()
+    (folder / "mine.py").rename(place / "mine.py")
+    with pytest.raises(UsageError, match=r"no text in UTF-8") as caught:
+        open_graph(spec, MemoryCheckpointer(), directory=place)
+    assert "rename" in caught.value.hint

@@ -104,7 +104,7 @@ class EditScreen(RoleScreen):
                 show_line_numbers=False, tab_behavior="focus", highlight_cursor_line=False,
                 read_only=self._large is not None,
             )  # fmt: skip
-            editor.border_title = Content(self.channel)
+            editor.border_title = Content(sanitise_line(self.channel, _NAME))
             editor.border_subtitle = Content(self.draft.why or ("JSON" if self.draft.as_json else "text"))
             yield editor
             with Vertical(id="edit-right"):

@@ -24,7 +24,7 @@ from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cut
 from hitl_tui.view.format import ago, count
 from hitl_tui.view.glyphs import UNICODE
-from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.thread_rows import ThreadRow, ThreadRows
 
@@ -352,4 +352,4 @@ class ThreadsScreen(RoleScreen):
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A store that can't be read says why."""
         if event.state is WorkerState.ERROR:
-            self.notify(str(event.worker.error), markup=False, severity="error")
+            self.notify(sanitise(str(event.worker.error)), markup=False, severity="error")

@@ -25,7 +25,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from hitl_tui.ui.bound import bound
-from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span
 
 ROLE_CLASSES: Final = frozenset(
@@ -57,7 +57,12 @@ def role_style(widget: Widget, role: str) -> Style:
 
 def strip_of(widget: Widget, line: Line, width: int, base: Style, offset: int = 0) -> Strip:
     """One row: the spans over a base style, cut or filled to `width` cells; a cut shows as "…"."""
-    segments = [Segment(span.text, base + role_style(widget, span.role)) for span in line if span.text]
+    segments = [
+        # Spans are harmless already; here nothing else can pass, whoever built one.
+        Segment(sanitise(span.text, multiline=False), base + role_style(widget, span.role))
+        for span in line
+        if span.text
+    ]
     strip = Strip(segments)
     length = strip.cell_length
     if offset:

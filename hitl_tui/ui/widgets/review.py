@@ -25,9 +25,11 @@ from hitl_tui.ui.widgets.reason import ReasonField
 from hitl_tui.ui.widgets.sending import GRACE
 from hitl_tui.view.answers import choice_answer
 from hitl_tui.view.review import Version, review_card
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _SMALL: Final = 26
+_NODE: Final = 40
 
 
 class ReviewPane(AnsweringPane):
@@ -162,7 +164,7 @@ class ReviewPane(AnsweringPane):
             except HitlError:
                 continue
             if preview.next_node:
-                self._ways[choice.id] = f"→ {preview.next_node}"
+                self._ways[choice.id] = f"→ {sanitise_line(preview.next_node, _NODE)}"
         if request is self._request and self.state in ("grace", "open"):
             self._show_state()
 

@@ -1,0 +1,111 @@
+"""Hostile text in questions of every shape, in what runs inside, and on every screen over the run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.hostile import NAME, unexpected
+from tests.support.program import APP, ROOT
+from tests.support.terminal import Terminal
+from tests.support.watched import Watched
+
+THREAD = "t\u202e\u200b[red][/$(rm)漢"
+GRAPH = f"deep {NAME}.py"
+REVIEWER = "ann [red][/] $(rm) 漢"
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    (tmp_path / GRAPH).write_text("from tests.support.hostile_deep import build\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    argv = [*APP, "run", GRAPH, "--thread", THREAD, "--reviewer", REVIEWER]
+    with Terminal(argv, cwd=tmp_path, size=(100, 30)) as terminal:
+        yield Watched(terminal)
+
+
+def until(terminal: Terminal, key: str, shows: str) -> None:
+    """Press a key until it takes: a card is deaf for half a second."""
+    for _ in range(60):
+        terminal.press(key)
+        with contextlib.suppress(AssertionError):
+            terminal.wait_for(shows, timeout=0.6)
+            return
+    raise AssertionError(f"{key} never brought up {shows!r}; the screen:\n{terminal.text()}")
+
+
+def decide(watched: Watched, key: str, shows: str = "Your decision") -> None:
+    """Answer what waits: open the card, look at it, send."""
+    terminal = watched.terminal
+    terminal.wait_for("WAITING")
+    watched.press("d", shows=shows)
+    if shows == "Your answer":
+        terminal.wait_gone("keys listen in half a second")
+        watched.press("escape")
+    until(terminal, key, "send it now")
+    watched.check("the answer")
+    # Right after the first key another one does not send.
+    terminal.wait_gone("in 4…")
+    watched.press("enter", shows="PAUSED")
+
+
+def over(watched: Watched, key: str, shows: str, *more: str) -> None:
+    """Open a screen over the run, press what it knows, and close it."""
+    watched.press(key, shows=shows)
+    for one in more:
+        watched.press(one)
+    watched.press("escape")
+    if shows in watched.terminal.text():
+        watched.press("escape")
+    watched.terminal.wait_gone(shows)
+
+
+def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watched) -> None:
+    terminal = watched.terminal
+    terminal.wait_for("ask ␛[31m")
+    over(watched, "B", "stop before", "space", "enter", "evil [red] $(", "escape")
+
+    watched.press("s")
+    decide(watched, "enter", "Your answer")
+    watched.press("s", shows="step 1")
+    watched.press("s")
+    decide(watched, "a", "→ calls ␛[31m")
+    watched.press("s", shows="step 2")
+    watched.press("s", shows="step 3")
+    over(watched, "N", "may read", "f", "down")
+    watched.press("s", shows="WAITING")
+    watched.press("N", shows="inside desk")
+    watched.press("backspace")
+    terminal.wait_gone("inside desk")
+    decide(watched, "a")
+    watched.press("s", shows="step 4")
+    watched.press("s", shows="step 5")
+    watched.press("s")
+    decide(watched, "a")
+    watched.press("s")
+    decide(watched, "a", "post")
+    watched.press("s", shows="DONE")
+
+    over(watched, "$", "By agent")
+    over(watched, "y", "What came from outside")
+    over(watched, "i", "What nodes may do")
+    over(watched, "A", "in all", "v", "pagedown", "x", "escape")
+    over(watched, "T", "Try otherwise", "tab", "enter")
+    over(watched, "V", "What it means", "2", "3", "down")
+    over(watched, "=", "compare  ", "down", "[", "tab", "[", "x", "/", "escape")
+    over(watched, "/", "find in channels", "evil", "down", "down")
+    over(watched, "t", "search: ", "space", "down", "/", "[red]", "escape")
+    over(watched, "U", "These run in this order")
+    watched.press("U", shows="These run in this order")
+    watched.press("r", shows="could not be undone")
+    watched.press("escape")
+    over(watched, "x", "Its steps stay")
+    watched.press("f", shows="name of the new thread")
+    watched.press("enter", "enter", shows="-b")
+    watched.press("q")
+    terminal.wait_exit()
+    assert not unexpected(bytes(terminal.raw))

@@ -1,0 +1,41 @@
+"""A terminal that is looked at after each step: nothing odd was sent, and fakes look like content."""
+
+from __future__ import annotations
+
+from tests.support.hostile import unexpected
+from tests.support.terminal import Terminal
+
+
+class Watched:
+    """Keys pressed in a terminal, with a look at all that was painted since the last ones."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+        self._seen = 0
+
+    def check(self, after: str) -> str:
+        """Look at all that was sent since the last look, and at the screen; returns the screen."""
+        screen = self.terminal.settle(0.12)
+        raw = bytes(self.terminal.raw)
+        assert not unexpected(raw[self._seen :]), f"after {after}"
+        self._seen = raw.rfind(b"\x1b") if raw else 0
+        for line in screen.split("\n"):
+            if "FAKE-ANSWER" in line:
+                assert line.startswith(("│", " ")), f"after {after}: a fake that looks like ours:\n{screen}"
+                assert line.index("FAKE-ANSWER") > 4
+        assert "owned" not in line_of_title(raw)
+        return screen
+
+    def press(self, *keys: str, shows: str = "") -> str:
+        """Press keys, wait for what they show, and look; returns the screen."""
+        self.terminal.press(*keys)
+        if shows:
+            self.terminal.wait_for(shows)
+        return self.check(f"pressing {keys}")
+
+
+def line_of_title(raw: bytes) -> str:
+    """What the terminal was told to call its window."""
+    return b" ".join(part.partition(b"\x07")[0] for part in raw.split(b"\x1b]0;")[1:]).decode(
+        errors="replace"
+    )
