@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hitl_tui.agents.agent import Agent
+    from hitl_tui.agents.approval import ToolRequest
     from hitl_tui.agents.backend import ToolCall
     from hitl_tui.agents.cassettes import cassette
     from hitl_tui.agents.parallel import aparallel_chat, parallel_chat
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.agents.tools import Tool
     from hitl_tui.engine import reducers
+    from hitl_tui.engine.attempt import NodeConfig
     from hitl_tui.engine.channels import Channel
     from hitl_tui.engine.composing import quorum
     from hitl_tui.engine.description import InputField
     from hitl_tui.engine.gates import Gate, GateChoice
     from hitl_tui.engine.graph import StateGraph
-    from hitl_tui.engine.records import END, START, Limits
+    from hitl_tui.engine.records import END, START, Checkpoint, Limits
     from hitl_tui.engine.reducers import append, last_n
-    from hitl_tui.engine.results import NodeResult, RunResult
+    from hitl_tui.engine.requests import Request
+    from hitl_tui.engine.results import NodeResult, RunResult, StepResult
     from hitl_tui.engine.retry import RetryPolicy
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.engine.state import WorkflowState
@@ -50,7 +53,13 @@ if TYPE_CHECKING:
         ValueRejected,
         WriteDenied,
     )
-    from hitl_tui.stores import FileCheckpointer, MemoryCheckpointer, SQLiteCheckpointer, open_store
+    from hitl_tui.stores import (
+        Checkpointer,
+        FileCheckpointer,
+        MemoryCheckpointer,
+        SQLiteCheckpointer,
+        open_store,
+    )
     from hitl_tui.workflows.advisor import advisor_workflow
     from hitl_tui.workflows.debate import debate_workflow
     from hitl_tui.workflows.planner import planner_workflow
@@ -83,6 +92,10 @@ _ERRORS = (
 
 _HOME = {
     "END": "engine.records",
+    "Checkpoint": "engine.records",
+    "Request": "engine.requests",
+    "NodeConfig": "engine.attempt",
+    "StepResult": "engine.results",
     "Limits": "engine.records",
     "START": "engine.records",
     "Channel": "engine.channels",
@@ -106,9 +119,11 @@ _HOME = {
     "ScriptedModel": "agents.scripted",
     "Tool": "agents.tools",
     "ToolCall": "agents.backend",
+    "ToolRequest": "agents.approval",
     "aparallel_chat": "agents.parallel",
     "cassette": "agents.cassettes",
     "parallel_chat": "agents.parallel",
+    "Checkpointer": "stores",
     "FileCheckpointer": "stores",
     "MemoryCheckpointer": "stores",
     "SQLiteCheckpointer": "stores",
@@ -126,6 +141,8 @@ __all__ = [
     "Agent",
     "AnswerRefused",
     "Channel",
+    "Checkpoint",
+    "Checkpointer",
     "FileCheckpointer",
     "Gate",
     "GateChoice",
@@ -138,11 +155,13 @@ __all__ = [
     "LogCorrupt",
     "MemoryCheckpointer",
     "ModelFailed",
+    "NodeConfig",
     "NodeFailed",
     "NodeResult",
     "ReadDenied",
     "ReducerError",
     "ReplayMismatch",
+    "Request",
     "RetryPolicy",
     "RunResult",
     "SQLiteCheckpointer",
@@ -150,10 +169,12 @@ __all__ = [
     "ScriptedModel",
     "StaleWriter",
     "StateGraph",
+    "StepResult",
     "StoreUnusable",
     "ThreadBusy",
     "Tool",
     "ToolCall",
+    "ToolRequest",
     "UndeclaredChannel",
     "UnknownThread",
     "UsageError",
@@ -181,14 +202,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name == "reducers":
-        return import_module("hitl_tui.engine.reducers")
-    if name not in _HOME:
-        raise AttributeError(f"module 'hitl_tui' has no attribute {name!r}")
-    value: object = getattr(import_module(f"hitl_tui.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or a type checker would take any name at all for one of ours
+
+    def __getattr__(name: str) -> object:
+        if name == "reducers":
+            return import_module("hitl_tui.engine.reducers")
+        if name not in _HOME:
+            raise AttributeError(f"module 'hitl_tui' has no attribute {name!r}")
+        value: object = getattr(import_module(f"hitl_tui.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

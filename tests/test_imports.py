@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import pkgutil
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +62,17 @@ except SystemExit as left:
 def test_importing_the_package_loads_no_library() -> None:
     ours = loaded_after("import hitl_tui") - loaded_after("pass")
     assert ours - set(sys.stdlib_module_names) == {"hitl_tui"}
+
+
+def test_a_type_checker_sees_the_public_names_and_no_others() -> None:
+    tree = ast.parse(Path(hitl_tui.__file__).read_text(encoding="utf-8"))
+    told = next(
+        one for one in tree.body if isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING"
+    )
+    names = {alias.name for one in told.body if isinstance(one, ast.ImportFrom) for alias in one.names}
+    assert names == set(hitl_tui.__all__) - {"__version__"}
+    # A __getattr__ that it can see makes it take any name at all for one of ours.
+    assert not any(isinstance(one, ast.FunctionDef) and one.name == "__getattr__" for one in tree.body)
 
 
 def test_every_public_name_is_there() -> None:

@@ -15,9 +15,14 @@ def find_backend(model: str | ModelBackend) -> ModelBackend:
     """The backend for a litellm name, a "demo/NAME" or a model object, which is its own.
 
     Raises:
-        UsageError: an unknown demo model.
+        UsageError: an unknown demo model, or what is no model at all.
     """
     if not isinstance(model, str):
+        if not hasattr(model, "stream") or not hasattr(model, "estimate"):
+            raise UsageError(
+                f"a {type(model).__name__} is no model",
+                'give a name, as "anthropic/claude-sonnet-4-5", or a script: ScriptedModel(["a reply"])',
+            )
         return model
     if model.startswith(_DEMO):
         from hitl_tui.agents.demo import demo_model

@@ -34,6 +34,7 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     answers = "an edited value" if edits else "a form" if form and _is_object(form) else "a value"
     answers = ", ".join(name(choice.id) for choice in request.choices) or answers
     lines = [f"  request {request.id} at step {request.step}, answers: {answers}"]
+    lines += _terms(snapshot, request)
     lines += _actions(asked) if asked else _words(snapshot, request)
     if request.thread:
         lines.append(f"  it is asked by a graph inside: hitl-tui show {shlex.quote(request.thread)}{store}")
@@ -49,6 +50,28 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     if len(asked) > 1:
         each = ", ".join('"approve"' for _ in asked)
         lines.append(f"  one by one:  {order} --value '[{each}]' {step}")
+    return lines
+
+
+def _terms(snapshot: Snapshot, request: Request) -> list[str]:
+    """Who must answer until when, and who has voted so far."""
+    import time
+
+    from hitl_tui.plain.content import spans
+    from hitl_tui.plain.words import name
+    from hitl_tui.view.format import duration
+    from hitl_tui.view.review import review_card
+    from hitl_tui.view.run_view import open_view
+
+    lines: list[str] = []
+    if request.reviewers:
+        lines.append(f"  only {', '.join(map(name, request.reviewers))} may answer")
+    if request.quorum > 1:
+        lines.append(f"  {len(request.votes)} of {request.quorum} votes so far")
+        lines += spans(review_card(request, open_view(snapshot), snapshot.values).votes, _MOST_LINES)
+    if request.deadline is not None:
+        left = request.deadline - time.time_ns() // 1000
+        lines.append(f"  expires in {duration(left)}" if left > 0 else "  expired")
     return lines
 
 

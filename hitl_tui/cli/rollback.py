@@ -53,7 +53,7 @@ def rollback(
         if not as_json:
             lines = [f"{number}. {entry_line(one)}" for number, one in enumerate(remaining(entries), 1)]
             say(*lines or ["Nothing is left to undo."])
-        if dry_run:
+        if dry_run or not (yes or remaining(entries)):
             return await _outcome(driver, ExitCode.DONE, as_json=as_json, dry_run=True)
         if not yes and not _agreed():
             say("Nothing was undone.", err=True)

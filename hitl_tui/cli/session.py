@@ -185,11 +185,12 @@ async def _open(
             raise
 
     def without_graph(thread_id: str, error: HitlError) -> str:
-        hint = f" ({error.hint})" if error.hint else ""
+        known = "hitl-tui run GRAPH" in error.hint
+        hint = f" ({error.hint})" if error.hint and not known else ""
         again = _in_store(["hitl-tui", "run", "GRAPH", "--thread", thread_id], settings)
         return (
             f"its graph can't be built: {error.message}{hint}. Its log can be looked at; "
-            f"to go on, mend that, or: {again}"
+            f"to go on{'' if known else ', mend that, or'}: {again}"
         )
 
     store, target = await asyncio.to_thread(prepare)

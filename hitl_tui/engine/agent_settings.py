@@ -50,9 +50,19 @@ class AgentInfo(msgspec.Struct, frozen=True):
     tools: tuple[str, ...] = ()
 
 
+class Agents(dict[str, Any]):
+    """What a node finds as `config.agents`: agents by name, with an error that names them for a wrong one."""
+
+    def __missing__(self, name: str) -> Any:
+        known = f"agents: {', '.join(self)}" if self else f"hand it over: compile(agents={{{name!r}: …}})"
+        raise UsageError(f"the graph has no agent {name!r}", known)
+
+
 def fresh_agents(graph: CompiledGraph) -> dict[str, Any]:
     """The graph's agents with chat histories of their own, where they know how to start afresh."""
-    return {name: agent.fresh() if hasattr(agent, "fresh") else agent for name, agent in graph.agents.items()}
+    return Agents(
+        (name, agent.fresh() if hasattr(agent, "fresh") else agent) for name, agent in graph.agents.items()
+    )
 
 
 def apply(agents: Mapping[str, Any], settings: Settings) -> None:

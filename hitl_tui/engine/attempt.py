@@ -18,11 +18,12 @@ from hitl_tui.engine.interrupts import ANSWER, InterruptRaised, inside_request
 from hitl_tui.engine.memory import MISSING
 from hitl_tui.engine.on_taint import check_source, mark
 from hitl_tui.engine.prompt_block import state_block
+from hitl_tui.engine.raised_at import raised_at
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.state import LiveState, NotedState, WorkflowState, undeclared
 from hitl_tui.engine.values import freeze, keepable
-from hitl_tui.errors import HitlError, NodeFailed, UndeclaredChannel, WriteDenied, in_words
+from hitl_tui.errors import HitlError, ModelFailed, NodeFailed, UndeclaredChannel, WriteDenied, in_words
 
 
 class Place(NamedTuple):
@@ -259,6 +260,8 @@ def _failure(node: Node, activity: Activity, error: Exception) -> NodeFailed:
         )
     else:
         cause, hint = f"{type(error).__name__}: {error}", ""
+    if not isinstance(error, (ModelFailed, TookTooLong)) and (place := raised_at(error)):
+        hint = f"{hint}; at {place}" if hint else f"at {place}"
     where = f"branch {activity.path!r}" if activity.path else f"node {node.name!r}"
     return NodeFailed(
         keepable(f"{where}, attempt {activity.attempt}: {cause}"),

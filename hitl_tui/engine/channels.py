@@ -185,7 +185,12 @@ def bind(
     bound = {}
     for name, channel in channels.items():
         if not isinstance(channel, Channel):
-            raise GraphInvalid(f"channel {name!r} is {in_words(channel)}", f"write Channel({channel!r})")
+            instead = (
+                f"write Channel(DEFAULT, schema={channel.__name__})"
+                if isinstance(channel, type)
+                else f"write Channel({channel!r})"
+            )
+            raise GraphInvalid(f"channel {name!r} is {in_words(channel)}", instead)
         bound[name] = BoundChannel(name, channel, max_update_bytes)
     return bound
 

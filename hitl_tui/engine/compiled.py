@@ -14,6 +14,7 @@ from hitl_tui.engine.compensation import Handler
 from hitl_tui.engine.composing import SubgraphWork, Work, kind_of
 from hitl_tui.engine.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.gates import Gate
+from hitl_tui.engine.raised_at import raised_at
 from hitl_tui.engine.records import START, Limits
 from hitl_tui.engine.retry import RetryPolicy
 from hitl_tui.engine.state import WorkflowState
@@ -129,7 +130,8 @@ class CompiledGraph:
             raise
         except Exception as error:
             raise HitlError(
-                f"the routing function after node {node!r} raised {type(error).__name__}: {error}"
+                f"the routing function after node {node!r} raised {type(error).__name__}: {error}",
+                f"at {place}" if (place := raised_at(error)) else "",
             ) from error
         name = route_key(key)
         if name not in route.targets:

@@ -81,6 +81,12 @@ class Gate:
     risk: Literal["normal", "high"] = "normal"
 
     def __post_init__(self) -> None:
+        for choice in self.choices:
+            if not isinstance(choice, GateChoice):
+                raise GraphInvalid(
+                    f"gate at {self.node!r}: the choice {choice!r} is a {type(choice).__name__}",
+                    'write GateChoice("approve", "send it", "a", values={"channel": value})',
+                )
         ids = [choice.id for choice in self.choices]
         if not ids or len(set(ids)) != len(ids):
             raise GraphInvalid(f"gate at {self.node!r}: it needs choices with different ids, not {ids}")
@@ -92,6 +98,13 @@ class Gate:
                 check_choice(self.choices, self.on_timeout)
         except HitlError as error:
             raise GraphInvalid(f"gate at {self.node!r}: {error.message}", error.hint) from None
+
+    @property
+    def channels(self) -> list[str]:
+        """The channels it is known to be about or to set."""
+        about = [self.subject.partition(".")[0]] if self.subject else []
+        set_by = [choice.values for choice in self.choices if isinstance(choice.values, Mapping)]
+        return [*about, *(name for values in set_by for name in values)]
 
     def choose(self, answer: Any) -> tuple[GateChoice, str]:
         """The choice an answer names and the words it carries; raises `AnswerRefused`."""

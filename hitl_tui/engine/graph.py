@@ -143,8 +143,8 @@ class StateGraph(Composing, Compensating):
         *,
         checkpointer: Store | None = None,
         agents: Mapping[str, Any] | None = None,
-        interrupt_before: Sequence[str | Gate] | str = (),
-        interrupt_after: Sequence[str | Gate] | str = (),
+        interrupt_before: Sequence[str | Gate] | str | Gate = (),
+        interrupt_after: Sequence[str | Gate] | str | Gate = (),
         termination: Termination | None = None,
         limits: Limits | None = None,
         inputs: Sequence[InputField] = (),
@@ -191,14 +191,15 @@ class StateGraph(Composing, Compensating):
         if checkpointer is None and waits_for_humans(graph):
             raise GraphInvalid(
                 "interrupts and on_taint='approve' need a checkpointer, or a stopped run could not go on",
-                "compile(checkpointer=MemoryCheckpointer()) or SQLiteCheckpointer(path)",
+                "compile(checkpointer=SQLiteCheckpointer(path)), or MemoryCheckpointer(); "
+                "`hitl-tui run` puts the app's own store in its place",
             )
         if depth_of(graph) > MAX_DEPTH:
             raise GraphInvalid(f"subgraphs are nested {depth_of(graph)} deep", f"at most {MAX_DEPTH}")
         check_topology(
             nodes, self._edges, {n: r.targets for n, r in self._routes.items()}, termination is not None
         )
-        self._check_names(channels, inputs, termination)
+        self._check_names(channels, inputs, termination, [*before.values(), *after.values()])
         return GraphRunner(graph, checkpointer)
 
     def _steps(
@@ -252,6 +253,7 @@ class StateGraph(Composing, Compensating):
         channels: Mapping[str, BoundChannel],
         inputs: Sequence[InputField],
         termination: Termination | None,
+        gates: Sequence[Gate | None],
     ) -> None:
         wanted = [(f"input {item.name!r}", item.channel) for item in inputs]
         wanted += [
@@ -260,6 +262,8 @@ class StateGraph(Composing, Compensating):
         for node in self._nodes.values():
             wanted += [(f"reads of node {node.name!r}", name.partition(".")[0]) for name in node.reads or ()]
             wanted += [(f"writes of node {node.name!r}", name) for name in node.writes or ()]
+        for gate in filter(None, gates):
+            wanted += [(f"gate at {gate.node!r}", name) for name in gate.channels]
         for where, name in wanted:
             if name not in channels and (name != "*" or not where.startswith("reads")):
                 raise GraphInvalid(
@@ -268,10 +272,10 @@ class StateGraph(Composing, Compensating):
 
 
 def _interrupts(
-    nodes: Mapping[str, Node], given: Sequence[str | Gate] | str, option: str
+    nodes: Mapping[str, Node], given: Sequence[str | Gate] | str | Gate, option: str
 ) -> dict[str, Gate | None]:
     found: dict[str, Gate | None] = {}
-    for entry in [given] if isinstance(given, str) else given:
+    for entry in [given] if isinstance(given, (str, Gate)) else given:
         if entry == "*":
             found.update({name: None for name in nodes if name not in found})
             continue

@@ -27,6 +27,8 @@ def read_input(
         UsageError: no such input.
         ValueRejected, SchemaMismatch, ReducerError: a value that does not fit.
     """
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise UsageError(f"the input is a {type(inputs).__name__}", 'give a dict, as {"task": "…"}')
     given = dict(inputs or {})
     run_inputs = {name: normalise(given.pop(name), name) for name in RUN_INPUTS if name in given}
     updates = [pair for name, value in given.items() for pair in _updates(session, name, value)]

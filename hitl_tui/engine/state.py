@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from hitl_tui.engine.channels import RUN_INPUTS, BoundChannel
 from hitl_tui.engine.records import Visibility
@@ -55,6 +55,15 @@ class WorkflowState(Mapping[str, Any]):
                 f"add {name!r} to reads=[...] of the node",
             )
         return _leaf(self._values[channel], path, name)
+
+    if not TYPE_CHECKING:  # a type checker says so by itself, and sooner
+
+        def __setitem__(self, name: str, value: object) -> NoReturn:
+            raise TypeError(f"state is read-only inside a node: return {{{name!r}: …}} as an update instead")
+
+        def __getattr__(self, name: str) -> NoReturn:
+            how = "" if name.startswith("_") or name not in self._channels else f"; write state[{name!r}]"
+            raise AttributeError(f"the state has no attribute {name!r}{how}", name=name, obj=self)
 
     def get(self, name: str, default: Any = None) -> Any:
         """The channel's value, `default` where it is null."""

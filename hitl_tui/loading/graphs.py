@@ -160,9 +160,10 @@ def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
                 raise UsageError(f"{spec}: there is no {part!r} in it", did_you_mean(part, graphs))
             target = getattr(target, part)
         return f"{name} in {spec}", target
-    for usual in USUAL_NAMES:
-        if usual in public:
-            return f"{usual} in {spec}", public[usual]
+    usual = [one for one in USUAL_NAMES if one in public]
+    # Where a file has both, a graph not compiled yet is what its function builds from.
+    if made := [one for one in usual if not isinstance(public[one], StateGraph)] or usual:
+        return f"{made[0]} in {spec}", public[made[0]]
     graphs = [key for key, value in public.items() if isinstance(value, Graph)]
     if len(graphs) == 1:
         return f"{graphs[0]} in {spec}", public[graphs[0]]

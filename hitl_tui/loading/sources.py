@@ -113,7 +113,7 @@ def reopen_graph(thread_id: str, source: Mapping[str, Any], store: Store) -> Gra
     spec = source.get("graph")
     if not isinstance(spec, str):
         raise UsageError(
-            f"the thread {thread_id!r} doesn't say how its graph is built",
+            f"the thread {thread_id!r} was begun from Python and doesn't say how its graph is built",
             f"open it with its graph: hitl-tui run GRAPH --thread {thread_id}",
         )
     directory = source.get("directory")

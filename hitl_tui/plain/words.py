@@ -178,6 +178,8 @@ def card_lines(card: ReviewCard) -> list[str]:
         lines += ["Their words:", *spans(card.words, _WORDS)]
     if card.about:
         lines += ["It is about:", *spans(card.about)]
+    if card.before:
+        lines += ["Decided here last time:", *spans(card.before)]
     if card.votes:
         lines += ["Votes so far:", *spans(card.votes)]
     if card.high_risk:

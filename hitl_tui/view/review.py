@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.foreign import actions_of
 from hitl_tui.engine.interrupts import deadlocked
-from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.requests import Choice, Request, Vote
 from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.format import PRIVATE_TEXT, count, duration, inline, kind, size, tokens
@@ -62,6 +62,7 @@ class ReviewCard:
         why: what the step that asks says about itself, as how it read a reply.
         about: what is decided about, how large it is and how it changed.
         votes: who voted so far, where several must.
+        before: what was decided at this node last time, by whom and why; () where nothing was.
         bound: "bound to step 4 · sha 5e431cea".
     """
 
@@ -74,6 +75,7 @@ class ReviewCard:
     why: tuple[Line, ...]
     about: tuple[Line, ...]
     votes: tuple[Line, ...]
+    before: tuple[Line, ...]
     choices: tuple[ChoiceView, ...]
     bound: str
     seen: bytes
@@ -114,6 +116,7 @@ def review_card(
         words=_actions(request, decided) if request.shape else _words(request, payload, verdict is not None),
         about=_about(request, view, values, version, previous),
         votes=_votes(request),
+        before=_before(request, view.ledger),
         choices=tuple(choice_view(choice, request.recommended) for choice in request.choices),
         bound=f"bound to step {request.step}{sha}" if not request.thread else _bound_inside(request),
         seen=seen,
@@ -141,17 +144,54 @@ def choice_view(choice: Choice, recommended: str | None) -> ChoiceView:
 
 
 def _votes(request: Request) -> tuple[Line, ...]:
-    lines = tuple(_vote(vote) for vote in request.votes)
+    lines = tuple(_vote(request, vote) for vote in request.votes)
     if deadlocked(request):
         split = f"they disagree, and {request.quorum} alike are needed: each may change their vote"
         return (*lines, (trusted(split, "accent"),))
     return lines
 
 
-def _vote(vote: Vote) -> Line:
-    note = (trusted("  "), untrusted(vote.note, "human", _WIDE)) if vote.note else ()
-    words = trusted(f" says {inline(vote.answer, _TITLE)}")
+def _vote(request: Request, vote: Vote) -> Line:
+    chosen, said = vote.answer, vote.note
+    if request.choices and isinstance(chosen, Mapping) and "choice" in chosen:
+        chosen, said = chosen["choice"], chosen.get("text") or said
+    label = next((one.label for one in request.choices if one.id == chosen), None)
+    words = trusted(f" says {sanitise_line(label, _TITLE) if label else inline(chosen, _TITLE)}")
+    note = (trusted("  "), untrusted(str(said), "human", _WIDE)) if said else ()
     return (untrusted(vote.actor, "human", _NAME), words, *note)
+
+
+def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]:
+    """What a person answered at this node the last time it asked."""
+    asked = {
+        entry.request_id: entry
+        for entry in ledger
+        if entry.kind == "request"
+        and isinstance(entry.data, Mapping)
+        and entry.data.get("node") == request.node
+    }
+    for entry in reversed(ledger):
+        if entry.kind == "answer" and entry.actor and entry.request_id in asked:
+            answer = entry.data.get("answer") if isinstance(entry.data, Mapping) else None
+            said = answer if isinstance(answer, Mapping) else {"choice": answer}
+            label = next((one.label for one in request.choices if one.id == said.get("choice")), "")
+            what = f"chose “{sanitise_line(label, _TITLE)}”" if label else "answered"
+            words = entry.note or said.get("text")
+            note = f": “{sanitise_line(str(words), _WIDE)}”" if words else ""
+            who = sanitise_line(entry.actor, _NAME)
+            return ((trusted(f"{who} {what} at step {entry.step}{note}", "human"),),)
+    return ()
+
+
+def how_it_went(ledger: Sequence[LedgerEntry], request_id: str) -> str:
+    """Why a request waits no longer, in words for somebody who was about to answer it."""
+    for entry in reversed(ledger):
+        if entry.request_id == request_id and entry.kind == "answer":
+            note = f" (“{sanitise_line(entry.note, _WIDE)}”)" if entry.note else ""
+            return f"{sanitise_line(entry.actor or 'somebody', _NAME)} has decided this meanwhile{note}"
+        if entry.request_id == request_id and entry.kind == "timeout":
+            return "its deadline has passed"
+    return "this waits no longer"
 
 
 def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint | None) -> Line:

@@ -210,7 +210,9 @@ def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, 
         what = f"{sanitise_line(request.path, 40)}: {what}"
     parts = [f"{what} — {_yours(keys)}"]
     if request.reviewers:
-        names = ", ".join(_one(name) for name in request.reviewers)
+        voted = {vote.actor for vote in request.votes}
+        left_to_vote = [name for name in request.reviewers if name not in voted]
+        names = ", ".join(_one(name) for name in left_to_vote or request.reviewers)
         parts = [f"{what} — waits for {names}"]
     if request.quorum > 1:
         parts.append(f"{len(request.votes)} of {request.quorum} votes")
@@ -224,6 +226,8 @@ def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, 
 
 def _yours(keys: Mapping[str, str]) -> str:
     """What a person may do about a request; without a key to decide they are at it."""
+    if "unable" in keys:
+        return "its graph is needed to decide"
     if "undo" in keys:
         return f"being sent, {keys['undo']} takes it back"
     return f"your turn, press {keys['decide']}" if keys["decide"] else "your turn"

@@ -54,6 +54,12 @@ def test_a_runner_beside_its_graph_is_taken_with_its_questions_and_limits(folder
     assert isinstance(load_graph("mine.py").graph, GraphRunner)
 
 
+def test_a_function_goes_before_the_graph_that_it_builds_from(folder: Path) -> None:
+    code = "graph = make().add_edge('a', END)\ndef build():\n    return graph.compile()"
+    write(folder / "mine.py", code)
+    assert isinstance(load_graph("mine.py").graph, GraphRunner)
+
+
 def test_the_only_graph_of_a_file_needs_no_name(folder: Path) -> None:
     write(folder / "mine.py", "anything = make()")
     assert name_of("mine.py") == "made"

@@ -231,7 +231,7 @@ def test_nothing_on_a_pane_steers_the_terminal(tape: tapes.Tape) -> None:
                 )
             },
             "WAITING",
-            "verdict of advisor — waits for ann, bob, 1 of 2 votes, expired",
+            "verdict of advisor — waits for bob, 1 of 2 votes, expired",
             id="a quorum past its deadline",
         ),
         pytest.param(

@@ -13,6 +13,7 @@ from hitl_tui.ui.screens.stopping import Stopping
 from hitl_tui.ui.screens.switching import Switching
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.view.review import how_it_went
 
 if TYPE_CHECKING:
     from hitl_tui.ui.widgets.review import ReviewPane
@@ -155,13 +156,25 @@ class Deciding(Switching, Stopping, AgentKeys):
             self.query_one(ChannelsPane).focus()
             self.show_bars()
 
+    def words_back(self, session: Session) -> None:
+        """An answer was refused: where its request has gone, the card comes back with what was typed."""
+        card = self.card
+        gone = card is not None and all(one.id != card.request_id for one in session.requests)
+        if card is not None and gone and session is self.session and card.outlives(session):
+            self.add_class("-deciding")
+
     def on_progress(self, session: Session) -> None:
         """Open the card where the user went on and something came to wait; close it where nothing does."""
         request = session.request
         card = self.card
         if self.card_open and card is not None:
             asked = self._asked_about
+            gone = all(one.id != card.request_id for one in session.requests)
+            if gone and card.state != "sent" and card.outlives(session):
+                return
             if asked is None:
+                if card.state != "sent":
+                    self.tell(how_it_went(session.view.ledger, card.request_id))
                 self.close_card()
             else:
                 card.follow(session, asked)

@@ -208,7 +208,10 @@ class RunBase(RoleScreen):
     @property
     def turn_keys(self) -> dict[str, str]:
         """What to press, by the words of the status line."""
-        return {name: self.ways[action_id] for name, action_id in _STATUS_WORDS.items()}
+        keys = {name: self.ways[action_id] for name, action_id in _STATUS_WORDS.items()}
+        if self.session is not None and not self.session.view.capabilities.can_answer:
+            keys["unable"] = ""
+        return keys
 
     def _show_banner(self, session: Session) -> None:
         narrow = self.size.width < 100 and not self.has_class("-deciding")

@@ -46,6 +46,11 @@ def sending_options() -> list[Option]:
     return [Option("_undo", "card.undo", "take it back"), Option("_now", "ask.take", "send it now")]
 
 
+def over_options() -> list[Option]:
+    """Where somebody else was faster."""
+    return [Option("_later", "ask.take", "close this", also=("app.back",))]
+
+
 def answer_label(request: Request, making: Composing, key: str) -> str:
     """What stands over the place to type; `key` leads there, "" for none."""
     way = f" ({key})" if key else ""

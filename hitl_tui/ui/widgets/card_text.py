@@ -32,6 +32,8 @@ def card_lines(card: ReviewCard, width: int, since: tuple[Line, ...] = ()) -> li
         lines += [(), *_wrapped(card.why, width)]
     if card.about:
         lines += [(), (Span("You are deciding on", "dim"),), *_wrapped(card.about, width)]
+    if card.before:
+        lines += [(), (Span("Decided here last time", "dim"),), *_wrapped(card.before, width)]
     if card.votes:
         lines += [(), *card.votes]
     return [*lines, ()]

@@ -16,7 +16,7 @@ from hitl_tui.ui.bound import bound
 from hitl_tui.ui.composing import Composing
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.answering import AnsweringPane
-from hitl_tui.ui.widgets.card_options import answer_label, card_options, sending_options
+from hitl_tui.ui.widgets.card_options import answer_label, card_options, over_options, sending_options
 from hitl_tui.ui.widgets.card_text import card_lines
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.form import AnswerForm
@@ -24,7 +24,7 @@ from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.reason import ReasonField
 from hitl_tui.ui.widgets.sending import GRACE
 from hitl_tui.view.answers import choice_answer
-from hitl_tui.view.review import Version, review_card
+from hitl_tui.view.review import Version, how_it_went, review_card
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
@@ -110,6 +110,22 @@ class ReviewPane(AnsweringPane):
         self._problem = self.refused = refused
         if taken_back and known is not None:
             self.run_worker(self.say_since(session, known), group="since", exit_on_error=False)
+
+    def outlives(self, session: Session) -> bool:
+        """Whether the card stays though its request has gone: it holds words, and nobody has sent them."""
+        if self.state != "over" and (self.unsent or self.unapplied[0]):
+            self._over(session)
+        return self.state == "over"
+
+    def _over(self, session: Session) -> None:
+        """The request has gone, and what was made up was not sent: leave it to be read and copied."""
+        why = (
+            self.refused or f"{how_it_went(session.view.ledger, self.request_id)}; nothing of yours was sent"
+        )
+        self.state, self.decision, self._wanted = "over", None, None
+        self._problem = f"{why}. Your words stay here until you close this"
+        self._show_state()
+        self.query_one(Choices).focus()
 
     def _show_since(self, lines: tuple[Line, ...]) -> None:
         if self.since != lines:
@@ -211,6 +227,8 @@ class ReviewPane(AnsweringPane):
         if self.state == "sending":
             choices.set_options(sending_options())
             choices.cursor_row = None
+        elif self.state == "over":
+            choices.set_options(over_options())
         elif self.state in ("grace", "open", "confirm"):
             can = self._session.view.capabilities if self._session else None
             edit_keys = self.run_screen.keymap.bindings["card.edit"]
@@ -219,7 +237,7 @@ class ReviewPane(AnsweringPane):
             )
             cursor = next((i for i, one in enumerate(options) if self._is_cursor(one)), 0)
             choices.set_options(options, cursor)
-        choices.arm(self.state in ("open", "confirm", "sending"))
+        choices.arm(self.state in ("open", "confirm", "sending", "over"))
         self._show_note()
         self.run_screen.show_bars()
 

@@ -27,7 +27,7 @@ UNDO: Final = 4.0
 _TICK: Final = 0.1
 _NOTE_PART: Final = 4
 """The note gets at most this part of the height."""
-State = Literal["grace", "open", "confirm", "sending", "sent"]
+State = Literal["grace", "open", "confirm", "sending", "sent", "over"]
 
 
 class SendingPane(Vertical):
@@ -184,6 +184,7 @@ class SendingPane(Vertical):
             self._show_state()
             if isinstance(error, AnswerRefused):
                 await self.say_since(session, request)
+                self.run_screen.words_back(session)
             return
         await self.run_screen.after_answer(session)
 
