@@ -46,6 +46,7 @@ def read_draft(text: str, *, as_json: bool) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise NotJson(f"line {error.lineno}, column {error.colno}: {error.msg}") from None
+        what = error.msg.removesuffix(" at").removesuffix(" starting")  # the place stands before it
+        raise NotJson(f"line {error.lineno}, column {error.colno}: {what}") from None
     except RecursionError:
         raise NotJson("nested too deeply") from None

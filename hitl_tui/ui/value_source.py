@@ -41,7 +41,7 @@ async def value_text(session: Session, channel: str, mode: Mode) -> ValueText:
     if what == "private":
         seen = session.revealed
         if seen is not None and (seen.channel, seen.step) == (channel, step.step):
-            revealed: Line = (trusted("private: revealed to you until you select something else", "warning"),)
+            revealed: Line = (trusted("private: shown until you select something else", "warning"),)
             return ValueText(channel, mode, value_lines(seen.value, "text"), note=revealed)
         return ValueText(channel, mode, ("[private]",), note=(Span("private values are not shown", "dim"),))
     if mode == "blame":

@@ -18,6 +18,7 @@ from hitl_tui.engine.outcomes import BranchOutcome
 from hitl_tui.view.branch_words import overwriters, phase_words
 from hitl_tui.view.format import count, duration
 from hitl_tui.view.glyphs import UNICODE, Glyphs
+from hitl_tui.view.inside import why_failed
 from hitl_tui.view.lens import lens, update_lines
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, trusted, untrusted
@@ -80,7 +81,7 @@ def outcome_lines(outcome: BranchOutcome, glyphs: Glyphs = UNICODE, message: int
         )
     ]
     if outcome.error is not None:
-        lines.append((trusted("  "), untrusted(outcome.error.message, "error", message)))
+        lines.append((trusted("  "), untrusted(why_failed(outcome), "error", message)))
     return lines
 
 

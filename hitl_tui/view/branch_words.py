@@ -11,7 +11,7 @@ from hitl_tui.engine.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.records import Checkpoint
 from hitl_tui.view.format import duration, inline, kind
 from hitl_tui.view.glyphs import UNICODE, Glyphs
-from hitl_tui.view.inside import BranchPhase, BranchView, InsideView
+from hitl_tui.view.inside import BranchPhase, BranchView, InsideView, why_failed
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Role
 
@@ -99,7 +99,7 @@ def branches_of_step(point: Checkpoint, inside: InsideView) -> list[BranchView]:
                 outcome.status,
                 attempt=max(outcome.attempts, 1),
                 outcome=outcome,
-                error=outcome.error.message if outcome.error else "",
+                error=why_failed(outcome),
                 text=seen.text if seen else "",
                 length=seen.length if seen else 0,
                 agent=seen.agent if seen else "",

@@ -280,5 +280,11 @@ def _ended(known: BranchView | None, outcome: BranchOutcome) -> BranchView:
         attempt=max(outcome.attempts, 1),
         outcome=outcome,
         asks="",
-        error=outcome.error.message if outcome.error else "",
+        error=why_failed(outcome),
     )
+
+
+def why_failed(outcome: BranchOutcome) -> str:
+    """Why a branch failed, without its own name and attempt, which stand beside; "" where it did not."""
+    error = outcome.error
+    return error.message.removeprefix(f"branch {outcome.path!r}, attempt {error.attempt}: ") if error else ""

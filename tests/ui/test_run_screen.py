@@ -145,7 +145,9 @@ async def test_fork_asks_for_a_name_and_goes_there():
     async with desk() as it:
         it.driver.results["fork"] = tapes.FORK
         await it.press("left_square_bracket", "f")
-        await it.shows("begins at step 3", "closure-explainer-c")
+        await it.shows("begins at step 3", "closure-explainer-c", "g    fork and go there")
+        await it.press("enter")
+        await it.shows("Enter  fork and go there")
         await it.press("escape")
         await it.gone("begins at step 3")
         assert not it.commands("fork")

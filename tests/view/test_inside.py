@@ -239,6 +239,7 @@ async def test_a_real_map_with_a_quorum() -> None:
             "✔ scan[2]",
         ]
         assert "  overwritten by scan[2]" in shown
+        assert "  ValueError: they sting" in shown  # its name and attempt stand in the line above
         told = {one.path: one.text for one in branches_of_step(point, view.inside)}
         assert told == {
             f"scan[{at}]": f"looking at {item}" for at, item in enumerate(("ants", "bees", "crabs"))

@@ -27,6 +27,7 @@ from hitl_tui.view.inside_place import InsidePlace
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, plain_text, trusted
 
+_REMARKABLE = ("failed", "waiting")
 _PER_SECOND: Final = 10
 _LABEL: Final = 28
 _WORD: Final = 11
@@ -35,10 +36,17 @@ _WORD: Final = 11
 class BranchesFooter(KeysBar):
     """The keys of this screen."""
 
-    entries = (
-        ("list.up list.down", "Select"), ("branches.next", "Next that failed or asks"),
-        ("branches.decide", "Decide"), ("page.close", "Back"),
-    )  # fmt: skip
+    def show(self, branches: Sequence[BranchView], selected: BranchView | None) -> None:
+        """Only keys that do something."""
+        remarkable = any(one.phase in _REMARKABLE for one in branches)
+        asks = selected is not None and selected.phase == "waiting"
+        self.entries = (
+            ("list.up list.down", "Select"),
+            *([("branches.next", "Next that failed or asks")] if remarkable else []),
+            *([("branches.decide", "Decide")] if asks else []),
+            ("page.close", "Back"),
+        )
+        self.refresh()
 
 
 class BranchList(LineView):
@@ -186,10 +194,11 @@ class BranchesScreen(RoleScreen):
     def _show_branch(self) -> None:
         pane = self.query_one("#branch", LineView)
         row = self.query_one(BranchList).cursor_row
-        if row is None or row >= len(self._branches):
+        branch = self._branches[row] if row is not None and row < len(self._branches) else None
+        self.query_one(BranchesFooter).show(self._branches, branch)
+        if branch is None:
             pane.show([])
             return
-        branch = self._branches[row]
         width = max(pane.content_size.width - 1, 12)
         key = (branch, self._updates, width)
         if key == self._detail:
@@ -216,7 +225,7 @@ class BranchesScreen(RoleScreen):
         at, count = pane.cursor_row or 0, len(self._branches)
         for step in range(1, count + 1):
             row = (at + step) % count
-            if self._branches[row].phase in ("failed", "waiting"):
+            if self._branches[row].phase in _REMARKABLE:
                 pane.move_to(row)
                 self._show_branch()
                 return

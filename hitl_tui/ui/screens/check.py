@@ -30,6 +30,7 @@ CHECKS: Final[tuple[tuple[Check, str, str], ...]] = (
     ("replay", "Replay", "the graph runs again on recorded results, calling no node"),
 )
 _PER_SECOND = 10
+_HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (30, "-high")]
 
 
 class _Left(Exception):
@@ -72,6 +73,7 @@ class CheckScreen(RoleScreen):
         *(bound(f"check.{kind}", f"check('{kind}')") for kind, _, _ in CHECKS),
     ]
     AUTO_FOCUS = "#findings"
+    VERTICAL_BREAKPOINTS = _HEIGHTS
     leads_to_steps: ClassVar[bool] = True
 
     def __init__(self, driver: Driver, keys: Sequence[str] = ()) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -88,6 +88,12 @@ class Dialog(ModalScreen[Answer | None]):
         view.styles.height = len(rows) + 1
         fields = self.query(Input)
         (fields.first() if fields else self.query_one(Choices)).focus()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """In the last field enter takes the first answer."""
+        fields = list(self.query(Input))
+        last = bool(fields) and event.widget is fields[-1]
+        self.query_one(Choices).heed_elsewhere(("ask.back",), entered=0 if last else None)
 
     def action_dismiss_none(self) -> None:
         """Leave without an answer."""
@@ -229,7 +235,7 @@ def ask_limits(screen: RunScreen, session: Session, actor: str) -> None:
         screen.command(session.driver.extend_limits(whole, actor=actor))
 
     text = ["A limit has stopped the run. The new limits go into the log."]
-    screen.app.push_screen(Dialog("More", text, options, fields), answered)
+    screen.app.push_screen(Dialog("Raise the limits", text, options, fields), answered)
 
 
 def _proposal(limit: float | None) -> str:

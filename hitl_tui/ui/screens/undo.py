@@ -99,7 +99,7 @@ class RollbackDialog(ModalScreen[None]):
         if option == "go":
             field = self.query_one(Input)
             note = field.value.strip() or None
-            field.disabled = True
+            self.query_one(Labelled).display = False
             pause = Option("pause", "p", "pause", "after the handler that runs")
             self.query_one(Choices).set_options([pause, Option("back", "ask.back", "leave it running")])
             self._under_way = True

@@ -59,6 +59,7 @@ class Choices(LineView):
         """`elsewhere` are the keys, by action, that the screen heeds while another widget has the focus."""
         super().__init__(name)
         self._elsewhere = elsewhere
+        self._entered: int | None = None
         self.options: tuple[Option, ...] = ()
         self.armed = True
         self.set_options(options)
@@ -70,9 +71,13 @@ class Choices(LineView):
         self.show(range(len(self.options)))  # type: ignore[arg-type]
         self.styles.height = len(self.options)
 
-    def heed_elsewhere(self, elsewhere: Sequence[str]) -> None:
-        """Other keys are heeded while another widget has the focus, as none of them while it is typed in."""
-        self._elsewhere = elsewhere
+    def heed_elsewhere(self, elsewhere: Sequence[str], entered: int | None = None) -> None:
+        """Other keys are heeded while another widget has the focus, as none of them while it is typed in.
+
+        Args:
+            entered: the row that enter takes there.
+        """
+        self._elsewhere, self._entered = elsewhere, entered
         self.repaint()
 
     def _keys(self, option: Option) -> tuple[str, ...]:
@@ -85,12 +90,12 @@ class Choices(LineView):
     def line(self, row: int) -> Line:
         """A choice; its key is dim while pressing it does something else."""
         option = self.options[row]
-        live = self.armed and (self.has_focus or option.key in self._elsewhere)
         note = (Span(f"  {option.note}", "dim"),) if option.note else ()
-        # An answer that was given no letter is taken where the cursor is.
-        keys = self._keys(option) or (
-            keymap_of(self.app).bindings["ask.take"] if row == self.cursor_row else ()
-        )
+        entered = row == self._entered and not self.has_focus
+        live = self.armed and (self.has_focus or entered or option.key in self._elsewhere)
+        keys = ("enter",) if entered else self._keys(option)
+        if not keys and row == self.cursor_row:  # what was given no letter is taken where the cursor is
+            keys = keymap_of(self.app).bindings["ask.take"]
         key = _NAMES.get(keys[0]) or written(keys[0]) if keys else ""
         return (ours(f" {key:^5}  ", "key" if live else "key-off"), Span(option.label, "value"), *note)
 

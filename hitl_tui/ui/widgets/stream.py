@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from textual import events
 from textual.geometry import Size
 
@@ -13,6 +15,9 @@ from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.inside import EMPTY, InsideView
 from hitl_tui.view.spans import Line, Span, untrusted
 from hitl_tui.view.stream_view import StreamView
+
+_SHORTEST: Final = 100_000
+"""Microseconds below which it is not worth telling how long a node took."""
 
 
 class StreamPane(LineView):
@@ -81,7 +86,7 @@ class StreamPane(LineView):
         if row == 0:
             return self._about
         text = Span(self._text.rows[row - 1])
-        if self._stream.live and row == len(self._text.rows):
+        if self._stream.live and self._stream.serial and row == len(self._text.rows):
             return (text, Span("▌", "name"))
         return (text,)
 
@@ -103,8 +108,10 @@ def _about(stream: StreamView) -> Line:
     facts = [tokens(stream.tokens_in + stream.tokens_out)] if stream.calls else []
     if stream.cost:
         facts.append(cost(stream.cost))
-    if stream.duration is not None:
+    if stream.duration is not None and stream.duration >= _SHORTEST:
         facts.append(duration(stream.duration))
+    if not stream.live and not stream.length:
+        facts.append("wrote no text")
     # Each name once: agents are often called as their nodes, and scripted models as their agents.
     who, *more = dict.fromkeys(name for name in (stream.node, stream.agent, stream.model) if name)
     return (untrusted(who, "node"), untrusted("".join(f" · {one}" for one in (*more, *facts)), "dim"))
