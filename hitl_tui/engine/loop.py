@@ -141,10 +141,7 @@ class Run:
     def _begin(self) -> bool:
         """Set the cursor running; False where there is nothing to run."""
         session = self.session
-        if expire(session):
-            return False
-        cursor = session.cursor
-        if cursor.status in DONE or cursor.head < 0:
+        if expire(session) or session.cursor.status in DONE or session.cursor.head < 0:
             return False
         refuse_rolling_back(session)
         note_graph(session)

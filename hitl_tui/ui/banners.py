@@ -21,6 +21,8 @@ from hitl_tui.view.status import retry_words
 _SAID = 600
 _RAGGED = 8
 """Cells that wrapping leaves empty at the end of a row, about."""
+_BESIDE_SAVED = ("", "waiting")
+"""The kinds of row that leave room for a word about the graph's file."""
 _SAID_ROWS = ((30, 3), (20, 2), (0, 1))
 """How many rows a failure may take, by the height of the screen."""
 
@@ -44,6 +46,11 @@ def banner_of(
     if session.shown is None and view.retry is not None:
         return _retrying(view.retry, room), "note"
     line, kind = _one_row(session, ways, narrow=narrow)
+    if view.graph_changed is not None and kind in _BESIDE_SAVED:
+        saved = _graph_changed(view.graph_changed, ways, room)
+        return ((line, saved[0]) if kind == "waiting" else saved), kind or "note"
+    if not line and view.notice:
+        return _wrapped(view.notice, room, "dim"), "note"
     return ((line,) if line else ()), kind
 
 
@@ -115,23 +122,24 @@ def _one_row(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tupl
         keys = _keys((ways["change.fork"], "fork"))
         return (holder, Span("   you can look at everything, but not step", "dim"), *keys), "note"
     if view.graph_changed is not None:
-        return _graph_changed(view.graph_changed, ways), "note"
+        return (), ""
     if view.owners:
         owner = view.owners[-1]
         inside: Line = (Span("inside ", "dim"), untrusted(owner.node, "node", 40), Span(" of ", "dim"))
         ended = " again: it goes on from there" if view.progress.status == "completed" else ""
         back = _keys((ways["app.back"], f"back to it{ended}"))
         return (*inside, untrusted(owner.thread_id, "name", 60), *back), "note"
-    if view.notice:
-        return (untrusted(view.notice, "dim"),), "note"
     return (), ""
 
 
-def _graph_changed(differences: tuple[str, ...], ways: Mapping[str, str]) -> Line:
-    more = f", and {len(differences) - 1} more" if len(differences) > 1 else ""
-    what = untrusted(f": {differences[0]}", "warning", limit=90) if differences else Span("")
-    saved = Span("The graph's file was saved", "warning")
-    return (saved, what, Span(more, "dim"), *_keys((ways["app.reload"], "reload it")))
+def _graph_changed(differences: tuple[str, ...], ways: Mapping[str, str], room: Size) -> tuple[Line, ...]:
+    """On one row where there is room; else the key comes first, and then what differs."""
+    saved, keys = "The graph's file was saved", _keys((ways["app.reload"], "reload it"))
+    what = sanitise_line("; ".join(differences), _SAID)
+    words = f"{saved}: {what}" if what else saved
+    if cells(words) + cells("".join(span.text for span in keys)) <= room.width - 4:
+        return ((Span(words, "warning"), *keys),)
+    return ((Span(saved, "warning"), *keys), *_wrapped(what, room, "warning"))
 
 
 def _past(session: Session, ways: Mapping[str, str]) -> Line:
