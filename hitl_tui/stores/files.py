@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -24,7 +23,8 @@ from hitl_tui.stores import files_json as shapes
 from hitl_tui.stores import nesting
 from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
 from hitl_tui.stores.files_io import locked, remove_file, replace_file, sync_directory, translate
-from hitl_tui.stores.files_layout import directory_name, new_directory, number_file, open_directory
+from hitl_tui.stores.files_layout import directory_name, number_file, open_directory
+from hitl_tui.stores.files_making import making
 from hitl_tui.stores.files_placing import place, recover
 from hitl_tui.stores.files_thread import ThreadFiles
 from hitl_tui.stores.lineage import Carried, Origin, Spent
@@ -212,7 +212,6 @@ class FileCheckpointer(Checkpointer):
 
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         thread = self._thread(thread_id)
-        first = max(first, 1 + thread.origin.shared_entries)
         return [thread.entry(n) for n in range(first, min(last, thread.cursor().ledger_n) + 1)]
 
     def _own_spending(self, thread_id: str, last: int) -> list[Spent]:
@@ -263,13 +262,9 @@ class FileCheckpointer(Checkpointer):
         thread_id = check_thread_id(origin.info.thread_id)
         if os.path.lexists(self._directory / directory_name(thread_id)):
             raise taken(thread_id)
-        path = new_directory(self._directory)
-        try:
-            with _no_surrogates():
-                replace_file(path / "info.json", shapes.info_file(origin, time.time_ns()))
-                yield ThreadFiles(path, origin)
-        finally:
-            shutil.rmtree(path, ignore_errors=True)
+        with making(self._directory) as path, _no_surrogates():
+            replace_file(path / "info.json", shapes.info_file(origin, time.time_ns()))
+            yield ThreadFiles(path, origin)
 
     def _place(self, made: Sequence[ThreadFiles]) -> None:
         place(self.path, [(thread.path, thread.origin.info.thread_id) for thread in made])

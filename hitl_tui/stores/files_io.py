@@ -143,11 +143,11 @@ def make_directories(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, patience: float = BUSY_SECONDS) -> Iterator[None]:
     """Hold a lock file against other threads and processes; the system frees it when a holder dies.
 
     Raises:
-        StoreUnusable: it stayed locked for `BUSY_SECONDS`, or this system has no such locks.
+        StoreUnusable: it stayed locked for `patience` seconds, or this system has no such locks.
     """
     try:
         import fcntl
@@ -160,7 +160,7 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise translate(error, path) from error
     try:
-        end = time.monotonic() + BUSY_SECONDS
+        end = time.monotonic() + patience
         while True:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -168,7 +168,7 @@ def locked(path: Path) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() >= end:
                     raise StoreUnusable(
-                        f"{path} stayed locked by another program for {BUSY_SECONDS:g} s",
+                        f"{path} stayed locked by another program for {patience:g} s",
                         "end that program or try again",
                     ) from None
                 time.sleep(0.002)

@@ -3,6 +3,7 @@
 ```
 DIR/hitl-tui-store.json             marks the directory as ours, with the version of its format
 DIR/placing.json, lock              threads that are just being put in their places, see files_placing
+DIR/threads/.new-…, .new-….lock     a thread that is just being made, see files_making
 DIR/threads/NAME/info.json          what is fixed about a thread, its id among it
 DIR/threads/NAME/cursor.json        where it stands: what it does not reach is not part of the log
 DIR/threads/NAME/steps/00000004.json       a step's checkpoint and records
@@ -21,7 +22,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import uuid
 from hashlib import sha256
 from pathlib import Path
 
@@ -78,18 +78,6 @@ def directory_name(thread_id: str) -> str:
     """The name of a thread's directory."""
     slug = _UNSAFE.sub("-", thread_id.lower())[:40].strip("-") or "thread"
     return f"{slug}-{sha256(thread_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
-
-
-def new_directory(threads: Path) -> Path:
-    """An empty directory for a thread that is being made; its name hides it until it is whole."""
-    path = threads / f".new-{uuid.uuid4().hex}"
-    try:
-        path.mkdir(0o700)
-        for part in PARTS:
-            (path / part).mkdir(0o700)
-    except OSError as error:
-        raise translate(error, path) from error
-    return path
 
 
 def number_file(directory: Path, part: str, number: int) -> Path:

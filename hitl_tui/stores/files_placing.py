@@ -25,6 +25,7 @@ from hitl_tui.stores.files_io import (
     translate,
 )
 from hitl_tui.stores.files_layout import LOCK, directory_name
+from hitl_tui.stores.files_making import clear_up, unfinished
 from hitl_tui.stores.refusals import taken
 
 LIST = "placing.json"
@@ -57,10 +58,13 @@ def place(root: Path, made: Sequence[tuple[Path, str]]) -> None:
 
 
 def recover(root: Path) -> None:
-    """Take back what a killed writer has put in place without getting to the end."""
-    if (root / LIST).exists():
+    """Take back what a killed writer has put in place without getting to the end, and clear up after it."""
+    threads = root / "threads"
+    if (root / LIST).exists() or unfinished(threads):
         with locked(root / LOCK):
+            # In this order: what is missing counts as put in place.
             _take_back(root)
+            clear_up(threads)
 
 
 def _place_all(root: Path, made: Sequence[tuple[Path, str]]) -> None:

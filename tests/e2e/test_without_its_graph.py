@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_without_a_command_the_newest_thread_is_shown_from_its_log(file: Path) -> None:
     file.unlink()
-    with Terminal(APP) as terminal:
+    with Terminal(APP, size=(200, 40)) as terminal:  # the path of the file may be long
         terminal.wait_for("enter Open")
         terminal.press("escape")
         terminal.wait_for("its graph can't be built: there is no file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,16 @@ store = FileCheckpointer(sys.argv[1])
 with open(sys.argv[2], "rb") as lines:
     import_thread(store, lines)
 os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+HALF_WAY = """
+import os, signal
+from hitl_tui.stores import files
+from hitl_tui.stores.transfer import import_thread
+
+files.os.sync = lambda: os.kill(os.getpid(), signal.SIGKILL)
+with open(sys.argv[2], "rb") as lines:
+    import_thread(FileCheckpointer(sys.argv[1]), lines)
 """
 
 
@@ -71,6 +82,47 @@ def test_an_import_killed_before_its_end_leaves_nothing_and_can_be_made_again(
     assert take_in(store, exported) == "t"
     assert names(store) == {"t", TEAM, DESK}
     assert nested(store, World()).verify("t").ok
+
+
+def left_behind(root: Path) -> list[str]:
+    """What is hidden among the threads."""
+    return sorted(one.name for one in (root / "threads").iterdir() if one.name.startswith("."))
+
+
+@pytest.mark.parametrize("renames", [0, 1, 2])
+def test_what_a_killed_import_leaves_behind_is_taken_away_by_whoever_opens_the_store(
+    root: Path, exported: Path, renames: int
+) -> None:
+    killed_after(renames, root, exported)
+    assert left_behind(root)
+    FileCheckpointer(root)
+    assert left_behind(root) == []
+
+
+def test_a_thread_that_is_half_filled_when_its_writer_is_killed_is_taken_away(
+    root: Path, exported: Path
+) -> None:
+    with process(HALF_WAY, root, exported) as importing:
+        assert importing.wait() == -signal.SIGKILL
+    assert any((root / "threads" / name / "info.json").exists() for name in left_behind(root))
+    assert take_in(FileCheckpointer(root), exported) == "t"
+    assert left_behind(root) == []
+
+
+def test_what_a_living_process_fills_is_left_alone(root: Path, exported: Path) -> None:
+    store = FileCheckpointer(root)
+
+    def lines() -> Iterator[bytes]:
+        for number, line in enumerate(exported.read_bytes().splitlines(keepends=True)):
+            if number > 1:
+                FileCheckpointer(root)
+                assert left_behind(root), "it is being filled"
+            yield line
+
+    assert import_thread(store, lines()) == "t"
+    assert names(FileCheckpointer(root)) == {"t", TEAM, DESK}
+    assert nested(store, World()).verify("t").ok
+    assert left_behind(root) == []
 
 
 def test_an_import_killed_at_its_very_end_is_there(root: Path, exported: Path) -> None:
