@@ -75,11 +75,15 @@ class _Visit:
         return self._outcome(child)
 
     def _begin_visit(self) -> ChildLink:
-        """Note the child's name before it is made, so that a crash in between finds it."""
+        """Note the child's name before it is made, so that a crash in between finds it.
+
+        The way to the node is settled by that, too: the child's questions are asked at it.
+        """
         session = self.session
         link = ChildLink(new_child_id(session, self.node))
         states = (BranchState(self.node.name, child=link),)
-        session.commit_cursor(replace(session.cursor, branches=states))
+        at_node = f"node:{self.node.name}"
+        session.commit_cursor(replace(session.cursor, position=at_node, branches=states))
         return link
 
     async def _run_child(self, child: Session, link: ChildLink, run: Run) -> None:

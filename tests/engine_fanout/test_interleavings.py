@@ -80,7 +80,7 @@ class Family(AnyOrder):
             .add_node("close", lambda state: {"round": 1})
             .add_edge(START, "scan")
             .add_edge("scan", "both")
-            .add_edge("both", "team")
+            .add_conditional_edge("both", lambda s: "team", ["team", "close"])
             .add_edge("team", "close")
             .add_conditional_edge("close", lambda s: s["round"] < 3, {"true": "scan", "false": END})
             .compile(checkpointer=self.store, limits=Limits(max_iterations=200))

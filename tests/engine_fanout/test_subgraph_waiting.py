@@ -117,6 +117,34 @@ class TestWaiting:
         runner.answer("t", request.id, "yes", step=request.step)
         assert runner.invoke(thread_id="t")["results"] == ["yes"]
 
+    def test_a_subgraph_that_a_route_leads_to_asks_at_its_own_node(self, store: Checkpointer) -> None:
+        asks = inner(lambda _s, c: {"draft": c.interrupt("sure?")})
+        runner = outer(asks, store, times=2)
+        for visit in (1, 2):  # the second time the conditional edge after the other node leads there
+            result = runner.invoke(thread_id="t")
+            (request,) = result.pending
+            assert (request.node, request.path, request.thread) == ("team", "team/n1", f"t/team#{visit}")
+            assert runner.open("t").cursor.position == "node:team"
+            runner.answer("t", request.id, f"yes {visit}", step=request.step)
+        result = runner.invoke(thread_id="t")
+        assert (result.status, result["results"]) == ("completed", ["yes 1", "yes 2"])
+        assert runner.verify("t", strict=True).ok
+        assert runner.replay("t").mismatches == ()
+
+    def test_what_waits_in_a_subgraph_that_a_route_led_to_is_asked_again_in_a_fork(
+        self, store: Checkpointer
+    ) -> None:
+        asks = inner(lambda _s, c: {"draft": c.interrupt("sure?")})
+        runner = outer(asks, store, times=2)
+        (request,) = runner.invoke(thread_id="t").pending
+        runner.answer("t", request.id, "yes", step=request.step)
+        step = runner.invoke(thread_id="t").step
+        runner.fork("t", step, "f")
+        (request,) = runner.invoke(thread_id="f").pending
+        assert (request.path, request.thread) == ("team/n1", "f/team#2")
+        runner.answer("f", request.id, "no", step=request.step)
+        assert runner.invoke(thread_id="f")["results"] == ["yes", "no"]
+
     def test_a_plain_breakpoint_of_the_child_is_passed_by_resuming_the_parent(
         self, store: Checkpointer
     ) -> None:
