@@ -40,7 +40,7 @@ EXAMPLES = {
     "taint": ["hitl-tui taint w1", "hitl-tui taint w1 mail"],
     "graph": [
         "hitl-tui graph review",
-        "hitl-tui graph review --thread r1 --format svg > way.svg",
+        "hitl-tui graph --thread r1 --format svg > way.svg",
     ],
     "verify": ["hitl-tui verify r1", "hitl-tui verify r1 --strict"],
     "replay": ["hitl-tui replay r1"],

@@ -18,7 +18,7 @@ _FORMATS = ("text", "mermaid", "dot", "svg", "json")
 
 
 @click.command()
-@click.argument("graph")
+@click.argument("graph", required=False)
 @click.option(
     "--format",
     "form",
@@ -38,7 +38,7 @@ _FORMATS = ("text", "mermaid", "dot", "svg", "json")
 @json_option
 def graph(
     *,
-    graph: str,
+    graph: str | None,
     form: str,
     thread: str | None,
     expand: bool,
@@ -48,14 +48,22 @@ def graph(
 ) -> None:
     """Write a graph as text, Mermaid, Graphviz, SVG or JSON.
 
-    GRAPH is what `run` takes. Nothing is run, but code of the graph's file that builds it is.
+    GRAPH is what `run` takes; without it the thread's own. Nothing is run, but code of the graph's file
+    that builds it is.
     """
     from hitl_tui.engine.drawing import to_dot, to_mermaid
+    from hitl_tui.errors import UsageError
     from hitl_tui.loading.sources import open_graph
     from hitl_tui.stores import MemoryCheckpointer
 
-    info = open_graph(graph, MemoryCheckpointer(), {"model": model} if model else {}).graph.info
-    look = _look(thread, store) if thread else None
+    if not graph and not thread:
+        raise UsageError(
+            "there is no graph to write", "name one, as in `hitl-tui graph review`, or --thread ID"
+        )
+    info, look = _look(thread, store, own=not graph) if thread else (None, None)
+    if graph:
+        info = open_graph(graph, MemoryCheckpointer(), {"model": model} if model else {}).graph.info
+    assert info is not None
     if as_json or form == "json":
         from hitl_tui.cli.shapes import graph as shape
 
@@ -72,20 +80,22 @@ def graph(
         say(*_text(info, look, expand=expand))
 
 
-def _look(thread: str, store: str | None) -> Look:
-    """What a thread has made of its graph."""
+def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | None, Look]:
+    """The thread's `own` graph where that is wanted, and what it has made of its graph."""
     from contextlib import closing
 
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.engine.looks import look_in_store
     from hitl_tui.errors import UnknownThread
+    from hitl_tui.loading.sources import reopen_graph
 
     with closing(open_existing(load_settings({"store": store}))) as opened:
         look = look_in_store(opened, thread)
         if look is None:
             raise UnknownThread(f"there is no thread {thread!r}", "see `hitl-tui threads`")
-        return look
+        record = opened.info(thread) if own else None
+        return reopen_graph(thread, record.source, opened).graph.info if record else None, look
 
 
 def _text(info: GraphInfo, look: Look | None, *, expand: bool = False) -> Iterator[str]:

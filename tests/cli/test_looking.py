@@ -145,6 +145,7 @@ def test_what_a_graph_is_made_of_is_shown_too(app: App) -> None:
 
 def test_a_graph_that_is_none(app: App) -> None:
     assert "doesn't name a graph" in app.expect(2, "graph", "no").err
+    assert "name one" in app.expect(2, "graph").err
 
 
 def test_a_thread_travels_through_a_file(review: App, tmp_path: Path) -> None:
@@ -315,6 +316,7 @@ def test_cost_is_told_by_agent_node_and_step(review: App) -> None:
 
 def test_a_graph_with_the_way_that_a_thread_took(review: App) -> None:
     text = review.expect(0, "graph", "review", "--thread", "r").out
+    assert review.expect(0, "graph", "--thread", "r").out == text
     assert "write  ran 1 time" in text
     assert "check_approval  ran 1 time, it stands here" in text
     svg = review.expect(0, "graph", "review", "--thread", "r", "--format", "svg").out

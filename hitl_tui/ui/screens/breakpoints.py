@@ -121,7 +121,9 @@ class BreakpointsScreen(ModalScreen[None]):
         with Vertical(id="dialog") as box:
             box.border_title = Content("Breakpoints")
             yield self._list
-            yield SafeInput(id="condition", placeholder="always; or as in: revision_n > 2")
+            numbers = [one.name for one in self._session.view.graph.channels if one.type == "number"]
+            example = f"{numbers[0]} > 2" if numbers else "some_channel == 'a value'"
+            yield SafeInput(id="condition", placeholder=f"always; or as in: {example}")
             yield LineView("problem")
 
     def on_mount(self) -> None:
