@@ -38,7 +38,7 @@ def command_lines() -> list[list[str]]:
 @pytest.mark.parametrize("code", blocks("python"), ids=count(1))
 def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
 
 
 def test_the_guide_builds_typed_channels_a_map_and_a_gate_in_under_40_lines() -> None:

@@ -45,7 +45,7 @@ def test_an_answer_is_understood(answer: Any, meant: Decision) -> None:
         ({"choice": "edit"}, "carries the arguments"),
         ({"decisions": [{"type": "approve"}, {"type": "approve"}]}, "not None"),
         ({"choice": "perhaps"}, "not 'perhaps'"),
-        (3, "not a int"),
+        (3, "not a whole number"),
     ],
 )
 def test_an_answer_that_is_none_is_refused(answer: Any, why: str) -> None:
