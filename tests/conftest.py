@@ -10,6 +10,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.support.commands import App, close_log
 from tests.support.hanging import no_longer_than
 
 _DISPLAY = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "CLICOLOR", "CLICOLOR_FORCE", "TERM_PROGRAM")
@@ -58,3 +59,10 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("USER", "tester")
     monkeypatch.setenv("LOGNAME", "tester")
     return home
+
+
+@pytest.fixture
+def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
+    """The command line, on a store of the test's own."""
+    yield App(capsys)
+    close_log()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.support.places import ROOT
+
 ROWS = re.findall(
     r"^\| (?!promise|---)(.+?) \| (.+) \|$", (ROOT / "tests/COVERAGE.md").read_text("utf-8"), re.MULTILINE
 )

@@ -17,9 +17,9 @@ from hitl_tui.loading.sources import open_graph
 from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.keymap import load_keymap
 from hitl_tui.ui.theming import Themes, theme_names
+from tests.support.places import ROOT
 from tests.tools.code_map import GUIDE, with_map
 
-ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 

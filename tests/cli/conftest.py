@@ -1,17 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.support.commands import App, close_log
-
-
-@pytest.fixture
-def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
-    """The command line, on a store of the test's own."""
-    yield App(capsys)
-    close_log()
+from tests.support.commands import App
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import App
+from tests.support.places import SAMPLES
 
 RISKY = """
 from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph
@@ -35,7 +36,6 @@ def ask(state, config):
 graph = StateGraph({"n": Channel(None)}, name="call").add_node("ask", ask)
 graph.add_edge(START, "ask").add_edge("ask", END)
 """
-SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
 
 
 def pending(app: App, thread: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from hitl_tui.config import config_path, user_themes
 from tests.support.commands import App
+from tests.support.places import SAMPLES
 
 
 def test_threads_in_words_and_json(review: App) -> None:
@@ -132,7 +133,7 @@ def test_a_graph_in_every_format(app: App, form: str, words: str) -> None:
 
 
 def test_what_a_graph_is_made_of_is_shown_too(app: App) -> None:
-    desk = str(Path(__file__).parents[2] / "sample_graphs" / "desk.py")
+    desk = str(SAMPLES / "desk.py")
     assert "graph editor" in app.expect(0, "graph", desk, "--format", "svg").out
     app.expect(3, "run", desk, "--thread", "d", "--headless")
     for form, words in [("svg", "▶ draft"), ("dot", "draft ×1"), ("text", "draft  ran 1 time")]:

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import App
-
-SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
-
+from tests.support.places import SAMPLES
 
 POLICY = """
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph

@@ -26,6 +26,7 @@ from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.records import Limits
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import review_loop
+from tests.support.places import ROOT
 
 SLOW = 0.15
 """Seconds a step takes that nobody waits for."""
@@ -87,7 +88,7 @@ async def another(role: str, path: Path, *words: str) -> AsyncIterator[Other]:
     other = Other(
         await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.drivers.holding", role, str(path), *words),
-            cwd=Path(__file__).parents[2],
+            cwd=ROOT,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )

@@ -11,6 +11,7 @@ import pytest
 from hitl_tui import SQLiteCheckpointer
 from tests.drivers import leaving
 from tests.support.flows import check_log
+from tests.support.places import ROOT
 
 
 @pytest.mark.parametrize("style", ["sync", "async"])
@@ -18,7 +19,7 @@ def test_closing_in_the_middle_of_a_node_lets_the_process_end(tmp_path: Path, st
     path = tmp_path / "runs.db"
     done = subprocess.run(
         [sys.executable, "-m", "tests.drivers.leaving", str(path), style],
-        cwd=Path(__file__).parents[2],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=150,

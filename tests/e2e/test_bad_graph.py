@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import App, close_log
+from tests.support.commands import App
 from tests.support.program import APP, COUNTER, call
 from tests.support.terminal import Terminal
-
-
-@pytest.fixture
-def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
-    yield App(capsys)
-    close_log()
-
 
 FILES = {
     "missing_import.py": "import no_such_library\n",

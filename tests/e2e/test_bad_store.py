@@ -5,20 +5,14 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import App, close_log
+from tests.support.commands import App
 from tests.support.program import APP, COUNTER
 from tests.support.terminal import Terminal
-
-
-@pytest.fixture
-def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
-    yield App(capsys)
-    close_log()
 
 
 def not_ours(path: Path) -> None:

@@ -12,11 +12,10 @@ import pytest
 
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.cli.logs import log_path
+from tests.support.places import SAMPLES
 from tests.support.terminal import Terminal
 
-ROOT = Path(__file__).resolve().parents[2]
 APP = [str(Path(sys.executable).with_name("hitl-tui"))]
-SAMPLES = ROOT / "sample_graphs"
 
 
 @contextmanager

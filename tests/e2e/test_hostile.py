@@ -12,10 +12,10 @@ import pytest
 
 from tests.e2e.test_story import press_until
 from tests.support.hostile import ALL, NAME, TEXTS, unexpected
+from tests.support.places import ROOT
 from tests.support.terminal import Terminal
 from tests.support.watched import Watched
 
-ROOT = Path(__file__).resolve().parents[2]
 APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 THREAD = "t\u202e\u200b[red][/$(rm)漢"
 GRAPH = f"graph {NAME}.py"

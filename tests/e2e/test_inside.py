@@ -6,9 +6,10 @@ from pathlib import Path
 
 from hitl_tui import SQLiteCheckpointer
 from tests.e2e.test_story import APP, press_until
+from tests.support.places import SAMPLES
 from tests.support.terminal import Terminal
 
-DESK = str(Path(__file__).parents[2] / "sample_graphs" / "desk.py")
+DESK = str(SAMPLES / "desk.py")
 
 
 def test_a_child_is_looked_at_and_answered_from_its_parent(isolated: Path) -> None:

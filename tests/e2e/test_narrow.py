@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import App, close_log
+from tests.support.commands import App
 from tests.support.terminal import Terminal
 
 ASKING = """
@@ -20,12 +20,10 @@ runner = graph.compile(inputs=[InputField("sure", "sure", "Are you sure?")])
 
 
 @pytest.fixture
-def crowded(capsys: pytest.CaptureFixture[str]) -> App:
+def crowded(app: App) -> App:
     """A store with a long name, a long question and a fork."""
-    app = App(capsys)
     app.expect(3, "run", "review", "--headless", "--input", "task=x", "--thread", "report-of-2026")
     app.expect(0, "fork", "report-of-2026@1", "report-of-2026-b")
-    close_log()
     return app
 
 

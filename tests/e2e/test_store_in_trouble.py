@@ -11,15 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import App, close_log
+from tests.support.commands import App
 from tests.support.program import APP, COUNTER, call
 from tests.support.terminal import Terminal
-
-
-@pytest.fixture
-def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
-    yield App(capsys)
-    close_log()
 
 
 def test_a_full_disk_and_on_screen(tmp_path: Path) -> None:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.places import ROOT
 from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.wheel
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def call(*argv: str | Path, cwd: Path) -> str:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import signal
-import subprocess
-import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -16,25 +12,14 @@ import pytest
 from hitl_tui import SQLiteCheckpointer
 from tests.engine_decisions import crashing, endless
 from tests.support.flows import check_log, ledger_of
+from tests.support.killed import kill_once_it_says
 
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
     """A store whose thread "t" was being run, in its second node, by a process that was killed."""
     path = tmp_path / "runs.db"
-    root = Path(__file__).parents[2]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.engine_decisions.crashing", str(path)],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    said = process.stdout.readline()
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    assert said.strip() == "in the node"
+    kill_once_it_says("in the node", "tests.engine_decisions.crashing", path)
     return path
 
 
@@ -84,16 +69,7 @@ def test_killed_again_and_again_at_any_moment_it_loses_and_repeats_nothing(tmp_p
     path, dice, seen = tmp_path / "runs.db", random.Random(11), 0
     committed: set[str] = set()
     for _ in range(5):
-        with subprocess.Popen(
-            [sys.executable, "-m", "tests.engine_decisions.endless", str(path)],
-            cwd=Path(__file__).parents[2],
-            stdout=subprocess.PIPE,
-            text=True,
-        ) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "runs\n"
-            time.sleep(dice.uniform(0.005, 0.06))  # any moment will do
-            process.kill()
+        kill_once_it_says("runs", "tests.engine_decisions.endless", path, after=dice.uniform(0.005, 0.06))
         ran = endless.calls(path).read_text().splitlines()
         assert not committed & set(ran[seen:]), "a committed step ran again"
         seen = len(ran)

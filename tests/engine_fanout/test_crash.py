@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 from hitl_tui import SQLiteCheckpointer
 from tests.engine_fanout import crashing
+from tests.support.killed import kill_once_it_says
 
 
-def killed(path: Path, kind: str) -> None:
+def kill(path: Path, kind: str) -> None:
     """Run a graph in another process and kill it in the middle."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.engine_fanout.crashing", str(path), kind],
-        cwd=Path(__file__).parents[2],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    said = process.stdout.readline()
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    assert said.strip() == "in the node"
+    kill_once_it_says("in the node", "tests.engine_fanout.crashing", path, kind)
 
 
 def test_a_killed_map_has_committed_nothing_and_runs_again_with_the_same_keys(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    killed(path, "map")
+    kill(path, "map")
     store = SQLiteCheckpointer(path)
     runner = crashing.runner(store, path, "map")
     assert runner.get_state("t")["log"] == []
@@ -44,7 +31,7 @@ def test_a_killed_map_has_committed_nothing_and_runs_again_with_the_same_keys(tm
 
 def test_a_killed_child_goes_on_where_it_was_on_the_same_thread(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    killed(path, "subgraph")
+    kill(path, "subgraph")
     store = SQLiteCheckpointer(path)
     runner = crashing.runner(store, path, "subgraph")
     assert runner.get_state("t/work#1")["log"] == ["first"]

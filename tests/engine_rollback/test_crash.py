@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,21 +10,11 @@ from hitl_tui import SQLiteCheckpointer, UsageError
 from tests.engine_rollback import crashing
 from tests.engine_rollback.booking import states
 from tests.support.flows import check_log
+from tests.support.killed import kill_once_it_says
 
 
 def kill_in_the_handler(path: Path, *options: str) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.engine_rollback.crashing", str(path), *options],
-        cwd=Path(__file__).parents[2],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    said = process.stdout.readline()
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    assert said.strip() == "in the handler"
+    kill_once_it_says("in the handler", "tests.engine_rollback.crashing", path, *options)
 
 
 def test_what_was_committed_is_never_run_twice_and_the_rest_goes_on(tmp_path: Path) -> None:

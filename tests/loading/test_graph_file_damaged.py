@@ -13,8 +13,7 @@ from hitl_tui.loading.code import CodeFailed
 from hitl_tui.loading.graphs import load_graph
 from tests.loading.conftest import LoadFile
 from tests.loading.test_graph_file_errors import GOOD
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.places import ROOT
 
 
 def test_no_nodes_at_all(load_file: LoadFile) -> None:

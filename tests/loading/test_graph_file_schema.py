@@ -9,8 +9,8 @@ import tomli
 
 from hitl_tui.loading.graphfile.schema import SCHEMA_FILE, schema_text
 from hitl_tui.loading.starts import STARTS
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FILES = [*ROOT.glob("sample_graphs/*.toml"), *ROOT.glob("hitl_tui/loading/templates/*.toml")]
 
 

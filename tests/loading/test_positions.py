@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitl_tui.loading.positions import line_index, line_of
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.places import ROOT
 
 TEXT = '''\
 # a comment with [brackets] and = signs

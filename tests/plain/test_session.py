@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,9 @@ import pytest
 from hitl_tui.config import default_store
 from hitl_tui.loading.sources import reopen_graph
 from hitl_tui.stores import open_store
-from tests.support.commands import App, Done, close_log
+from tests.plain.talker import Talker
+from tests.support.commands import App
+from tests.support.places import SAMPLES
 
 LIMITED = """
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
@@ -30,31 +31,6 @@ channels = {"items": Channel(["ants", "bees"], reducer="overwrite"), "found": Ch
 graph = StateGraph(channels, name="mapped").add_map("scan", over="items", node=ask)
 graph = graph.add_edge(START, "scan").add_edge("scan", END).compile(checkpointer=MemoryCheckpointer())
 """
-
-SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
-
-
-class Talker:
-    """Types lines into a session and returns what was said."""
-
-    def __init__(self, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._app = app
-        self._monkeypatch = monkeypatch
-
-    def __call__(self, lines: str, *arguments: str) -> Done:
-        self._monkeypatch.setattr("sys.stdin", io.StringIO(lines))
-        return self._app(*arguments)
-
-
-@pytest.fixture
-def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
-    yield App(capsys)
-    close_log()
-
-
-@pytest.fixture
-def talk(app: App, monkeypatch: pytest.MonkeyPatch) -> Talker:
-    return Talker(app, monkeypatch)
 
 
 @pytest.fixture

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import io
 import sqlite3
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from hitl_tui.config import load_settings
-from tests.support.commands import App, close_log
+from tests.plain.talker import Talker
+from tests.support.commands import App
+from tests.support.places import SAMPLES
 
-SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
 Said = Callable[..., str]
 
 
 @pytest.fixture
-def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
-    yield App(capsys)
-    close_log()
-
-
-@pytest.fixture
-def said(app: App, monkeypatch: pytest.MonkeyPatch) -> Said:
+def said(app: App, talk: Talker) -> Said:
     """What a session says to lines that are typed, on a thread `t` of a sample that ran by itself."""
 
-    def talk(sample: str, *lines: str, given: tuple[str, ...] = ()) -> str:
+    def typed(sample: str, *lines: str, given: tuple[str, ...] = ()) -> str:
         app("run", str(SAMPLES / sample), "--headless", "--thread", "t", *given)
-        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines, "q", ""])))
-        return app("resume", "t", "--plain").out
+        return talk("\n".join([*lines, "q", ""]), "resume", "t", "--plain").out
 
-    return talk
+    return typed
 
 
 def test_why_a_channel_is_tainted(said: Said) -> None:

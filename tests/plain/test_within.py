@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.plain.test_session import SAMPLES, Talker
-from tests.support.commands import App, close_log
+from tests.plain.talker import Talker
+from tests.support.places import SAMPLES
 
 MAPPED = """
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph, quorum
@@ -24,17 +23,6 @@ graph = graph.add_map("scan", over="items", node=look, join=quorum(2), max_concu
 graph = graph.add_node("after", lambda state: {}).add_edge(START, "scan").add_edge("scan", "after")
 graph = graph.add_edge("after", END).compile(checkpointer=MemoryCheckpointer())
 """
-
-
-@pytest.fixture
-def app(capsys: pytest.CaptureFixture[str]) -> Iterator[App]:
-    yield App(capsys)
-    close_log()
-
-
-@pytest.fixture
-def talk(app: App, monkeypatch: pytest.MonkeyPatch) -> Talker:
-    return Talker(app, monkeypatch)
 
 
 def test_a_thread_inside_is_opened_decided_in_and_left_again(talk: Talker) -> None:

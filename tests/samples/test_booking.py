@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from hitl_tui import GraphRunner, MemoryCheckpointer
 from hitl_tui.loading.sources import open_graph
-from tests.support.commands import App, close_log
+from tests.support.commands import App
+from tests.support.places import SAMPLES
 
-SAMPLE = str(Path(__file__).resolve().parents[2] / "sample_graphs" / "booking.py")
+SAMPLE = str(SAMPLES / "booking.py")
 
 
 def opened() -> GraphRunner:
@@ -48,8 +45,7 @@ def test_a_paid_trip_is_done() -> None:
     assert runner.invoke(thread_id="trip").status == "completed"
 
 
-def test_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    app = App(capsys)
+def test_from_the_command_line(app: App) -> None:
     closed = ("--input", "city=Lisbon", "--input", "hotel_desk=closed")
     app.expect(3, "run", SAMPLE, "--headless", "--thread", "trip", *closed)
     shown = app.expect(0, "rollback", "trip", "--dry-run")
@@ -68,4 +64,3 @@ def test_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.expect(0, "verify", "trip", "--strict", "--json").document["ok"] is True
     assert app.expect(0, "replay", "trip", "--json").document["nodes"] == 3
     assert app.expect(0, "rollback", "trip", "--dry-run", "--json").document["dry_run"] is True
-    close_log()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from hitl_tui import MemoryCheckpointer
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading.sources import open_graph
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.places import ROOT
 
 
 def opened(name: str) -> GraphRunner:

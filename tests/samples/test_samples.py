@@ -12,8 +12,8 @@ import pytest
 from hitl_tui import GraphRunner, MemoryCheckpointer, ScriptedModel
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.view.asking import answer_form
+from tests.support.places import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted(file for file in (ROOT / "sample_graphs").iterdir() if file.suffix in (".py", ".toml"))
 INPUTS: dict[str, dict[str, Any]] = {
     "advisor": {"task": "Explain what a closure is."},

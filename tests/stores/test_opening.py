@@ -11,6 +11,7 @@ import pytest
 
 from hitl_tui.errors import UsageError
 from hitl_tui.stores import MemoryCheckpointer, SQLiteCheckpointer, open_store
+from tests.support.places import ROOT
 
 
 def test_memory_is_a_store_that_ends_with_the_process() -> None:
@@ -73,4 +74,4 @@ def test_the_package_loads_no_database() -> None:
         "from hitl_tui.stores import MemoryCheckpointer\n"
         "assert 'sqlite3' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

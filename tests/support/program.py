@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.places import SAMPLES
+
 APP = [str(Path(sys.executable).with_name("hitl-tui"))]
-COUNTER = str(ROOT / "sample_graphs" / "counter.py")
-ADVISOR = str(ROOT / "sample_graphs" / "advisor.py")
+COUNTER = str(SAMPLES / "counter.py")
+ADVISOR = str(SAMPLES / "advisor.py")
 
 
 def call(*arguments: str, cwd: Path, **options: str) -> subprocess.CompletedProcess[str]:

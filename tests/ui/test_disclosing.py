@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support.places import SAMPLES
 from tests.support.terminal import Terminal
 
 APP = str(Path(sys.executable).with_name("hitl-tui"))
-SAMPLES = Path(__file__).resolve().parents[2] / "sample_graphs"
 
 
 def begun(sample: str) -> None:
