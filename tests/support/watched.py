@@ -26,11 +26,13 @@ class Watched:
         assert "owned" not in line_of_title(raw)
         return screen
 
-    def press(self, *keys: str, shows: str = "") -> str:
-        """Press keys, wait for what they show, and look; returns the screen."""
+    def press(self, *keys: str, shows: str = "", gone: str = "") -> str:
+        """Press keys, wait for what they show and what goes away by them, and look; returns the screen."""
         self.terminal.press(*keys)
         if shows:
             self.terminal.wait_for(shows)
+        if gone:
+            self.terminal.wait_gone(gone)
         return self.check(f"pressing {keys}")
 
 
