@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_story import press_until
 from tests.support.hostile import ALL, NAME, TEXTS, unexpected
 from tests.support.places import ROOT
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 from tests.support.watched import Watched
 
-APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 THREAD = "t\u202e\u200b[red][/$(rm)漢"
 GRAPH = f"graph {NAME}.py"
 REVIEWER = "ann [red][/] $(rm) 漢"
@@ -63,7 +61,7 @@ def test_every_screen(watched: Watched) -> None:
     watched.press("x", shows="end the thread for good")
     watched.press("escape", gone="end the thread for good")
     watched.press("e", shows="Becomes step 2")
-    press_until(terminal, "q", "no JSON yet")  # until the editor has the focus
+    terminal.press_until("q", "no JSON yet")  # until the editor has the focus
     watched.press("shift+tab", "a note [/] $(rm)", shows="a note [/] $(rm)")
     watched.press("escape", shows="Drop the changes")
     watched.press("d", gone="no JSON yet")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.hostile import NAME, unexpected
-from tests.support.program import APP, ROOT
+from tests.support.places import ROOT
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 from tests.support.watched import Watched
 
@@ -28,16 +28,6 @@ def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched
         yield Watched(terminal)
 
 
-def until(terminal: Terminal, key: str, shows: str) -> None:
-    """Press a key until it takes: a card is deaf for half a second."""
-    for _ in range(60):
-        terminal.press(key)
-        with contextlib.suppress(AssertionError):
-            terminal.wait_for(shows, timeout=0.6)
-            return
-    raise AssertionError(f"{key} never brought up {shows!r}; the screen:\n{terminal.text()}")
-
-
 def decide(watched: Watched, key: str, shows: str = "Your decision") -> None:
     """Answer what waits: open the card, look at it, send."""
     terminal = watched.terminal
@@ -46,7 +36,7 @@ def decide(watched: Watched, key: str, shows: str = "Your decision") -> None:
     if shows == "Your answer":
         terminal.wait_gone("keys listen in half a second")
         watched.press("escape")
-    until(terminal, key, "send it now")
+    terminal.press_until(key, "send it now")
     watched.check("the answer")
     # Right after the first key another one does not send.
     terminal.wait_gone("in 4…")

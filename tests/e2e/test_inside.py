@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hitl_tui import SQLiteCheckpointer
-from tests.e2e.test_story import APP, press_until
 from tests.support.places import SAMPLES
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 
 DESK = str(SAMPLES / "desk.py")
@@ -24,7 +24,7 @@ def test_a_child_is_looked_at_and_answered_from_its_parent(isolated: Path) -> No
         terminal.wait_gone("inside editor of d")
         terminal.press("d")
         terminal.wait_for("node draft of thread d/editor#1")
-        press_until(terminal, "a", "send it now")
+        terminal.press_until("a", "send it now")
         terminal.press("enter")
         terminal.wait_for("PAUSED")
         terminal.press("c")

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import SQLiteCheckpointer
-from tests.e2e.test_story import press_until
 from tests.support.terminal import Terminal
 
 APP = [str(Path(sys.executable).with_name("hitl-tui"))]
@@ -85,7 +84,7 @@ def to_the_card(terminal: Terminal) -> None:
 
 def to_the_node(terminal: Terminal) -> None:
     to_the_card(terminal)
-    press_until(terminal, "a", "send it now")
+    terminal.press_until("a", "send it now")
     terminal.press("enter")
     terminal.wait_for("wait is next")
     terminal.press("c")
@@ -94,7 +93,7 @@ def to_the_node(terminal: Terminal) -> None:
 
 def to_words_on_the_card(terminal: Terminal) -> None:
     to_the_card(terminal)
-    press_until(terminal, "r", "write what to change")
+    terminal.press_until("r", "write what to change")
     terminal.press("shorter please")
     terminal.wait_for("shorter please")
 

@@ -14,19 +14,6 @@ WORDS = "Use a garden instead."
 BY_HAND = "Set by hand. "
 
 
-def press_until(terminal: Terminal, key: str, wanted: str) -> None:
-    """Press a key until it takes: a fresh review card ignores keys for half a second."""
-    terminal.settle(0.6)
-    for patience in (4, 8, 16, 32):
-        terminal.press(key)
-        try:
-            terminal.wait_for(wanted, timeout=patience)
-        except AssertionError:
-            continue
-        return
-    raise AssertionError(f"{key} never brought up {wanted!r}; the screen:\n{terminal.text()}")
-
-
 def first_session() -> str:
     """Step, overrule to revise, edit the draft, quit; returns the thread's name."""
     with Terminal([*APP, "demo", "--pace", "0"]) as terminal:
@@ -38,9 +25,9 @@ def first_session() -> str:
 
         terminal.press("d")
         terminal.wait_for("Your decision")
-        press_until(terminal, "r", "write what to change")
+        terminal.press_until("r", "write what to change")
         terminal.press(WORDS, "enter")
-        press_until(terminal, "enter", "send it now")
+        terminal.press_until("enter", "send it now")
         terminal.press("enter")
         terminal.wait_for("revise tester")
         terminal.wait_for("worker is next")
@@ -74,7 +61,7 @@ def second_session(thread: str) -> None:
 
         terminal.press("d")
         terminal.wait_for("Your decision")
-        press_until(terminal, "a", "send it now")
+        terminal.press_until("a", "send it now")
         terminal.press("enter")
         terminal.wait_for("approve tester")
         terminal.wait_for("the end is next")
@@ -95,7 +82,7 @@ def third_session(thread: str) -> None:
         terminal.wait_for("WAITING")
         terminal.press("d")
         terminal.wait_for("Your decision")
-        press_until(terminal, "enter", "send it now")
+        terminal.press_until("enter", "send it now")
         terminal.press("enter")
         terminal.wait_for("DONE")
         terminal.press("q")

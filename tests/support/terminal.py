@@ -123,6 +123,16 @@ class Terminal:
             os.write(self._master, data.encode())
             self._pump(0.03)
 
+    def press_until(self, key: str, wanted: str) -> None:
+        """Press a key until it takes: a fresh review card ignores keys for half a second."""
+        self.settle(0.6)
+        for patience in (4, 8, 16, 32):
+            self.press(key)
+            with contextlib.suppress(AssertionError):
+                self.wait_for(wanted, timeout=patience)
+                return
+        raise AssertionError(f"{key} never brought up {wanted!r}; the screen:\n{self.text()}")
+
     def send(self, data: bytes) -> None:
         """Send bytes as they are."""
         os.write(self._master, data)
