@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,10 +49,20 @@ def over(watched: Watched, key: str, shows: str, *more: str) -> None:
     watched.press(key, shows=shows)
     for one in more:
         watched.press(one)
-    watched.press("escape")
-    if shows in watched.terminal.text():
+    leave(watched, shows)
+
+
+def leave(watched: Watched, shown: str) -> None:
+    """Press escape, in a field of a screen once more, until the run alone is there."""
+    terminal = watched.terminal
+    for _ in range(4):
         watched.press("escape")
-    watched.terminal.wait_gone(shows)
+        with contextlib.suppress(AssertionError):
+            terminal.wait_until(
+                lambda: shown not in terminal.text() and "Timeline" in terminal.text(), "the run", 2
+            )
+            return
+    raise AssertionError(f"{shown!r} is never left; the screen:\n{terminal.text()}")
 
 
 def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watched) -> None:
