@@ -134,7 +134,7 @@ class Cassette:
             for number, line in enumerate(file, 2):
                 try:
                     entry = decode(line)
-                except msgspec.MsgspecError as error:
+                except (msgspec.MsgspecError, RecursionError) as error:
                     raise UsageError(
                         f"{self.path.name}, line {number}: no recorded call: {error}", "record it anew"
                     ) from None

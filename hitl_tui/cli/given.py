@@ -96,17 +96,14 @@ def _filled(form: Form | None, given: Sequence[str], request: Request) -> Any:
 
 
 def _read_json(text: str) -> Any:
-    import json
+    from hitl_tui.view.json_text import NotJson, read_json
 
     where = f"--value {text}" if text.startswith("@") else "--value"
     try:
-        return json.loads(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
+        return read_json(Path(text[1:]).read_bytes() if text.startswith("@") else text)
     except OSError as error:
         raise UsageError(f"{where}: can't be read: {error.strerror}", "write --value @file.json") from None
-    except json.JSONDecodeError as error:
+    except NotJson as error:
         raise UsageError(
-            f"{where} is no JSON: line {error.lineno}, column {error.colno}: {error.msg}",
-            "a text is written in quotation marks, as '\"a text\"'",
+            f"{where} is no JSON: {error}", "a text is written in quotation marks, as '\"a text\"'"
         ) from None
-    except (UnicodeDecodeError, RecursionError):
-        raise UsageError(f"{where} is no JSON text", "write --value @file.json") from None

@@ -69,15 +69,15 @@ class Inputs:
             raise UsageError(f"{self._option.strip() or 'the command'} gives {name!r} twice", "leave one out")
 
     def _read(self, path: Path) -> Mapping[str, Any]:
-        import msgspec
+        from hitl_tui.view.json_text import NotJson, read_json
 
         where = f"{self._option}@{path}"
         try:
-            value = msgspec.json.decode(path.read_bytes())
+            value = read_json(path.read_bytes())
         except OSError as error:
             raise UsageError(f"{where}: can't be read: {error.strerror}", self._forms) from None
-        except msgspec.DecodeError as error:
-            raise UsageError(f"{where}: {error}", "the file must hold a JSON object") from None
+        except NotJson as error:
+            raise UsageError(f"{where}: no JSON: {error}", "the file must hold a JSON object") from None
         if not isinstance(value, dict):
             raise UsageError(f"{where}: holds {in_words(value)}", "it must be a JSON object")
         return value

@@ -200,5 +200,5 @@ def decode_snapshot(data: bytes) -> dict[str, Any]:
     """
     try:
         return {name: freeze(value) for name, value in msgspec.json.decode(data).items()}
-    except (msgspec.MsgspecError, ValueError, AttributeError) as error:
+    except (msgspec.MsgspecError, ValueError, AttributeError, RecursionError) as error:
         raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.content import content, on_terminal
+from hitl_tui.view.json_text import NotJson, read_json
 from hitl_tui.view.plain_chars import plain_chars
 from hitl_tui.view.sanitise import sanitise
 
@@ -89,3 +90,15 @@ def refusal(error: HitlError) -> list[str]:
     if error.details:
         lines += content(error.details.splitlines(), 40)
     return [*lines, *content([error.hint])] if error.hint else lines
+
+
+def json_of(typed: str) -> Any:
+    """The value of typed JSON.
+
+    Raises:
+        UsageError: it is none; says where.
+    """
+    try:
+        return read_json(typed)
+    except NotJson as error:
+        raise UsageError(f"this is no JSON: {error}", 'a text is written "in quotes"') from None

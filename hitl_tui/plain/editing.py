@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.plain.console import ask_text, confirm
+from hitl_tui.plain.console import ask_text, confirm, json_of
 from hitl_tui.plain.content import content, spans
 from hitl_tui.plain.guarding import give_back, refuse_early
 from hitl_tui.plain.talk import Talk
@@ -52,7 +51,7 @@ def edit(talk: Talk, typed: str) -> None:
     )
     text, note = ask_text(talk.console, f"New value, as {'text' if is_text else 'JSON'}."), None
     try:
-        changes = {channel: text if is_text else _json(text)}
+        changes = {channel: text if is_text else json_of(text)}
         if not _agreed(talk, changes, head):
             talk.console.say("Nothing was stored.", "Your text was:", *content([text]))
             return
@@ -95,11 +94,3 @@ def _agreed(talk: Talk, changes: Mapping[str, Any], head: int) -> bool:
 
 def _type(snapshot: Snapshot, channel: str) -> str:
     return next((one.type for one in snapshot.graph.channels if one.name == channel), "")
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise UsageError(f"this is no JSON: {where}: {error.msg}", 'a text is written "in quotes"') from None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.errors import UsageError
-from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm
+from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, json_of
 from hitl_tui.plain.content import content
 from hitl_tui.plain.differing import changed_lines
 from hitl_tui.plain.words import name, numbered
@@ -53,7 +53,7 @@ def ask_value(console: Console, schema: Mapping[str, Any] | None) -> Any:
     text = wants_text(schema)
     while typed := console.ask(f"Your answer, as {'text' if text else 'JSON'}; empty leaves it waiting:"):
         try:
-            value = typed if text else _json(typed)
+            value = typed if text else json_of(typed)
         except UsageError as error:
             console.say(*content([error.message]))
             continue
@@ -78,7 +78,7 @@ def ask_edit(console: Console, value: Any, schema: Mapping[str, Any] | None) -> 
             console, f"Your version, as {'text' if is_text else 'JSON'}; empty keeps it as it is."
         )
         try:
-            changed = value if not typed.strip() else typed if is_text else _json(typed)
+            changed = value if not typed.strip() else typed if is_text else json_of(typed)
         except UsageError as error:
             console.say(*content([error.message]))
             continue
@@ -130,13 +130,3 @@ def _again(console: Console, form: Form, reading: Reading) -> tuple[Field, ...]:
         *content([f"{'.'.join(path) or 'the answer'} {what}" for path, what in reading.problems.items()])
     )
     return tuple(field for field in form.fields if field.path in reading.problems) or form.fields
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise UsageError(f"this is no JSON: {where}: {error.msg}", 'a text is written "in quotes"') from None
-    except RecursionError:
-        raise UsageError("this is no JSON: it is nested too deeply") from None

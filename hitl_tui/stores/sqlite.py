@@ -381,5 +381,5 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     def _decoding(self) -> Iterator[None]:
         try:
             yield
-        except (msgspec.MsgspecError, ValueError, TypeError, IndexError) as error:
+        except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as error:
             raise damaged(self.path, f"a row can't be read ({error})") from error

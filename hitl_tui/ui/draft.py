@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from hitl_tui.view.json_text import read_json
 from hitl_tui.view.sanitise import sanitise
 
 
@@ -16,10 +17,6 @@ class Draft:
     text: str
     as_json: bool
     why: str = ""
-
-
-class NotJson(ValueError):
-    """The text is no JSON; the message says where."""
 
 
 def draft_of(value: Any, channel_type: str) -> Draft:
@@ -41,12 +38,4 @@ def draft_of(value: Any, channel_type: str) -> Draft:
 
 def read_draft(text: str, *, as_json: bool) -> Any:
     """The value a text stands for; raises `NotJson`."""
-    if not as_json:
-        return text
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        what = error.msg.removesuffix(" at").removesuffix(" starting")  # the place stands before it
-        raise NotJson(f"line {error.lineno}, column {error.colno}: {what}") from None
-    except RecursionError:
-        raise NotJson("nested too deeply") from None
+    return read_json(text) if as_json else text

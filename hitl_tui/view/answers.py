@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.engine.requests import Choice, Request
 from hitl_tui.errors import UsageError
+from hitl_tui.view.json_text import NotJson, read_json
 from hitl_tui.view.review import ChoiceView
 
 
@@ -31,11 +31,10 @@ def value_answer(request: Request, word: str) -> Any:
     if wants_text(request.schema):
         return word
     try:
-        return json.loads(word)
-    except json.JSONDecodeError as error:
+        return read_json(word)
+    except NotJson as error:
         raise UsageError(
-            f"the answer to {request.title!r} must be JSON: line {error.lineno}, column {error.colno}: "
-            f"{error.msg}",
+            f"the answer to {request.title!r} must be JSON: {error}",
             "a text is written in quotation marks, as '\"a text\"'",
         ) from None
 

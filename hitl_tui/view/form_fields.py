@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from hitl_tui.view.json_text import NotJson, read_json
+
 _YES: Final = ("yes", "y", "true", "on", "1")
 _NO: Final = ("no", "n", "false", "off", "0")
 _MOST_OPTIONS: Final = 100
@@ -200,8 +202,6 @@ def _date(text: str, form: str) -> str:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise Problem(f"is no JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
-    except RecursionError:
-        raise Problem("is nested too deeply") from None
+        return read_json(text)
+    except NotJson as error:
+        raise Problem(f"is no JSON: {error}") from None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from hitl_tui.engine.description import GraphInfo
+from hitl_tui.view.json_text import NotJson, read_json
 
 
 def typed_input(graph: GraphInfo, name: str, word: str) -> Any:
@@ -26,6 +25,6 @@ def typed_input(graph: GraphInfo, name: str, word: str) -> Any:
 def json_or_text(word: str) -> Any:
     """What a word says as JSON, the word itself where it is none."""
     try:
-        return msgspec.json.decode(word)
-    except msgspec.DecodeError:
+        return read_json(word)
+    except NotJson:
         return word

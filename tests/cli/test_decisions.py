@@ -254,6 +254,23 @@ def test_an_edit_that_does_not_fit_stores_nothing(review: App) -> None:
     assert "no name and value" in review.expect(2, "update-state", "r", "draft").err
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"draft": "x",}', "no JSON: line 1, column "),
+        ('{"draft": ' + "[" * 200_000, "no JSON: it is nested too deeply"),
+        ('["draft"]', "it must be a JSON object"),
+    ],
+    ids=["no JSON", "nested without end", "a list"],
+)
+def test_a_file_of_edits_that_is_no_object_says_where(
+    review: App, tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "values.json").write_text(text)
+    assert said in review.expect(2, "update-state", "r", f"@{tmp_path / 'values.json'}").err
+    assert "approved: " in review.expect(2, "update-state", "r", "approved=" + "[" * 5_000).err
+
+
 def test_a_stale_edit_is_a_conflict_and_shows_the_difference(review: App) -> None:
     review.expect(0, "update-state", "r", "draft=Mine")
     done = review.expect(4, "update-state", "r", "draft=Yours", "--expected-step", "2")

@@ -16,7 +16,7 @@ from textual.widgets import Input, TextArea
 from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.bound import bound
-from hitl_tui.ui.draft import NotJson, draft_of, read_draft
+from hitl_tui.ui.draft import draft_of, read_draft
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, fork_name
 from hitl_tui.ui.screens.keys_bar import KeysBar
@@ -29,6 +29,7 @@ from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.diff import value_diff
+from hitl_tui.view.json_text import NotJson
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 

@@ -15,7 +15,7 @@ from textual.widgets import TextArea
 
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bound import bound
-from hitl_tui.ui.draft import NotJson, draft_of, read_draft
+from hitl_tui.ui.draft import draft_of, read_draft
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.dialogs import Answer, Dialog
 from hitl_tui.ui.screens.edit import EditFooter, EditHead
@@ -28,6 +28,7 @@ from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.diff import value_diff
 from hitl_tui.view.form import mismatch
+from hitl_tui.view.json_text import NotJson
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _DEBOUNCE: Final = 0.15

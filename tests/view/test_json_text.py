@@ -1,0 +1,36 @@
+"""JSON that a person wrote, and what is said where it is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from hitl_tui.view.json_text import NotJson, read_json
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [('{"a": [1, 2.5, null]}', {"a": [1, 2.5, None]}), ('"ä"', "ä"), (b'["\xc3\xa4"]', ["ä"]), (" 1 ", 1)],
+)
+def test_a_text_is_read(text: str | bytes, value: object) -> None:
+    assert read_json(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("", "line 1, column 1: expecting value", id="nothing"),
+        pytest.param('{"a": 1', "line 1, column 8: expecting ',' delimiter", id="an object without its end"),
+        pytest.param('["a\nb"]', "line 1, column 4: invalid control character", id="a line break in a text"),
+        pytest.param('[\n"a', "line 2, column 1: unterminated string", id="a text without its end"),
+        pytest.param("1 2", "line 1, column 3: extra data", id="two values"),
+        pytest.param("[NaN]", "NaN is no number of JSON", id="no number"),
+        pytest.param("[-Infinity]", "-Infinity is no number of JSON", id="no finite number"),
+        pytest.param("[" * 200_000, "it is nested too deeply", id="deeper than anything"),
+        pytest.param("1" * 5_000, "a number in it has too many digits", id="a number beyond Python's limit"),
+        pytest.param(b'["\xff"]', "byte 2 is no UTF-8 text", id="bytes that are no text"),
+    ],
+)
+def test_what_is_none_is_told_with_its_place(text: str | bytes, said: str) -> None:
+    with pytest.raises(NotJson) as told:
+        read_json(text)
+    assert str(told.value) == said
