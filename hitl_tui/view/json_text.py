@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import isinf
 from typing import Any, NoReturn
 
 
@@ -17,7 +18,7 @@ def read_json(text: str | bytes) -> Any:
         NotJson: it has none, such as `line 1, column 7: expecting value`.
     """
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         # Python's words end in "at" where it puts the place behind them: here it stands before.
         what = error.msg.removesuffix(" at").removesuffix(" starting")
@@ -34,3 +35,10 @@ def read_json(text: str | bytes) -> Any:
 
 def _no_constant(word: str) -> NoReturn:
     raise NotJson(f"{word} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise NotJson(f"{digits} is larger than any number here")
+    return number

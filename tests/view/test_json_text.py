@@ -25,6 +25,7 @@ def test_a_text_is_read(text: str | bytes, value: object) -> None:
         pytest.param("1 2", "line 1, column 3: extra data", id="two values"),
         pytest.param("[NaN]", "NaN is no number of JSON", id="no number"),
         pytest.param("[-Infinity]", "-Infinity is no number of JSON", id="no finite number"),
+        pytest.param("-1e400", "-1e400 is larger than any number here", id="beyond all floats"),
         pytest.param("[" * 200_000, "it is nested too deeply", id="deeper than anything"),
         pytest.param("1" * 5_000, "a number in it has too many digits", id="a number beyond Python's limit"),
         pytest.param(b'["\xff"]', "byte 2 is no UTF-8 text", id="bytes that are no text"),
