@@ -118,6 +118,10 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         """The updates of a step, in the order in which they were reduced."""
         return await self._on_engine(lambda session: reading.updates_at(session, self._store, step))
 
+    async def written_at(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
+        """The channels that each of the steps wrote, and whether they differ since."""
+        return await self._on_engine(lambda session: reading.written_at(session, self._store, first, last))
+
     async def family(self) -> tuple[Relative, ...]:
         """The thread's parent line and forks with their newest checkpoints."""
         return await self._on_engine(

@@ -166,6 +166,12 @@ class Driver(Protocol):
     async def updates_at(self, step: int) -> tuple[AppliedUpdate, ...]:
         """The updates of a step, in the order in which they were reduced."""
 
+    async def written_at(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
+        """The channels that each of the steps `first` to `last` wrote, and whether they differ since.
+
+        It fetches no values: what a step's updates were is made up from all of the state before it.
+        """
+
     async def family(self) -> tuple[Relative, ...]:
         """The thread's parent line and forks with their newest checkpoints, for the timeline."""
 

@@ -105,6 +105,16 @@ def updates_at(session: Session, store: Store, step: int) -> tuple[AppliedUpdate
     return applied_updates(records, values)[0]
 
 
+def written_at(session: Session, store: Store, first: int, last: int) -> dict[int, dict[str, bool]]:
+    """The channels that each of the steps `first` to `last` wrote, and whether their hashes differ since."""
+    found: dict[int, dict[str, bool]] = {step: {} for step in range(first, last + 1)}
+    for record in store.records(session.thread_id, first, last) if session.exists else ():
+        written = found[record.step]
+        changed = record.previous_hash != record.next_hash
+        written[record.channel] = changed or written.get(record.channel, False)
+    return found
+
+
 def place(session: Session, store: Store, step: int) -> tuple[Checkpoint, LiveState]:
     """A committed step with its state; raises `UnknownThread` where there is none."""
     checkpoint = store.checkpoint(session.thread_id, step)

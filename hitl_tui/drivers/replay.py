@@ -131,6 +131,14 @@ class ReplayDriver:
         """The updates of a step."""
         return self._updates.get(step, ())
 
+    async def written_at(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
+        """The channels that each of the steps wrote, and whether they differ since."""
+        found: dict[int, dict[str, bool]] = {step: {} for step in range(first, last + 1)}
+        for step, written in found.items():
+            for update in self._updates.get(step, ()):
+                written[update.channel] = update.changed or written.get(update.channel, False)
+        return found
+
     async def family(self) -> tuple[Relative, ...]:
         """The relatives on the tape."""
         return self._family

@@ -23,9 +23,16 @@ class RecentSteps:
 
     def note(self, place: Place, updates: Sequence[AppliedUpdate]) -> None:
         """A step was seen."""
-        names = frozenset(update.channel for update in updates if update.changed)
         _keep(self._updates, place, updates, _UPDATES_KEPT)
-        _keep(self._changed, place, names, _NAMES_KEPT)
+        self.note_changed(place, frozenset(update.channel for update in updates if update.changed))
+
+    def note_changed(self, place: Place, channels: frozenset[str]) -> None:
+        """It was told which channels a step changed."""
+        _keep(self._changed, place, channels, _NAMES_KEPT)
+
+    def knows(self, place: Place) -> bool:
+        """Whether it is known which channels a step changed."""
+        return place in self._changed
 
     def updates(self, place: Place) -> Sequence[AppliedUpdate] | None:
         """The updates of a step in their order, None where they are not kept."""

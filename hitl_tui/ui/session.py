@@ -38,6 +38,19 @@ from hitl_tui.view.timeline import Place
 
 _PAST_STEPS_KEPT = 64
 _STEPS_LOOKED_AT = 200
+_STEPS_ASKED_ABOUT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The newest versions of a channel: checkpoint, who and value, newest first.
+
+    Args:
+        since: the oldest step that was looked at for them; 0 where that was all.
+    """
+
+    found: tuple[tuple[Checkpoint, str, Any], ...]
+    since: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,16 +286,21 @@ class Session:
             self.view = add_older(self.view, page)
         return bool(page)
 
-    async def versions(self, channel: str, step: int, limit: int) -> list[tuple[int, str, Any]]:
-        """The newest versions of a channel up to a step: (step, who, value), newest first.
+    async def versions(self, channel: str, step: int, limit: int) -> Versions:
+        """The newest versions of a channel up to a step of the shown thread.
 
-        They are those of the shown thread.  Only so many steps are looked at, so that it costs the same
-        in a thread of any length.
+        Only so many steps are looked at, so that it costs the same in a thread of any length.
         """
         driver, points = await self._line(step)
-        found: list[tuple[int, str, Any]] = []
-        for point in points:
-            place = (driver.thread_id, point.step)
+        found: list[tuple[Checkpoint, str, Any]] = []
+        looked_at = 0
+        for index, point in enumerate(points):
+            place, looked_at = (driver.thread_id, point.step), point.step
+            if not self._recent.knows(place):
+                first = points[index : index + _STEPS_ASKED_ABOUT][-1].step
+                for at, written in (await driver.written_at(first, point.step)).items():
+                    names = frozenset(name for name, changed in written.items() if changed)
+                    self._recent.note_changed((driver.thread_id, at), names)
             if self._recent.left_alone(place, channel):
                 continue
             updates = self._recent.updates(place)
@@ -291,11 +309,11 @@ class Session:
                 self._recent.note(place, updates)
             for update in reversed(updates):
                 if update.channel == channel and update.changed:
-                    found.append((point.step, update.actor or point.node or point.source, update.after))
+                    found.append((point, update.actor or point.node or point.source, update.after))
                     break
             if len(found) >= limit:
                 break
-        return found
+        return Versions(tuple(found), looked_at)
 
     async def changed_since(self, step: int) -> tuple[Line, ...]:
         """What has changed since a step, channel by channel; () where nothing has."""
@@ -316,8 +334,8 @@ class Session:
             return driver, await driver.history(before=step + 1, limit=_STEPS_LOOKED_AT)
         points = self.view.checkpoints
         end = bisect_right(points, step, key=lambda point: point.step)
-        return self.driver, points[max(0, end - _STEPS_LOOKED_AT) : end][::-1]
-
-    def checkpoint_of_shown(self, step: int) -> Checkpoint | None:
-        """The checkpoint of a step of the shown thread, where it is loaded."""
-        return self.find((self.shown[0] if self.shown else self.thread_id, step))
+        line: Sequence[Checkpoint] = points[max(0, end - _STEPS_LOOKED_AT) : end][::-1]
+        oldest = line[-1].step if line else step + 1
+        if len(line) < _STEPS_LOOKED_AT and oldest > 0:
+            line = (*line, *await self.driver.history(before=oldest, limit=_STEPS_LOOKED_AT - len(line)))
+        return self.driver, line

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from hitl_tui.ui.modes import Mode
-from hitl_tui.ui.session import Session
+from hitl_tui.ui.session import Session, Versions
 from hitl_tui.view.blame import blame
 from hitl_tui.view.diff import value_diff, value_lines
 from hitl_tui.view.format import kind
@@ -48,9 +48,9 @@ async def value_text(session: Session, channel: str, mode: Mode) -> ValueText:
         return await _blame(session, channel)
     if mode == "diff":
         found = await session.versions(channel, step.step, 2)
-        if len(found) > 1:
+        if len(found.found) > 1:
             return await _diff(session, channel, found, value)
-        note = _written(found[0]) if found else (trusted("as it was at the start", "dim"),)
+        note = _written(found)
         first = await _made(session, "first", (value,), lambda: value_lines(value, "text"))
         return ValueText(channel, mode, first, note=note)
     if mode == "json":
@@ -60,17 +60,15 @@ async def value_text(session: Session, channel: str, mode: Mode) -> ValueText:
     return ValueText(channel, mode, lines, gutter=gutter)
 
 
-async def _diff(
-    session: Session, channel: str, found: Sequence[tuple[int, str, Any]], value: Any
-) -> ValueText:
-    (_, who, _), (before_step, _, before) = found[0], found[1]
+async def _diff(session: Session, channel: str, versions: Versions, value: Any) -> ValueText:
+    (newest, who, _), (previous, _, before) = versions.found[0], versions.found[1]
     texts, kinds, changed = await _made(session, "diff", (before, value), lambda: _diff_rows(before, value))
     note = (
         trusted(
-            f"{changed} {'line' if changed == 1 else 'lines'} changed since step {before_step} · by ", "dim"
+            f"{changed} {'line' if changed == 1 else 'lines'} changed since step {previous.step} · by ", "dim"
         ),
         untrusted(who, "name"),
-        trusted(f" at step {found[0][0]}", "dim"),
+        trusted(f" at step {newest.step}", "dim"),
     )
     return ValueText(channel, "diff", texts, kinds, note=note)
 
@@ -84,26 +82,26 @@ def _diff_rows(before: Any, value: Any) -> tuple[tuple[str, ...], tuple[str, ...
 
 async def _blame(session: Session, channel: str) -> ValueText:
     found = await session.versions(channel, session.step_view.step, _BLAME_VERSIONS)
-    versions = []
-    for step, _, value in reversed(found):
-        checkpoint = session.checkpoint_of_shown(step)
-        if checkpoint is not None:
-            versions.append((checkpoint, value))
+    versions = [(point, value) for point, _, value in reversed(found.found)]
+    older = f"what is older than step {found.since} was not looked at" if found.since else ""
+    note: Line = (trusted(older, "dim"),) if older else ()
     if not versions:
-        return ValueText(channel, "blame", (), note=(trusted("nobody has written it yet", "dim"),))
+        return ValueText(channel, "blame", (), note=note or (trusted("nobody has written it yet", "dim"),))
     values = tuple(value for _, value in versions)
     rows = await _made(session, "blame", values, lambda: blame(versions))
     gutter = tuple(f"{row.step:>3} {sanitise_line(row.who, 10):<10} │ " for row in rows)
-    return ValueText(channel, "blame", tuple(row.text for row in rows), gutter=gutter)
+    return ValueText(channel, "blame", tuple(row.text for row in rows), gutter=gutter, note=note)
 
 
-def _written(version: tuple[int, str, Any]) -> Line:
-    step, who, _ = version
-    return (
-        trusted("written by ", "dim"),
-        untrusted(who, "name"),
-        trusted(f" at step {step}, the first version", "dim"),
-    )
+def _written(versions: Versions) -> Line:
+    """Who made a value that there is nothing to compare with."""
+    since = versions.since
+    if not versions.found:
+        unchanged = f"unchanged since step {since - 1} at least" if since else "as it was at the start"
+        return (trusted(unchanged, "dim"),)
+    point, who, _ = versions.found[0]
+    place = f" at step {point.step}" + ("" if since else ", the first version")
+    return (trusted("written by ", "dim"), untrusted(who, "name"), trusted(place, "dim"))
 
 
 async def _made(session: Session, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:

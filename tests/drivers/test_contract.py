@@ -134,6 +134,7 @@ async def test_a_recording_played_back_shows_the_same(bench: Bench) -> None:
         assert getattr(view, name) == getattr(live.view, name), name
     assert await tape.history(before=2, limit=1) == await live.driver.history(before=2, limit=1)
     assert await tape.state_at(1) == await live.driver.state_at(1)
+    assert await tape.written_at(0, 2) == await live.driver.written_at(0, 2)
 
 
 async def test_history_state_and_updates_of_any_step(bench: Bench) -> None:
@@ -148,6 +149,7 @@ async def test_history_state_and_updates_of_any_step(bench: Bench) -> None:
     update = (await driver.updates_at(2))[0]
     assert (update.before, update.update, update.after) == (["go", "0"], "1", ["go", "0", "1"])
     assert await driver.updates_at(99) == ()
+    assert await driver.written_at(2, 3) == {2: {"log": True}, 3: {"log": True}}
     with pytest.raises(UnknownThread):
         await driver.state_at(99)
 

@@ -26,18 +26,24 @@ async def test_versions_of_a_run_that_was_watched_ask_for_nothing():
     driver.advance_all()
     await session.drain()
     found = await session.versions("latest_draft", 4, 2)
-    assert [step for step, _, _ in found] == [3, 1]
+    assert [point.step for point, _, _ in found.found] == [3, 1]
     assert asked == []
 
 
 async def test_versions_of_a_thread_that_was_opened_are_asked_for_once():
     session, _, asked = await opened(at_end=True)
     first = await session.versions("latest_draft", 4, 50)
-    assert first
+    assert first.found
     assert sorted(asked) == sorted(set(asked))
     count = len(asked)
     assert await session.versions("latest_draft", 4, 50) == first
     assert len(asked) == count
+
+
+async def test_of_steps_that_left_a_channel_alone_no_value_is_asked_for():
+    session, _, asked = await opened(at_end=True)
+    found = await session.versions("latest_draft", 4, 2)
+    assert asked == [point.step for point, _, _ in found.found]
 
 
 async def test_what_was_watched_is_what_the_driver_says():

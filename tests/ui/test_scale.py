@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.drivers import reading
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.records import Limits
@@ -149,3 +150,36 @@ async def test_of_ten_thousand_threads_pages_are_fetched():
         assert max(limit for limit, _ in asked) <= 200
         await it.press("escape", "escape")
         await hub.close()
+
+
+async def test_a_channel_that_was_written_long_ago_is_told_so_and_its_value_is_made_up_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def tick(state: Any) -> dict[str, Any]:
+        return {"n": state["n"] + 1, **({"text": "early"} if state["n"] in (0, 299) else {})}
+
+    graph = StateGraph({"n": Channel(0), "text": Channel(""), "never": Channel("x")}, name="ticks")
+    graph.add_node("tick", tick).add_edge(START, "tick")
+    graph.add_conditional_edge("tick", lambda s: s["n"] < 300, {"true": "tick", "false": END})
+    runner = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_iterations=None))
+    runner.invoke({}, thread_id="t")
+    made: list[int] = []
+    whole = reading.updates_at
+    monkeypatch.setattr(reading, "updates_at", lambda *given: made.append(given[2]) or whole(*given))
+    async with on_screen(runner) as it:
+        await it.shows("Channels at step 300")
+        for channel in ("text", "never"):
+            it.run.query_one(ChannelsPane).select(channel)
+            await it.press("2")
+            await it.shows(f"╭─ {channel} ", "unchanged since step 100 at least")
+            await it.press("4")
+            await it.shows("what is older than step 101 was not looked at")
+        assert made == [300]
+        session = it.run.session
+        assert session is not None
+        while session.view.checkpoints[0].step > 150:
+            await session.load_older()
+        it.run.query_one(ChannelsPane).select("text")
+        it.run.travel(("t", 150))
+        await it.press("2")
+        await it.shows("written by tick at step 1, the first version")

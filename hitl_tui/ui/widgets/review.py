@@ -169,7 +169,7 @@ class ReviewPane(AnsweringPane):
             return
         if request.subject:
             found = await session.versions(request.subject, request.step, 2)
-            versions = [Version(step, who, value) for step, who, value in found] + [None, None]
+            versions = [Version(point.step, who, value) for point, who, value in found.found] + [None, None]
             if request is self._request:
                 self._versions = (versions[0], versions[1])
                 self._make_card()
