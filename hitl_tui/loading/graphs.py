@@ -144,7 +144,7 @@ def _split(spec: str) -> tuple[Path | None, str]:
     samples = ", ".join(sample_names())
     hint = f"give module:attribute, file.py, file.py:name, file.toml, or a sample: {samples}"
     for suffix in (".py", ".toml"):
-        if Path(f"{spec}{suffix}").is_file():
+        if os.path.isfile(f"{spec}{suffix}"):  # unlike a Path, also where there can be no such name
             hint = f"did you mean {spec}{suffix}?"
     raise UsageError(f"{spec!r} doesn't name a graph", hint)
 

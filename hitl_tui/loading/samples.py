@@ -10,10 +10,10 @@ _SUFFIXES: Final = (".py", ".toml")
 
 def sample_path(name: str) -> Path | None:
     """The file of a sample, its Python one where there are two; None where there is none of that name."""
-    if not name.isidentifier():
+    if name not in sample_names():
         return None
     paths = (_folder() / f"{name}{suffix}" for suffix in _SUFFIXES)
-    return next((path for path in paths if path.is_file()), None)
+    return next(path for path in paths if path.is_file())
 
 
 def sample_names() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -83,9 +84,8 @@ def source_files(source: Mapping[str, Any]) -> set[Path]:
     files = {path, *code_files(path.parent)}
     if path.suffix == ".toml":
         with suppress(UsageError):
-            files |= {
-                path.parent / name for name in _texts(read_toml(path).values) if _is_file(path.parent, name)
-            }
+            named = (path.parent / name for name in _texts(read_toml(path).values))
+            files |= {file for file in named if os.path.isfile(file)}  # a text may be no name at all
     return files
 
 
@@ -94,13 +94,6 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
         yield from _texts(part)
-
-
-def _is_file(directory: Path, name: str) -> bool:
-    try:
-        return len(name) < 256 and (directory / name).is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def reopen_graph(thread_id: str, source: Mapping[str, Any], store: Store) -> GraphRunner:

@@ -145,6 +145,7 @@ def test_a_function_that_needs_more(folder: Path) -> None:
         ("mine.py:grahp", "there is no 'grahp' in it", "did you mean 'graph'?"),
         ("mine", "doesn't name a graph", "did you mean mine.py?"),
         ("", "doesn't name a graph", "give module:attribute"),
+        ("x" * 300, "doesn't name a graph", "give module:attribute"),
         ("a b:c", "doesn't name a graph", "give module:attribute"),
         ("mine:grahp", "there is no 'grahp' in it", "did you mean 'graph'?"),
         ("no_such_module:graph", "there is no module 'no_such_module'", "path/to/file.py"),
