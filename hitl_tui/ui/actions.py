@@ -321,7 +321,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
     Action("app.reload", "R", "Reload", "Go on with the graph as its file is now", "App", _can_reload),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
-    Action("app.help", "?,f1", "Help", "All keys and what they do", "App", footer=11),
+    Action("app.help", "?,f1", "Help", "All keys, and what words and signs mean", "App", footer=11),
     Action("app.back", "escape", "Back", "Close the card; to the newest step; out of a thread inside", "App"),
     Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=12),
     Action("app.palette", "ctrl+p", "Palette", "Find any action by name", "App"),

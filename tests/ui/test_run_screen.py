@@ -137,6 +137,9 @@ async def test_help_lists_every_action():
     async with desk(size=(140, 75)) as it:
         await it.press("question_mark")
         await it.shows(*(action.help[:40] for action in ACTIONS))
+        await it.shows("Words", "a named value that nodes read and write")
+        await it.press("pagedown")
+        await it.shows("Signs", "≠ = ✎")
         await it.press("escape")
         await it.shows("Channels at step 4")
 

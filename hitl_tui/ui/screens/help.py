@@ -16,12 +16,42 @@ from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.screen_actions import SCREEN_ACTIONS
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
 from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.spans import Line, Span
 
 _ALSO: tuple[tuple[str, str], ...] = (
     ("tab", "to the next pane; shift+tab to the one before"),
     ("letters", "beside the choices of a question: that choice, while the choices have the focus"),
     ("mouse", "click a channel, a step, a tab, a choice or a key in the footer"),
+)
+
+_WORDS: tuple[tuple[str, str], ...] = (
+    ("graph", "nodes that run one after another, and the ways between them"),
+    ("channel", "a named value that nodes read and write; all of them together are the state"),
+    (
+        "reducer",
+        "makes the new value of a channel of the old one and an update: overwrite, append, sum and others",
+    ),
+    (
+        "step",
+        "what one node or one person wrote, kept in the log; each can be looked at, compared and forked",
+    ),
+    ("thread", "one run of a graph, step by step; a fork is a thread that begins at a step of another one"),
+)
+_G = UNICODE
+_SIGNS: tuple[tuple[str, str], ...] = (
+    (
+        f"{_G.grew} {_G.changed} {_G.same} {_G.edit}",
+        "what the step did to a channel: more in it, changed, the same again, set by hand",
+    ),
+    (_G.tainted, "a channel that holds something from outside, which nobody has vouched for"),
+    (
+        f"{_G.input} {_G.node} {_G.head}",
+        "in the timeline: the input, a step, the newest step of the open thread",
+    ),
+    (f"{_G.edit} {_G.done} {_G.cancelled}", "there, by a person: an edit, a decision, what was undone"),
+    (f"{_G.running} {_G.waiting} {_G.failed} {_G.done}", "runs, waits, failed, done"),
+    (f"{_G.breakpoint} {_G.condition}", "in the graph: a breakpoint, one with a condition; ×2 ran twice"),
 )
 
 _FEWEST_KEYS = len("backspace")
@@ -43,12 +73,12 @@ class HelpScreen(RoleScreen):
 
     def compose(self) -> ComposeResult:
         """The page."""
-        yield LineView("help", "Keys")
+        yield LineView("help", "Keys, words and signs")
 
     def on_mount(self) -> None:
         """The page is written once its width is known."""
         page = self.query_one("#help", LineView)
-        page.set_titles("Keys", f"{self._keymap.shown('page.close')} back")
+        page.set_titles("Keys, words and signs", f"{self._keymap.shown('page.close')} back")
         page.focus()
 
     def on_resize(self) -> None:
@@ -65,9 +95,20 @@ class HelpScreen(RoleScreen):
             lines.append(())
         lines.append((Span("Also", "title"),))
         lines += [(ours(f"  {key:<{_FEWEST_KEYS}} ", "key"), Span(text, "dim")) for key, text in _ALSO]
+        for title, rows in (("Words", _WORDS), ("Signs", _SIGNS)):
+            lines += [(), (Span(title, "title"),)]
+            lines += [line for name, words in rows for line in self._told(f"{name:<{_FEWEST_KEYS}}", words)]
         for screen in get_args(ScreenGroup):
             lines += [(), *self._group(screen, SCREEN_ACTIONS)]
         return lines
+
+    def _told(self, name: str, words: str) -> list[Line]:
+        """A word or a sign, and what it means."""
+        width = self.query_one("#help", LineView).scrollable_content_region.width - len(name) - 3
+        first, *rest = wrap_line(words, max(width, _NARROWEST))
+        indent = Span(" " * (len(name) + 3))
+        lead = (Span(f"  {name} ", "name"), Span(first, "dim"))
+        return [lead, *((indent, Span(row, "dim")) for row in rest)]
 
     def _group(self, group: str, actions: Sequence[Action]) -> list[Line]:
         """Its name, and its actions below."""

@@ -177,6 +177,7 @@ class RunBase(RoleScreen):
             self.query_one(StreamPane).show_stream(
                 session.view.stream, session.view.inside, past=session.is_past
             )
+            self.query_one(TabsBar).show_live(session.view.stream.live and session.view.stream.length > 0)
             timeline = self.query_one(TimelinePane)
             timeline.set_class(session.is_past, "-past")
             timeline.show_view(session.view, session.family, session.shown)

@@ -8,6 +8,7 @@ from textual import events
 from textual.message import Message
 
 from hitl_tui.ui.widgets.lines import LineBar, ours
+from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.spans import Line, Span
 
 TABS: Final = (("state", "State"), ("changed", "Changed"), ("stream", "Stream"), ("graph", "Graph"))
@@ -27,6 +28,13 @@ class TabsBar(LineBar):
         super().__init__(id="tabs")
         self._key = key
         self.active = TABS[0][0]
+        self._live = False
+
+    def show_live(self, live: bool) -> None:
+        """Say whether something is being written that the shown pane does not show."""
+        if live != self._live:
+            self._live = live
+            self.refresh()
 
     def show(self, name: str) -> None:
         """Mark a tab as the shown one."""
@@ -38,10 +46,17 @@ class TabsBar(LineBar):
         names = [name for name, _ in TABS]
         return names[(names.index(self.active) + 1) % len(names)]
 
+    def _labels(self) -> list[tuple[str, str]]:
+        live = self._live and self.active != "stream"
+        return [
+            (name, f"{label} {UNICODE.running}" if live and name == "stream" else label)
+            for name, label in TABS
+        ]
+
     def bar(self, width: int) -> Line:
         """The names, the active one marked."""
         spans: list[Span] = [Span(" ")]
-        for name, label in TABS:
+        for name, label in self._labels():
             text = f"‹{label}›" if name == self.active else f" {label} "
             spans.append(Span(text + " ", "title" if name == self.active else "dim"))
         return (*spans, ours(f"  {self._key} next pane", "key-off")) if self._key else tuple(spans)
@@ -49,7 +64,7 @@ class TabsBar(LineBar):
     def on_click(self, event: events.Click) -> None:
         """Show the pane whose name was clicked."""
         x = 1
-        for name, label in TABS:
+        for name, label in self._labels():
             if x <= event.x < x + len(label) + 3:
                 self.post_message(self.Chosen(name))
                 return

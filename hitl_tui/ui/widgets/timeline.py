@@ -77,7 +77,7 @@ class TimelinePane(LineView):
         view, family, place = self._shown
         self._layout = layout(view, family, place, self.scrollable_content_region.width)
         rows = self._layout.rows
-        self.show(rows)
+        self.show(rows or ((Span("each step will stand here", "dim"),),))
         self.styles.height = min(max(len(rows), 2), MAX_ROWS) + 2
         hidden = self._layout.hidden
         self.set_titles("Timeline", f"{hidden} more lines: {self._keys}" if hidden else "")
