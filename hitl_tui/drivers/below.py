@@ -141,13 +141,17 @@ class Follower:
         # Before looking: what comes from now on wakes it again.
         self._woken = False
         while self._heard:
-            event = self._heard.popleft()
+            event = self._heard[0]
             if isinstance(event, _IN_STORE):
+                # It stays where it is meanwhile: what comes after a step is told after that.
                 try:
                     self._catch_up()
                 except HitlError as error:  # the store may come back
                     log.warning("what a run inside has committed can't be read: %s", error)
-            else:
+                if not self._heard or self._heard[0] is not event:
+                    continue
+            self._heard.popleft()
+            if not isinstance(event, _IN_STORE):
                 self._pass(event)
 
     def _pass(self, event: Event) -> None:

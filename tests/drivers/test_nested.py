@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph, ThreadBusy
+from hitl_tui.drivers.below import Follower
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.engine.events import BranchEnded, NodeStarted, RunEnded, StepCommitted
+from hitl_tui.engine.events import BranchEnded, Event, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.stores import Checkpointer
 from tests.support.watching import PATIENCE, Watcher
 
@@ -180,3 +181,31 @@ async def test_a_waiting_child_that_is_cancelled_from_its_own_screen_fails_its_p
     assert view.progress.error.message == told
     assert (await parent.run()).progress.pending[0].thread == "t/team#2"
     await desk.hub.close()
+
+
+async def test_the_end_of_a_run_inside_is_told_after_its_last_step(store: Checkpointer) -> None:
+    heard: list[Event] = []
+    runner = StateGraph(CHANNELS).add_node("one", lambda _state: {"log": "done"}).add_edge(START, "one")
+    runner.add_edge("one", END).compile(checkpointer=store).invoke(thread_id="t", on_event=heard.append)
+    told: list[Event] = []
+    done = asyncio.Event()
+
+    def tell(event: Event) -> None:
+        told.append(event)
+        if isinstance(event, RunEnded):
+            done.set()
+
+    def catch_up() -> None:
+        step = next(one for one in heard if isinstance(one, StepCommitted) and one.checkpoint.step == 1)
+        if step not in told:
+            follower.step_is_next(step.checkpoint.step)
+            tell(step)
+
+    loop = asyncio.get_running_loop()
+    follower = Follower(loop, 0, catch_up=catch_up, tell=tell)
+    for event in heard:  # all of it before the loop gets to any of it
+        follower.hear(event)
+    async with asyncio.timeout(PATIENCE):
+        await done.wait()
+    kinds = [type(event) for event in told if isinstance(event, (NodeStarted, StepCommitted, RunEnded))]
+    assert kinds == [NodeStarted, StepCommitted, RunEnded]
