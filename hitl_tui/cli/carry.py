@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from hitl_tui.cli.options import reviewer_option, store_option, thread_argument
+from hitl_tui.cli.options import reviewer_option, same_store, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
 
@@ -224,7 +224,7 @@ def _verify(store: Checkpointer, thread: str, strict: bool) -> VerifyReport:
 
     info = store.info(thread)
     source = info.source if info else {}
-    return reopen_graph(thread, source, store).verify(thread, strict=True)
+    return reopen_graph(thread, source, store, options=same_store()).verify(thread, strict=True)
 
 
 def _counts(report: VerifyReport) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hitl_tui.cli.options import same_store
 from hitl_tui.cli.output import say
 from hitl_tui.config import Settings
 
@@ -58,6 +59,8 @@ def at_desk(
 ) -> T:
     """Open a store, do the work, close everything; says on stderr what was not committed."""
 
+    options = same_store()  # asked here: what builds a graph runs on a thread without click's context
+
     async def sit() -> T:
         from hitl_tui.cli.logs import start_log
         from hitl_tui.drivers.hub import LocalHub
@@ -65,7 +68,7 @@ def at_desk(
 
         start_log()
         store = open_store(settings)
-        hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
+        hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store, options=options))
         try:
             return await work(Desk(settings, store, hub))
         finally:

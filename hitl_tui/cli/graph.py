@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import complete_thread, store_option
+from hitl_tui.cli.options import complete_thread, same_store, store_option
 from hitl_tui.cli.output import emit, json_option, say
 
 if TYPE_CHECKING:
@@ -95,7 +95,9 @@ def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | Non
         if look is None:
             raise UnknownThread(f"there is no thread {thread!r}", "see `hitl-tui threads`")
         record = opened.info(thread) if own else None
-        return reopen_graph(thread, record.source, opened).graph.info if record else None, look
+        if record is None:
+            return None, look
+        return reopen_graph(thread, record.source, opened, options=same_store()).graph.info, look
 
 
 def _text(info: GraphInfo, look: Look | None, *, expand: bool = False) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import store_option, thread_argument
+from hitl_tui.cli.options import same_store, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode
 
@@ -35,7 +35,7 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
     try:
         name = find_thread(opened, thread)
         info = opened.info(name)
-        graph = reopen_graph(name, info.source if info else {}, opened).graph
+        graph = reopen_graph(name, info.source if info else {}, opened, options=same_store()).graph
         report = run_again(opened, graph, name)
     finally:
         opened.close()

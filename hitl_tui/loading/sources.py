@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -96,8 +97,13 @@ def _texts(value: Any) -> Iterator[str]:
         yield from _texts(part)
 
 
-def reopen_graph(thread_id: str, source: Mapping[str, Any], store: Store) -> GraphRunner:
+def reopen_graph(
+    thread_id: str, source: Mapping[str, Any], store: Store, *, options: str = ""
+) -> GraphRunner:
     """The runner of a thread, from the source in its record.
+
+    Args:
+        options: what a suggested command needs to find the store, as " --store FILE".
 
     Raises:
         UsageError: the source names nothing that is there now.
@@ -107,7 +113,7 @@ def reopen_graph(thread_id: str, source: Mapping[str, Any], store: Store) -> Gra
     if not isinstance(spec, str):
         raise UsageError(
             f"the thread {thread_id!r} was begun from Python and doesn't say how its graph is built",
-            f"open it with its graph: hitl-tui run GRAPH --thread {thread_id}",
+            f"open it with its graph: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
         )
     directory = source.get("directory")
     runner = open_graph(

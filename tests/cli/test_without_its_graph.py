@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.stores import open_store
 from tests.support.commands import App
 
@@ -98,3 +100,14 @@ def test_in_lines_it_is_looked_at_and_nothing_changes(
 
 def test_with_a_graph_that_fits_there_is_no_note(review: App) -> None:
     assert review.expect(0, "show", "r", "--json").document["notes"] == []
+
+
+def test_a_thread_that_python_began_says_with_which_command_it_opens(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "own.db"
+    with closing(open_store(str(file))) as store:
+        graph = StateGraph({"n": Channel(0)}).add_node("one", lambda state: {"n": 1})
+        graph.add_edge(START, "one").add_edge("one", END).compile(checkpointer=store).invoke(thread_id="p")
+    for command in ("replay", "graph --thread", "resume --headless"):
+        told = app.expect(2, *command.split(), "p", "--store", str(file)).err
+        assert "was begun from Python" in told
+        assert f"hitl-tui run GRAPH --thread p --store {file}" in told
