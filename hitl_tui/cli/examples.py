@@ -31,7 +31,7 @@ EXAMPLES = {
     ],
     "agents": ["hitl-tui agents r1", "hitl-tui agents r1 writer.temperature=0"],
     "declassify": ['hitl-tui declassify w1 mail --reason "read it, no instructions in it"'],
-    "threads": ["hitl-tui threads", "hitl-tui threads report --limit 5"],
+    "threads": ["hitl-tui threads", "hitl-tui threads --waiting", "hitl-tui threads report --limit 5"],
     "show": ["hitl-tui show r1", "hitl-tui show r1@2", "hitl-tui show r1 --channel draft > draft.txt"],
     "log": ["hitl-tui log r1", "hitl-tui log r1 --before 100 --limit 20"],
     "diff": ["hitl-tui diff r1@1 r1", "hitl-tui diff r1 r1-b"],

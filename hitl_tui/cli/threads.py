@@ -30,11 +30,12 @@ _WIDE = 100
 
 @click.command()
 @click.argument("query", default="")
+@click.option("--waiting", is_flag=True, help="Only those that wait for a human, with when they expire.")
 @click.option("--inside", is_flag=True, help="With the threads of subgraphs below the ones they ran in.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
 @store_option
 @json_option
-def threads(query: str, inside: bool, limit: int, store: str | None, as_json: bool) -> None:
+def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str | None, as_json: bool) -> None:
     """List the threads of a store.
 
     Newest first; what ran inside a thread is counted, and listed below it with --inside. With QUERY those
@@ -43,7 +44,7 @@ def threads(query: str, inside: bool, limit: int, store: str | None, as_json: bo
     from hitl_tui.config import load_settings
 
     settings = load_settings({"store": store})
-    one_more = _found(settings, query, limit + 1, inside)
+    one_more = _found(settings, query, limit + 1, inside=inside, waiting=waiting, told=not as_json)
     found, more = one_more[:limit], len(one_more) > limit
     if as_json:
         from hitl_tui.cli.shapes import listed, summary
@@ -52,7 +53,11 @@ def threads(query: str, inside: bool, limit: int, store: str | None, as_json: bo
         return
     if not found:
         none = (
-            "no thread matches" if query else f"no thread yet in {settings.store}; `hitl-tui demo` makes one"
+            f"no thread{' that matches' if query else ''} waits for a human"
+            if waiting
+            else "no thread matches"
+            if query
+            else f"no thread yet in {settings.store}; `hitl-tui demo` makes one"
         )
         say(none, err=True)
         return
@@ -71,8 +76,14 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     return table(shown, give=[shown[0].index(name) for name in _GIVE if name in shown[0]])
 
 
-def _found(settings: Settings, query: str, limit: int, inside: bool) -> list[tuple[ThreadSummary, int]]:
-    """The threads, each with how many it is below; none where no store was made yet, unless it was named."""
+def _found(
+    settings: Settings, query: str, limit: int, *, inside: bool, waiting: bool, told: bool
+) -> list[tuple[ThreadSummary, int]]:
+    """The threads, each with how many it is below; none where no store was made yet, unless it was named.
+
+    Args:
+        told: for people, who are told when what waits expires.
+    """
     from hitl_tui.cli.storage import open_existing
 
     try:
@@ -82,11 +93,36 @@ def _found(settings: Settings, query: str, limit: int, inside: bool) -> list[tup
             raise
         return []
     try:
-        if query:
-            return [(one, 0) for one in opened.threads(query, limit)]
-        return list(islice(_nested(opened, "", 0 if inside else None), limit))
+        found = _matching(opened, query) if query else _nested(opened, "", 0 if inside else None)
+        if waiting:
+            found = (row for row in found if row[0].waiting_for)
+        rows = list(islice(found, limit))
+        return [(_with_deadline(opened, one), depth) for one, depth in rows] if waiting and told else rows
     finally:
         opened.close()
+
+
+def _with_deadline(store: Checkpointer, summary: ThreadSummary) -> ThreadSummary:
+    """What it waits for, with when that expires."""
+    import msgspec
+
+    from hitl_tui.view.format import duration
+
+    cursor = store.cursor(summary.info.thread_id)
+    deadlines = [one.deadline for one in cursor.pending if one.deadline is not None] if cursor else []
+    if not deadlines:
+        return summary
+    left = min(deadlines) - time.time_ns() // 1000
+    when = f"expires in {duration(left)}" if left > 0 else "expired"
+    return msgspec.structs.replace(summary, waiting_for=f"{summary.waiting_for}, {when}")
+
+
+def _matching(store: Checkpointer, query: str) -> Iterator[tuple[ThreadSummary, int]]:
+    """The threads whose name contains it, wherever they ran."""
+    offset = 0
+    while page := store.threads(query, limit=_PAGE, offset=offset):
+        yield from ((one, 0) for one in page)
+        offset += len(page)
 
 
 def _nested(store: Checkpointer, within: str, depth: int | None) -> Iterator[tuple[ThreadSummary, int]]:

@@ -37,6 +37,16 @@ def left_waiting(directory: Path, on_timeout: str | None, monkeypatch: pytest.Mo
         assert desk.session.cursor.status == "waiting"
 
 
+def test_the_list_of_what_waits_says_when_it_expires(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_waiting(tmp_path, None, monkeypatch)
+    assert "Ship it?, expired" in app.expect(0, "threads", "--waiting").out
+    (one,) = app.expect(0, "threads", "--waiting", "--json").document["threads"]
+    assert one["waiting_for"] == "Ship it?"
+    assert "  expired" in app.expect(0, "show", "t").out
+
+
 def test_the_next_process_applies_the_answer_of_a_deadline_and_says_that_it_was_the_deadline(
     app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,16 @@ def test_threads_in_words_and_json(review: App) -> None:
     assert review.expect(0, "threads", "nothing", "--json").document["threads"] == []
 
 
+def test_of_all_threads_those_that_wait_for_a_human(review: App) -> None:
+    review.expect(0, "run", "counter", "--headless", "--input", "limit=1", "--thread", "done")
+    assert "done" in review.expect(0, "threads").out
+    (only,) = review.expect(0, "threads", "--waiting").out.splitlines()[1:]
+    assert only.startswith("r ")
+    assert (
+        review.expect(0, "threads", "done", "--waiting").err == "no thread that matches waits for a human\n"
+    )
+
+
 def test_threads_say_that_there_are_more(review: App) -> None:
     review.expect(0, "fork", "r@1", "b")
     some = review.expect(0, "threads", "--limit", "1")
