@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from hitl_tui.errors import HitlError, LogCorrupt
-from hitl_tui.ui.ending import continue_as_one, keep_text, listen, outliving_the_terminal
 from hitl_tui.ui.screens.opening import OpeningScreen
+from hitl_tui.ui.signals import continue_as_one, keep_text, listen, outliving_the_terminal
+from hitl_tui.ui.switch_interval import short_turns
 from hitl_tui.ui.terminal_bytes import take_any_bytes
 from hitl_tui.ui.theme_watch import LOOK_EVERY
 from hitl_tui.ui.themed import Themed
-from hitl_tui.ui.turns import short_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

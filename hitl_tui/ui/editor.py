@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.ending import ctrl_c_as_usual, ctrl_c_left_to_a_child
+from hitl_tui.ui.signals import ctrl_c_as_usual, ctrl_c_left_to_a_child
 
 
 class EditorFailed(HitlError):

@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 from hitl_tui.errors import UsageError, in_words
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.ui.actions import ACTIONS, Action, ScreenGroup
-from hitl_tui.ui.keys import NoKey, parse_key, spelled, types_text, written
+from hitl_tui.ui.key_names import NoKey, parse_key, spelled, types_text, written
 from hitl_tui.ui.screen_actions import ALL_ACTIONS, ALL_BY_ID, SCREEN_ACTIONS
 
 Keys = tuple[str, ...]

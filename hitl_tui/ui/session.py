@@ -24,7 +24,7 @@ from hitl_tui.engine.records import ROLLBACK, Checkpoint
 from hitl_tui.engine.requests import Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.memo import Memo
-from hitl_tui.ui.recent import RecentSteps
+from hitl_tui.ui.recent_steps import RecentSteps
 from hitl_tui.view.compare import compare_states
 from hitl_tui.view.difference import difference
 from hitl_tui.view.inside_place import InsidePlace, place_inside

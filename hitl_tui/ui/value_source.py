@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from hitl_tui.ui.modes import Mode
 from hitl_tui.ui.session import Session, Versions
+from hitl_tui.ui.value_modes import Mode
 from hitl_tui.view.blame import blame
 from hitl_tui.view.diff import value_diff, value_lines
 from hitl_tui.view.format import kind

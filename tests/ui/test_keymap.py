@@ -9,8 +9,8 @@ import sys
 import pytest
 from textual.binding import Binding
 
+from hitl_tui.ui.key_names import NoKey, parse_key, types_text, written
 from hitl_tui.ui.keymap import load_keymap, places_of
-from hitl_tui.ui.keys import NoKey, parse_key, types_text, written
 from hitl_tui.ui.screen_actions import ALL_ACTIONS, ALL_BY_ID
 
 PANES_FIRST = {("list.first", "home"), ("list.last", "end")}

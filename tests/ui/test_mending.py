@@ -12,7 +12,7 @@ from textual.widgets import TextArea
 from hitl_tui import Agent, ScriptedModel, planner_workflow
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
-from hitl_tui.ui.screens.mending import MendScreen
+from hitl_tui.ui.screens.mend import MendScreen
 from tests.ui.harness import Screen, live
 
 PLAN = "writer: Write.\nThe editor looks at it"

@@ -13,7 +13,7 @@ from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.screens.opening import BREAKPOINTS

@@ -16,7 +16,7 @@ from textual.widgets import Input
 from hitl_tui.drivers.breakpoints import check_breakpoint
 from hitl_tui.drivers.conditions import ConditionInvalid
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, ours

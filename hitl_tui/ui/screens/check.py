@@ -16,7 +16,7 @@ from textual.binding import BindingType
 from hitl_tui.drivers.protocol import Check, Checked, Driver
 from hitl_tui.engine.verify import Mismatch
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours

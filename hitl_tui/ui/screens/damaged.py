@@ -11,7 +11,7 @@ from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.errors import HitlError, LogCorrupt
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.damage import Damage
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.check import CHECKS, CheckFooter, CheckScreen

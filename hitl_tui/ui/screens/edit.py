@@ -15,13 +15,13 @@ from textual.widgets import Input, TextArea
 
 from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import HitlError, StaleWriter
-from hitl_tui.ui.bound import bound
-from hitl_tui.ui.draft import draft_of, read_draft
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, fork_name
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.session import Session
+from hitl_tui.ui.value_draft import NotJson, draft_of, read_draft
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.widgets import Input
 
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.events import Key
 
 from hitl_tui.ui.actions import ACTIONS, Action, Group, ScreenGroup, Situation
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.screen_actions import SCREEN_ACTIONS
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.events import Key
 
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.view.spans import Line, Span

@@ -10,10 +10,10 @@ from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.ui.actions import ACTIONS, BY_ID
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.failures import Failures
 from hitl_tui.ui.keymap import Keymap
-from hitl_tui.ui.screens.deciding import Deciding
+from hitl_tui.ui.screens.run_review import ReviewKeys
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
@@ -22,7 +22,7 @@ from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 
 
-class RunScreen(Deciding):
+class RunScreen(ReviewKeys):
     """One thread: see it, step it, travel, edit, decide, fork."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -183,7 +183,7 @@ class RunScreen(Deciding):
 
     def _mend(self, session: Session, channel: str) -> None:
         """Open the editor on what a node failed by; once it is mended, go on as the user did."""
-        from hitl_tui.ui.screens.mending import MendScreen
+        from hitl_tui.ui.screens.mend import MendScreen
 
         def done(applied: str | None) -> None:
             if applied and session is self.session:

@@ -18,10 +18,10 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.banners import banner_of, failed_what, failure_lines
 from hitl_tui.ui.keymap import Keymap, load_keymap
-from hitl_tui.ui.modes import Mode
-from hitl_tui.ui.pace import Pace
+from hitl_tui.ui.paint_pace import Pace
 from hitl_tui.ui.screens.opening import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.session import Session
+from hitl_tui.ui.value_modes import Mode
 from hitl_tui.ui.value_source import value_text
 from hitl_tui.ui.widgets.banner import BannerBar
 from hitl_tui.ui.widgets.channels import ChannelsPane

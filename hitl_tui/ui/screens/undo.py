@@ -18,7 +18,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.drivers.protocol import Driver, RollbackEntry
 from hitl_tui.engine.events import ChildMoved, NodeFailed, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.dialogs import Field, Labelled
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView

@@ -10,7 +10,7 @@ from textual import on
 
 from hitl_tui.engine.requests import Request
 from hitl_tui.errors import UsageError
-from hitl_tui.ui.composing import Composing
+from hitl_tui.ui.answer_draft import AnswerDraft
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.reason import ReasonField
@@ -27,7 +27,7 @@ class AnsweringPane(SendingPane):
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__(clock)
         self._request: Request | None = None
-        self._making: Composing | None = None
+        self._making: AnswerDraft | None = None
         self._wanted: ChoiceView | None = None
 
     @abstractmethod
@@ -35,7 +35,7 @@ class AnsweringPane(SendingPane):
         """The answer stands elsewhere now: other words, other choices."""
 
     @property
-    def making(self) -> Composing:
+    def making(self) -> AnswerDraft:
         """The answer as it is made up."""
         assert self._making is not None
         return self._making

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hitl_tui.engine.requests import Request
-from hitl_tui.ui.composing import Composing
-from hitl_tui.ui.keys import written
+from hitl_tui.ui.answer_draft import AnswerDraft
+from hitl_tui.ui.key_names import written
 from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.view.answers import wants_text
 from hitl_tui.view.sanitise import sanitise_line
@@ -15,7 +15,7 @@ LATER = Option("_later", "app.back", "decide later, it stays waiting")
 
 
 def card_options(
-    making: Composing, ways: Mapping[str, str], edit_keys: Sequence[str], *, can_edit: bool
+    making: AnswerDraft, ways: Mapping[str, str], edit_keys: Sequence[str], *, can_edit: bool
 ) -> list[Option]:
     """The options of a card whose answer is made up.
 
@@ -51,7 +51,7 @@ def over_options() -> list[Option]:
     return [Option("_later", "ask.take", "close this", also=("app.back",))]
 
 
-def answer_label(request: Request, making: Composing, key: str) -> str:
+def answer_label(request: Request, making: AnswerDraft, key: str) -> str:
     """What stands over the place to type; `key` leads there, "" for none."""
     way = f" ({key})" if key else ""
     if making.form is not None:
@@ -65,7 +65,7 @@ def answer_label(request: Request, making: Composing, key: str) -> str:
     return f"Your answer{way}" if wants_text(request.schema) else f"Your answer as JSON{way}"
 
 
-def _answers(making: Composing, ways: Mapping[str, str]) -> list[Option]:
+def _answers(making: AnswerDraft, ways: Mapping[str, str]) -> list[Option]:
     request = making.request
     if request.choices or request.shape:
         options = []

@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
 
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, Row
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.spans import Line, Role, Span

@@ -12,7 +12,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.message import Message
 from textual.widgets import Input, TextArea
 
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.picker import Picker
 from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea

@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from hitl_tui.drivers.protocol import GraphInfo
 from hitl_tui.engine.looks import Look, taken_edges
 from hitl_tui.engine.records import END, Checkpoint
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.branch_words import counted, short_count

@@ -8,7 +8,7 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.cells import cells
 from hitl_tui.view.form import Field

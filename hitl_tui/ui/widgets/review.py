@@ -12,8 +12,8 @@ from textual.content import Content
 
 from hitl_tui.engine.requests import Request
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bound import bound
-from hitl_tui.ui.composing import Composing
+from hitl_tui.ui.answer_draft import AnswerDraft
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.answering import AnsweringPane
 from hitl_tui.ui.widgets.card_options import answer_label, card_options, over_options, sending_options
@@ -86,7 +86,7 @@ class ReviewPane(AnsweringPane):
         if making is not None and known is not None and same and known.payload == request.payload:
             making.request = request
         else:
-            self._making = Composing(request)
+            self._making = AnswerDraft(request)
         if self.is_mounted:
             if not same:
                 self.query_one(ReasonField).text = ""

@@ -11,7 +11,7 @@ from textual.containers import Vertical
 
 from hitl_tui.engine.requests import Request
 from hitl_tui.errors import AnswerRefused, HitlError
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.decision import Decision
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.card_text import note_lines

@@ -7,7 +7,7 @@ from typing import Final
 from textual import events
 from textual.geometry import Size
 
-from hitl_tui.ui.growing import GrowingText
+from hitl_tui.ui.growing_text import GrowingText
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.branch_stream import branch_stream

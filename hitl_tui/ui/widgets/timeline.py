@@ -10,7 +10,7 @@ from textual.binding import BindingType
 from textual.message import Message
 
 from hitl_tui.drivers.protocol import Relative
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.cells import cells

@@ -9,7 +9,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from hitl_tui.ui.long_rows import LongRows
-from hitl_tui.ui.modes import MODES, Mode
+from hitl_tui.ui.value_modes import MODES, Mode
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.ui.wrap import wrap_line

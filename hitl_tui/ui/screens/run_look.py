@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, cast
 
-from hitl_tui.ui.modes import MODES
 from hitl_tui.ui.screens.run_base import RunBase
 from hitl_tui.ui.session import Session
+from hitl_tui.ui.value_modes import MODES
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.value import ValuePane
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hitl_tui.ui.screens.find import Finding
 
 
-class Looking(RunBase):
+class LookKeys(RunBase):
     """Nothing here changes a thread."""
 
     finding: Finding | None = None

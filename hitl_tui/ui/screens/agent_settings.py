@@ -16,7 +16,7 @@ from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bound import bound
+from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.dialogs import fork_name
 from hitl_tui.ui.session import Session
@@ -29,7 +29,7 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Span, untrusted
 
 if TYPE_CHECKING:
-    from hitl_tui.ui.screens.agent_keys import AgentKeys
+    from hitl_tui.ui.screens.run_agents import AgentKeys
 
 _BREAKPOINTS: list[tuple[int, str]] = [(0, "-low"), (16, "-shorter"), (22, "-short"), (32, "-tall")]
 _WORDS_ROWS = 3
@@ -49,7 +49,7 @@ class Change(NamedTuple):
 class TryDialog(ModalScreen[Change | None]):
     """Asks for settings, checks what can be checked without running, and comes back with the change."""
 
-    CSS_PATH: ClassVar[list[str | PurePath]] = ["trying.tcss"]
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["agent_settings.tcss"]
     VERTICAL_BREAKPOINTS = _BREAKPOINTS
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "close")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitl_tui.drivers.replay import ReplayHub
-from hitl_tui.ui.recent import RecentSteps
+from hitl_tui.ui.recent_steps import RecentSteps
 from hitl_tui.ui.session import Session
 from tests.support import tape as tapes
 

@@ -7,8 +7,8 @@ import random
 import pytest
 from rich.cells import cell_len
 
-from hitl_tui.ui import growing, wrap
-from hitl_tui.ui.growing import GrowingText
+from hitl_tui.ui import growing_text, wrap
+from hitl_tui.ui.growing_text import GrowingText
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.sanitise import sanitise
 
@@ -80,7 +80,7 @@ def test_a_word_of_a_megabyte_is_wrapped_by_looking_at_it_once():
 def test_what_is_added_to_a_long_line_does_not_wrap_all_of_it_again(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        growing, "wrap_line", lambda text, width: asked.append(len(text)) or wrap_line(text, width)
+        growing_text, "wrap_line", lambda text, width: asked.append(len(text)) or wrap_line(text, width)
     )
     grown([f"word{number} " for number in range(20_000)], 34)
     assert max(asked) < 4_000

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hitl_tui.ui.keymap import Keymap
-from hitl_tui.ui.screens.vouching import Vouching
+from hitl_tui.ui.screens.run_trust import TrustKeys
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.graph import GraphPane
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hitl_tui.view.inside_place import InsidePlace
 
 
-class Entering(Vouching):
+class InsideKeys(TrustKeys):
     """The branches of a step as a list, the thread of a subgraph's run as a run of its own."""
 
     _continuing = False

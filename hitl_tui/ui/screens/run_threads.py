@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from hitl_tui.errors import HitlError, LogCorrupt
-from hitl_tui.ui.screens.entering import Entering
+from hitl_tui.ui.screens.run_inside import InsideKeys
 from hitl_tui.ui.session import Session
 
 
-class Switching(Entering):
+class ThreadKeys(InsideKeys):
     """The part of the run screen that shows other threads in its place."""
 
     _card_shown_for = ""

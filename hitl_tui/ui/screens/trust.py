@@ -17,7 +17,7 @@ from hitl_tui.view.taint import contract_lines, lineage_lines, taint_line
 from hitl_tui.view.value_lines import value_lines
 
 if TYPE_CHECKING:
-    from hitl_tui.ui.screens.looking import Looking
+    from hitl_tui.ui.screens.run_look import LookKeys
 
 _BACK = Option("back", "ask.back", "go back")
 
@@ -30,7 +30,7 @@ async def _shown(session: Session) -> tuple[Driver, int]:
     return await session.hub.open(thread_id), step
 
 
-def why_tainted(screen: Looking, session: Session, channel: str) -> None:
+def why_tainted(screen: LookKeys, session: Session, channel: str) -> None:
     """A page with the ways by which taint came into the selected channel; for a clean one into all."""
 
     async def lines() -> Sequence[Line]:
@@ -48,7 +48,7 @@ def why_tainted(screen: Looking, session: Session, channel: str) -> None:
     screen.app.push_screen(PageScreen(title, lines, screen.keymap.bindings["look.taint"]))
 
 
-def show_contract(screen: Looking, session: Session) -> None:
+def show_contract(screen: LookKeys, session: Session) -> None:
     """A page with what the node of the shown step may do and did, and what the next one may do."""
 
     async def lines() -> Sequence[Line]:
@@ -73,7 +73,7 @@ def show_contract(screen: Looking, session: Session) -> None:
     )
 
 
-def ask_reveal(screen: Looking, session: Session, channel: str, actor: str) -> None:
+def ask_reveal(screen: LookKeys, session: Session, channel: str, actor: str) -> None:
     """Ask before a private value is shown; it is shown until another channel or step is."""
 
     async def reveal() -> None:
@@ -94,7 +94,7 @@ def ask_reveal(screen: Looking, session: Session, channel: str, actor: str) -> N
     screen.app.push_screen(Dialog("Reveal", text, options), answered)
 
 
-def ask_declassify(screen: Looking, session: Session, row: ChannelRow, actor: str) -> None:
+def ask_declassify(screen: LookKeys, session: Session, row: ChannelRow, actor: str) -> None:
     """Ask why a tainted channel may be trusted, showing what is in it and where it came from."""
     head = session.view.progress.head
 

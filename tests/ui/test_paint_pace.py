@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui.ui.pace import Pace
+from hitl_tui.ui.paint_pace import Pace
 
 
 def test_the_first_batch_is_due_at_once():

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from hitl_tui.ui.screens.looking import Looking
+from hitl_tui.ui.screens.run_look import LookKeys
 from hitl_tui.ui.widgets.channels import ChannelsPane
 
 
-class Vouching(Looking):
+class TrustKeys(LookKeys):
     """What somebody looks into, and answers for by name."""
 
     def do_change_declassify(self) -> None:
         """Ask why the selected channel may be trusted."""
-        from hitl_tui.ui.screens.disclosing import ask_declassify
+        from hitl_tui.ui.screens.trust import ask_declassify
 
         row = self.query_one(ChannelsPane).selected_row
         if self.session and row:
@@ -19,21 +19,21 @@ class Vouching(Looking):
 
     def do_look_reveal(self) -> None:
         """Ask before a private value is shown."""
-        from hitl_tui.ui.screens.disclosing import ask_reveal
+        from hitl_tui.ui.screens.trust import ask_reveal
 
         if self.session:
             ask_reveal(self, self.session, self.query_one(ChannelsPane).selected, self.hitl.actor)
 
     def do_look_taint(self) -> None:
         """Show what came from outside."""
-        from hitl_tui.ui.screens.disclosing import why_tainted
+        from hitl_tui.ui.screens.trust import why_tainted
 
         if self.session:
             why_tainted(self, self.session, self.query_one(ChannelsPane).selected)
 
     def do_look_contract(self) -> None:
         """Show what the node may do and did."""
-        from hitl_tui.ui.screens.disclosing import show_contract
+        from hitl_tui.ui.screens.trust import show_contract
 
         if self.session:
             show_contract(self, self.session)

@@ -15,7 +15,7 @@ from hitl_tui.view.review import ChoiceView, choice_view
 _NOT_YET: Final = object()
 
 
-class Composing:
+class AnswerDraft:
     """What has been chosen and written for one request; nothing of it is sent yet.
 
     Attributes:

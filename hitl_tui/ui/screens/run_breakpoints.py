@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hitl_tui.drivers.breakpoints import describe, read_breakpoints
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.ui.screens.vouching import Vouching
+from hitl_tui.ui.screens.run_trust import TrustKeys
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.graph import GraphPane
 
 
-class Stopping(Vouching):
+class BreakpointKeys(TrustKeys):
     """Breakpoints belong to a thread; a fork begins with those of the thread that it was opened from."""
 
     _kept: dict[str, dict[str, str]] | None = None

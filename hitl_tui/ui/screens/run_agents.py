@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-from hitl_tui.ui.screens.looking import Looking
+from hitl_tui.ui.screens.run_look import LookKeys
 
 
-class AgentKeys(Looking):
+class AgentKeys(LookKeys):
     """Dialogs are imported when they are first used."""
 
     @abstractmethod
@@ -24,7 +24,7 @@ class AgentKeys(Looking):
 
     def do_change_agent(self, agent: str = "") -> None:
         """Ask how an agent is to go on: from the next step, or in a fork."""
-        from hitl_tui.ui.screens.trying import ask_settings
+        from hitl_tui.ui.screens.agent_settings import ask_settings
 
         if self.session:
             self.command(ask_settings(self, self.session, agent))

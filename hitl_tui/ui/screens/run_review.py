@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hitl_tui.engine.requests import Request
 from hitl_tui.ui.actions import Situation
-from hitl_tui.ui.screens.agent_keys import AgentKeys
-from hitl_tui.ui.screens.stopping import Stopping
-from hitl_tui.ui.screens.switching import Switching
+from hitl_tui.ui.screens.run_agents import AgentKeys
+from hitl_tui.ui.screens.run_breakpoints import BreakpointKeys
+from hitl_tui.ui.screens.run_threads import ThreadKeys
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.view.review import how_it_went
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hitl_tui.ui.widgets.review import ReviewPane
 
 
-class Deciding(Switching, Stopping, AgentKeys):
+class ReviewKeys(ThreadKeys, BreakpointKeys, AgentKeys):
     """The card stands beside what it is about; it opens by itself where the user was going on."""
 
     @abstractmethod
