@@ -27,7 +27,7 @@ class AnsweringPane(SendingPane):
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__(clock)
         self._request: Request | None = None
-        self._making: AnswerDraft | None = None
+        self._draft: AnswerDraft | None = None
         self._wanted: ChoiceView | None = None
 
     @abstractmethod
@@ -35,10 +35,10 @@ class AnsweringPane(SendingPane):
         """The answer stands elsewhere now: other words, other choices."""
 
     @property
-    def making(self) -> AnswerDraft:
+    def draft(self) -> AnswerDraft:
         """The answer as it is made up."""
-        assert self._making is not None
-        return self._making
+        assert self._draft is not None
+        return self._draft
 
     @property
     def reason(self) -> str:
@@ -73,7 +73,7 @@ class AnsweringPane(SendingPane):
             case "_write":
                 self._write()
             case "_value" | "_same":
-                self._prepare("your version", self.making.value)
+                self._prepare("your version", self.draft.value)
             case "_untake":
                 self._stop_edit()
             case "_back":
@@ -83,21 +83,21 @@ class AnsweringPane(SendingPane):
 
     def step_back(self) -> None:
         """Back to the action that was decided about before."""
-        if self.making.part and not self.unsent:
-            self.making.back()
+        if self.draft.part and not self.unsent:
+            self.draft.back()
             self._stop_edit()
 
     def _stop_edit(self) -> None:
-        self.making.end_edit()
+        self.draft.end_edit()
         self._made_more()
 
     def _decide(self, chosen: str) -> None:
-        card, making = self._card, self.making
-        choice = next((one for one in making.choices if one.id == chosen), None)
+        card, draft = self._card, self.draft
+        choice = next((one for one in draft.choices if one.id == chosen), None)
         if card is None or choice is None:
             return
-        if making.action is not None and choice.id == EDIT:
-            if making.begin_edit():
+        if draft.action is not None and choice.id == EDIT:
+            if draft.begin_edit():
                 self._made_more()
                 self.query_one(AnswerForm).focus_first()
             else:
@@ -109,19 +109,19 @@ class AnsweringPane(SendingPane):
             self.query_one(ReasonField).focus()
             self._show_state()
             return
-        if making.action is not None:
+        if draft.action is not None:
             self._decided(choice)
         else:
             self._prepare(choice.label, choice_answer(choice, self.reason), self.reason)
 
     def _decided(self, choice: ChoiceView, args: Any = None) -> None:
         """One action is decided about: ask about the next one, or send the decisions on all."""
-        whole = self.making.decide(choice, self.reason, args)
+        whole = self.draft.decide(choice, self.reason, args)
         if whole is None:
             self.query_one(ReasonField).text = ""
             self._made_more()
         else:
-            note = self.reason if len(self.making.actions) == 1 else ""
+            note = self.reason if len(self.draft.actions) == 1 else ""
             self._made_more()
             self._prepare(*whole, note)
 
@@ -131,33 +131,33 @@ class AnsweringPane(SendingPane):
         self._problem = f"the answer: {whole}" if whole else ""
         if reading.problems:
             self._show_note()
-        elif self.making.editing:
+        elif self.draft.editing:
             self._decided(self._edit_choice(), reading.value)
         else:
             self._prepare("the answer", reading.value)
 
     def _edit_choice(self) -> ChoiceView:
-        return next(one for one in self.making.choices if one.id == EDIT)
+        return next(one for one in self.draft.choices if one.id == EDIT)
 
     def _write(self) -> None:
         """Open the editor on the answer."""
         from hitl_tui.ui.screens.value import ValueScreen
 
-        making, request = self.making, self.making.request
+        draft, request = self.draft, self.draft.request
 
         def written_(found: tuple[Any] | None) -> None:
             if found is None:
-                making.end_edit()
-            elif making.editing:
+                draft.end_edit()
+            elif draft.editing:
                 self._decided(self._edit_choice(), found[0])
                 return
             else:
-                making.take(found[0])
+                draft.take(found[0])
             self._made_more()
 
-        schema = None if making.editing else request.schema
-        is_text = not making.editing and wants_text(request.schema)
-        self.app.push_screen(ValueScreen(request.title, making.value, schema, text=is_text), written_)
+        schema = None if draft.editing else request.schema
+        is_text = not draft.editing and wants_text(request.schema)
+        self.app.push_screen(ValueScreen(request.title, draft.value, schema, text=is_text), written_)
 
     def _decide_freely(self) -> None:
         assert self._request is not None

@@ -15,7 +15,7 @@ LATER = Option("_later", "app.back", "decide later, it stays waiting")
 
 
 def card_options(
-    making: AnswerDraft, ways: Mapping[str, str], edit_keys: Sequence[str], *, can_edit: bool
+    draft: AnswerDraft, ways: Mapping[str, str], edit_keys: Sequence[str], *, can_edit: bool
 ) -> list[Option]:
     """The options of a card whose answer is made up.
 
@@ -24,13 +24,13 @@ def card_options(
         edit_keys: what is pressed to edit.
         can_edit: whether the channel that is decided about can be edited first.
     """
-    if making.editing:
+    if draft.editing:
         return [
             Option("_take", "ask.take", "take these arguments"),
             Option("_untake", "app.back", "back to the choices"),
         ]
-    options = _answers(making, ways)
-    request = making.request
+    options = _answers(draft, ways)
+    request = draft.request
     taken = {key for option in options for key in (option.key, *option.also)}
     free = not taken & {"card.edit", *map(written, edit_keys)}
     if request.subject and can_edit and free:
@@ -51,12 +51,12 @@ def over_options() -> list[Option]:
     return [Option("_later", "ask.take", "close this", also=("app.back",))]
 
 
-def answer_label(request: Request, making: AnswerDraft, key: str) -> str:
+def answer_label(request: Request, draft: AnswerDraft, key: str) -> str:
     """What stands over the place to type; `key` leads there, "" for none."""
     way = f" ({key})" if key else ""
-    if making.form is not None:
-        return f"The arguments{way}" if making.editing else f"Your answer{way}, * must be given"
-    if making.edited:
+    if draft.form is not None:
+        return f"The arguments{way}" if draft.editing else f"Your answer{way}, * must be given"
+    if draft.edited:
         return "Your version stands in the editor"
     if request.kind == "edit" and not request.choices:
         return "Edit what is shown above"
@@ -65,26 +65,26 @@ def answer_label(request: Request, making: AnswerDraft, key: str) -> str:
     return f"Your answer{way}" if wants_text(request.schema) else f"Your answer as JSON{way}"
 
 
-def _answers(making: AnswerDraft, ways: Mapping[str, str]) -> list[Option]:
-    request = making.request
+def _answers(draft: AnswerDraft, ways: Mapping[str, str]) -> list[Option]:
+    request = draft.request
     if request.choices or request.shape:
         options = []
-        for choice in making.choices:
+        for choice in draft.choices:
             key, also = ("ask.take", (choice.key,)) if choice.recommended else (choice.key, ())
             options.append(Option(choice.id, key, choice.label, ways.get(choice.id, ""), also))
-        back = Option("_back", "card.back", f"back to action {making.part}")
-        return [*options, back] if making.part else options
+        back = Option("_back", "card.back", f"back to action {draft.part}")
+        return [*options, back] if draft.part else options
     again = Option("_write", "card.edit", "edit it again")
     if request.kind == "edit":
-        if making.edited:
+        if draft.edited:
             return [Option("_value", "ask.take", "send your version"), again]
         return [
             Option("_write", "ask.take", "edit it", also=("card.edit",)),
             Option("_same", "u", "send it unchanged"),
         ]
-    if making.form is not None:
+    if draft.form is not None:
         return [Option("_form", "ask.take", "send the answer")]
-    if making.edited:
+    if draft.edited:
         return [Option("_value", "ask.take", "send the answer"), again]
     send = Option("_free", "ask.take", "send the answer")
     in_editor = Option("_write", "card.edit", "write it in an editor")

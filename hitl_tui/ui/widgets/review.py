@@ -80,13 +80,13 @@ class ReviewPane(AnsweringPane):
 
     def show_request(self, session: Session, request: Request, actor: str) -> None:
         """Ask this."""
-        known, making = self._request, self._making
+        known, draft = self._request, self._draft
         same = known is not None and known.id == request.id
         self._session, self._request, self._actor = session, request, actor
-        if making is not None and known is not None and same and known.payload == request.payload:
-            making.request = request
+        if draft is not None and known is not None and same and known.payload == request.payload:
+            draft.request = request
         else:
-            self._making = AnswerDraft(request)
+            self._draft = AnswerDraft(request)
         if self.is_mounted:
             if not same:
                 self.query_one(ReasonField).text = ""
@@ -151,7 +151,7 @@ class ReviewPane(AnsweringPane):
         version, previous = self._versions
         self._card = review_card(
             request, session.view, session.view.values, version=version, previous=previous,
-            decided=self.making.labels,
+            decided=self.draft.labels,
         )  # fmt: skip
         waiting = [one.id for one in session.requests]
         bound = untrusted(self._card.bound).text
@@ -194,20 +194,20 @@ class ReviewPane(AnsweringPane):
         text.show(card_lines(card, max(self._wrapped_for, 20), (*self.above, *self.since)))
         small = self.size.height < _SMALL
         self.set_class(small, "-small")
-        making = self.making
-        self.query_one(AnswerForm).show_form(making.form)
-        self.set_class(making.form is not None, "-form")
-        document = making.edited or (making.request.kind == "edit" and not making.request.choices)
-        self.query_one(ReasonField).display = making.form is None and not document
+        draft = self.draft
+        self.query_one(AnswerForm).show_form(draft.form)
+        self.set_class(draft.form is not None, "-form")
+        document = draft.edited or (draft.request.kind == "edit" and not draft.request.choices)
+        self.query_one(ReasonField).display = draft.form is None and not document
         options = len(self.query_one(Choices).options or "12345")
         fixed = (2 if small else 4) + 1 + options + self.note_rows + (1 if small else 3)
         free = max(self.size.height - fixed, 3)
-        if making.form is not None:
-            free = max(free // 3, free - 3 * len(making.form.fields), 2)
+        if draft.form is not None:
+            free = max(free // 3, free - 3 * len(draft.form.fields), 2)
         text.styles.height = min(len(text.lines), free)
         label = self.query_one("#card-label", LineView)
         key = self.run_screen.keymap.shown("card.reason")
-        label.show([(Span(answer_label(making.request, making, key), "dim"),)])
+        label.show([(Span(answer_label(draft.request, draft, key), "dim"),)])
         self._show_note()
 
     @on(LineView.Widened, "#card-text")
@@ -233,7 +233,7 @@ class ReviewPane(AnsweringPane):
             can = self._session.view.capabilities if self._session else None
             edit_keys = self.run_screen.keymap.bindings["card.edit"]
             options = card_options(
-                self.making, self._ways, edit_keys, can_edit=can is not None and can.can_edit
+                self.draft, self._ways, edit_keys, can_edit=can is not None and can.can_edit
             )
             cursor = next((i for i, one in enumerate(options) if self._is_cursor(one)), 0)
             choices.set_options(options, cursor)
@@ -256,7 +256,7 @@ class ReviewPane(AnsweringPane):
 
     def opened(self) -> None:
         """The keys listen: a form is typed in at once."""
-        if self.making.form is not None and self.query_one(Choices).has_focus:
+        if self.draft.form is not None and self.query_one(Choices).has_focus:
             self.query_one(AnswerForm).focus_first()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -269,7 +269,7 @@ class ReviewPane(AnsweringPane):
 
     def action_type_reason(self, action_id: str) -> None:
         """Type a reason, or the answer."""
-        if self.making.form is not None:
+        if self.draft.form is not None:
             self.query_one(AnswerForm).focus_first()
         else:
             self.query_one(ReasonField).focus()
