@@ -21,7 +21,7 @@ from hitl_tui.ui.screens.dialogs import Answer, Dialog, fork_name
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.session import Session
-from hitl_tui.ui.value_draft import NotJson, draft_of, read_draft
+from hitl_tui.ui.value_draft import draft_of, read_draft
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours

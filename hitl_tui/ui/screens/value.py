@@ -19,7 +19,7 @@ from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.dialogs import Answer, Dialog
 from hitl_tui.ui.screens.edit import EditFooter, EditHead
 from hitl_tui.ui.screens.opening import BREAKPOINTS
-from hitl_tui.ui.value_draft import NotJson, draft_of, read_draft
+from hitl_tui.ui.value_draft import draft_of, read_draft
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
