@@ -92,11 +92,6 @@ class RunView:
         """The newest checkpoint."""
         return self.checkpoints[-1] if self.checkpoints else None
 
-    @property
-    def has_older(self) -> bool:
-        """True if there are checkpoints before the loaded ones."""
-        return bool(self.checkpoints) and self.checkpoints[0].step > 0
-
     def checkpoint(self, step: int) -> Checkpoint | None:
         """The checkpoint of a step, where it is loaded."""
         return find_step(self.checkpoints, step)

@@ -12,7 +12,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 from hitl_tui.engine.taint import OnTaint
 
-Positive: TypeAlias = Annotated[float, Meta(gt=0)]
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 

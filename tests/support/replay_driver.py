@@ -1,6 +1,6 @@
 """A driver that plays a recorded tape: its events come when they are released, its commands are noted.
 
-Screens are tested on it, and an exported thread can be looked at through it.  It runs nothing.
+Screens and views are tested on it.  It runs nothing.
 """
 
 from __future__ import annotations
