@@ -23,6 +23,7 @@ def raised_at(error: BaseException) -> str:
         if frame.filename.startswith((_OURS, *_LIBRARIES, "<frozen ")):
             continue
         line = frame.line or ""
+        line = "" if line.startswith("raise ") else line  # the message says that
         code = f": {line if len(line) <= _LONGEST else f'{line[: _LONGEST - 1]}…'}" if line else ""
         return f"{os.path.basename(frame.filename)}, line {frame.lineno}{code}"
     return ""

@@ -84,7 +84,7 @@ def _failed(session: Session, error: ErrorInfo, ways: Mapping[str, str], room: S
     most = next(rows for height, rows in _SAID_ROWS if room.height >= height)
     what = sanitise_line(f"{failed_what(error)}: ", 80)
     mend = sanitise_line(f" — {error.hint}" if error.hint else "", _SAID)
-    why = sanitise_line(error.message.removeprefix(f"node {error.node!r}, attempt {error.attempt}: "), _SAID)
+    why = sanitise_line(_why(error), _SAID)
     # Where there is no room for all of it the reason is cut, so that the way to mend it stays.
     room_for_why = most * width - cells(what) - cells(mend) - most * _RAGGED
     rows = wrap_line(what + cut(why, max(room_for_why, width // 2)) + mend, width)
@@ -92,6 +92,11 @@ def _failed(session: Session, error: ErrorInfo, ways: Mapping[str, str], room: S
         rows = [*rows[: most - 1], cut(" ".join(rows[most - 1 :]), width)]
     first: Line = (Span("✗ ", "error"), Span(rows[0], "error"))
     return (first, *((Span(f"  {row}", "error"),) for row in rows[1:]), _mending(session, error, ways))
+
+
+def _why(error: ErrorInfo) -> str:
+    """The message without the node and the attempt, which are told beside it."""
+    return error.message.removeprefix(f"node {error.node!r}, attempt {error.attempt}: ")
 
 
 def _mending(session: Session, error: ErrorInfo, ways: Mapping[str, str]) -> Line:
@@ -196,7 +201,7 @@ def failure_lines(session: Session, ways: Mapping[str, str], width: int) -> tupl
     if error is None:
         return ()
     lines: list[Line] = [(untrusted(error.title, "error"),)]
-    for text, role in ((error.message, "plain"), (error.hint, "dim")):
+    for text, role in ((_why(error), "plain"), (error.hint, "dim")):
         for row in sanitise(text).split("\n")[:12] if text else ():
             lines += [
                 (Span(piece, "dim" if role == "dim" else "plain"),)

@@ -35,7 +35,7 @@ _CANCELLED: Final = MappingProxyType(
 class StatusLine:
     """`glyph` and `word` ("WAITING") are the badge; `turn` says whose turn it is and how to go on.
 
-    `brief` is the turn where there is little room: it names one key alone.
+    `brief` is the turn where there is little room: it names one key alone, and of a failure the node.
     """
 
     glyph: str
@@ -82,12 +82,17 @@ def status(
         word=word,
         role=role,
         turn=turn,
-        brief=turn.replace(_go_on(keys), f"press {keys['step']}"),
+        brief=_brief(view, turn, keys),
         step=f"step {progress.head}" if progress.head >= 0 else "",
         tokens=tokens(used) if used else "",
         cost=cost(progress.cost, progress.cost_known) if used or progress.cost else "",
         elapsed=duration(active) if active >= _SHORTEST else "",
     )
+
+
+def _brief(view: RunView, turn: str, keys: Mapping[str, str]) -> str:
+    failed = view.progress.status == "failed" and view.error is not None and view.error.node
+    return _one(failed) if failed else turn.replace(_go_on(keys), f"press {keys['step']}")
 
 
 def _badge(view: RunView, glyphs: Glyphs) -> tuple[str, str, Role]:

@@ -358,6 +358,29 @@ def test_what_a_thread_has_cost() -> None:
     assert words(cost_lines(CostReport(()))) == ["no node has run yet"]
 
 
+@pytest.mark.parametrize(
+    ("tape", "changes", "brief"),
+    [
+        (tapes.advisor_tape(), {"status": "pending", "pending": ()}, "the way on is decided next — press s"),
+        (tapes.failed_tape(), {}, "advisor"),
+        (tapes.advisor_tape(), {}, "verdict of advisor — your turn, press d"),
+    ],
+    ids=["ready", "failed", "waiting"],
+)
+def test_where_there_is_little_room_the_status_names_one_key_or_the_node(
+    tape: tapes.Tape, changes: dict[str, Any], brief: str
+) -> None:
+    view = played(tape)
+    view = replace(view, progress=msgspec.structs.replace(view.progress, **changes))
+    assert status(view, tapes.T0).brief == brief
+
+
+def test_what_took_less_than_a_tenth_of_a_second_is_not_told() -> None:
+    view = played(tapes.finished_tape())
+    view = replace(view, progress=msgspec.structs.replace(view.progress, active=99_000))
+    assert status(view, tapes.T0).elapsed == ""
+
+
 def test_a_run_that_ended_by_its_termination_condition_says_by_which() -> None:
     runner = debate_workflow(
         {"a": Agent("a", ScriptedModel(["x"] * 4, pace=0))}, max_rounds=2, checkpointer=MemoryCheckpointer()

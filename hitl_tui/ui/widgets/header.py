@@ -10,6 +10,7 @@ from hitl_tui.view.spans import Line, plain_text, trusted, untrusted
 from hitl_tui.view.status import StatusLine
 
 _CRUMB = " › "
+_LEAST = 8
 _BADGES = {"accent": "badge", "ok": "badge-ok", "error": "badge-error", "removed": "badge-error"}
 
 
@@ -48,7 +49,7 @@ class HeaderBar(LineBar):
             right: Line = (untrusted(figures, "dim"), trusted(" "))
             taken = sum(cell_len(plain_text(part)) for part in ((brand,), middle, right))
             room = width - taken - 4
-            if room >= min(18, cell_len(self._names_safe[1])) or not turn:
+            if room >= min(18, max(cell_len(self._names_safe[1]), _LEAST)) or not turn:
                 break
         left = self._names(max(room, 0))
         gap = max(1, width - taken - cell_len(plain_text(left)) - 3)
