@@ -26,10 +26,13 @@ def themes(as_json: bool) -> int:
     from hitl_tui.config import load_settings, user_themes
     from hitl_tui.ui.theming import DEFAULT_THEME, Themes
 
-    used = load_settings().theme or DEFAULT_THEME
+    settings = load_settings()
+    used = settings.theme or DEFAULT_THEME
     found = Themes(user_themes())
     rows = [{"in_use": name == used, **_theme(found, name)} for name in found.names()]
     broken = [str(row["problem"]) for row in rows if row["problem"]]
+    if used not in found.names():
+        broken.append(f"{settings.origins['theme']}: theme: {_problem(found, used)}")
     if as_json:
         from hitl_tui.cli.shapes import listed
 
@@ -41,6 +44,15 @@ def themes(as_json: bool) -> int:
         say(f"yours go into {user_themes()}")
     say(*broken, err=True)
     return ExitCode.USAGE if broken else ExitCode.DONE
+
+
+def _problem(found: Themes, name: str) -> str:
+    """Why there is no theme of that name."""
+    try:
+        found.load(name)
+    except HitlError as error:
+        return str(error)
+    return ""
 
 
 def _theme(found: Themes, name: str) -> dict[str, object]:

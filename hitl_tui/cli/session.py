@@ -239,11 +239,9 @@ def _check_theme(settings: Settings) -> None:
     from hitl_tui.ui.theming import theme_names
 
     known = theme_names(user_themes())
-    if settings.theme and settings.theme not in known:
-        where = settings.origins["theme"]
-        raise UsageError(
-            f"there is no theme {settings.theme!r} ({where})", did_you_mean(settings.theme, known)
-        )
+    # What is wrong in the settings is told on screen, where another theme is used meanwhile.
+    if settings.origins["theme"] == "flag" and settings.theme and settings.theme not in known:
+        raise UsageError(f"there is no theme {settings.theme!r} (flag)", did_you_mean(settings.theme, known))
 
 
 def _farewell(result: AppResult, settings: Settings) -> list[str]:

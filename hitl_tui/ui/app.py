@@ -146,9 +146,12 @@ class HitlApp(Themed[AppResult]):
         """What is painted first; the run screen comes on top of it and stays."""
         return self._opening
 
+    def on_load(self) -> None:
+        """Before the terminal is changed: whoever ends us from now on finds it as it was."""
+        listen(self._told_to_end)
+
     def on_mount(self) -> None:
         """Open the thread once something is on screen."""
-        listen(self._told_to_end)
         continue_as_one(self._driver)
         self.call_after_refresh(self._begin)
 

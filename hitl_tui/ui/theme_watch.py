@@ -27,8 +27,6 @@ class ThemeWatch:
         Raises:
             ThemeInvalid: it can't be used.
         """
-        path = self.themes.path(name)
-        self._look_at((path,) if path else ())
         return self._load(name)
 
     def fallback(self) -> LoadedTheme:
@@ -55,13 +53,9 @@ class ThemeWatch:
         return self._load(self._files[0].stem)
 
     def _load(self, name: str) -> LoadedTheme:
-        loaded = self.themes.load(name)
-        self._look_at(loaded.files)
-        return loaded
-
-    def _look_at(self, files: tuple[Path, ...]) -> None:
-        self._files = files
-        self._stamps, self._gone = tuple(map(_stamp, files)), ()
+        self._files = self.themes.files(name)
+        self._stamps, self._gone = tuple(map(_stamp, self._files)), ()
+        return self.themes.load(name)
 
 
 def _stamp(path: Path) -> Stamp:

@@ -64,7 +64,8 @@ class Themed(App[Result]):
         try:
             self._apply(self._watch.choose(self.look.theme or DEFAULT_THEME))
         except ThemeInvalid as error:
-            self.tell_error(ThemeInvalid(error.message, f"the theme {DEFAULT_THEME!r} is used instead"))
+            mend = f"{error.hint}; " if error.hint else ""
+            self.tell_error(ThemeInvalid(error.message, f"{mend}the theme {DEFAULT_THEME!r} is used instead"))
             self._apply(self._watch.fallback())
 
     def _apply(self, loaded: LoadedTheme) -> None:

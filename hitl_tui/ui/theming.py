@@ -109,8 +109,26 @@ class Themes:
         """
         path = self.path(name)
         if path is None:
+            for place in self._places():
+                if (there := place / f"{name}.toml") in place.glob("*.toml"):
+                    raise ThemeInvalid(f"{there}: is no file that can be read")
             raise ThemeInvalid(f"there is no theme {name!r}", did_you_mean(name, self.names()))
         return self.load_file(path)
+
+    def files(self, name: str) -> tuple[Path, ...]:
+        """Its own file and those it is based on, as far as they can be read; else where it would be."""
+        path = self.path(name)
+        if path is None and self.directory is not None and _NAME.fullmatch(name):
+            return (self.directory / f"{name}.toml",)
+        found: tuple[Path, ...] = ()
+        while path is not None:
+            found = (*found, path)
+            try:
+                base = _parse(path)[1].get("base")
+            except ThemeInvalid:
+                break
+            path = self.path(base, without=found) if isinstance(base, str) else None
+        return found
 
     def load_file(self, path: Path) -> LoadedTheme:
         """The theme of a file.

@@ -227,6 +227,10 @@ def test_wrong_keys_and_themes_are_told_with_their_place(app: App) -> None:
     rows = {one["id"]: one for one in done.document["keys"]}
     assert (rows["run.step"]["keys"], rows["run.step"]["configured"]) == (["n"], True)
     assert f"{config_path()}:3: there is no action 'run.stop'" in done.err
+    settings = config_path().read_text()
+    config_path().write_text(f'theme = "prsenter"\n{settings}')
+    assert f"{config_path()}:1: theme: there is no theme 'prsenter'" in app.expect(2, "themes").err
+    config_path().write_text(settings)
     done = app.expect(2, "themes")
     assert f"{user_themes() / 'mine.toml'}:1" in done.err
     assert "! mine" in " ".join(done.out.split())

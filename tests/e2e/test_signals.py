@@ -158,13 +158,15 @@ def test_what_a_signal_ended_goes_on(place: Path, isolated: Path) -> None:
     assert steps_of(isolated, "t") == (3, "completed")
 
 
-def test_while_it_is_still_opening(place: Path) -> None:
+@pytest.mark.parametrize("seen", [b"?1049h", b"opening"], ids=["the screen", "the first words"])
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+def test_while_it_is_still_opening(seen: bytes, number: signal.Signals, place: Path) -> None:
     with Terminal([*APP, "demo"], cwd=place) as terminal:
         restored = Restored(terminal)
-        terminal._wait(lambda: b"?1049h" in terminal.raw, "the screen", 20)
-        terminal._wait(lambda: b"opening" in terminal.raw, "the first words", 20)
-        os.kill(terminal.pid, signal.SIGTERM)
-        assert terminal.wait_exit() == 128 + signal.SIGTERM
+        while seen not in terminal.raw and terminal._program.poll() is None:
+            terminal._pump(0.001)
+        os.kill(terminal.pid, number)
+        assert terminal.wait_exit() == 128 + number
         restored.check()
         assert "Traceback" not in terminal.text()
 

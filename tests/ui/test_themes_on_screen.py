@@ -67,6 +67,23 @@ async def test_a_broken_theme_falls_back_with_one_message_until_it_is_mended(tmp
         await it.until(lambda: accent(it) == Color.parse("#00ff00"), "the mended theme")
 
 
+async def test_a_theme_that_is_not_there_falls_back_until_it_is(tmp_path: Path):
+    async with desk(look=MINE_LOOK, size=(140, 40)) as it:
+        await it.shows("there is no theme 'mine'", "'dark' is used instead")
+        assert it.app.theme == "dark"
+        save(tmp_path / "mine.toml", MINE)
+        await it.until(lambda: accent(it) == Color.parse("#00ff00"), "the theme that came")
+
+
+async def test_mending_the_base_of_a_broken_theme_helps(tmp_path: Path):
+    save(tmp_path / "base.toml", MINE.replace("#00ff00", "mud"))
+    save(tmp_path / "mine.toml", 'base = "base"\n')
+    async with desk(look=MINE_LOOK, size=(140, 40)) as it:
+        await it.shows("base.toml:3", "is no colour")
+        save(tmp_path / "base.toml", MINE)
+        await it.until(lambda: accent(it) == Color.parse("#00ff00"), "the base's colour")
+
+
 async def test_a_file_that_goes_away_is_told_once_and_changes_nothing(tmp_path: Path):
     path = tmp_path / "mine.toml"
     save(path, MINE)

@@ -57,6 +57,13 @@ def test_everything_that_says_something_can_be_read(name: str):
     assert contrast(str(theme.background), str(theme.accent)) >= 4.5
 
 
+def test_what_is_no_file_is_told_with_its_place(tmp_path: Path):
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "dangling.toml").symlink_to(tmp_path / "nowhere")
+    for name in ("folder", "dangling"):
+        assert problems(Themes(tmp_path), name) == [f"{tmp_path / name}.toml: is no file that can be read"]
+
+
 @pytest.mark.parametrize("name", ["high-contrast", "presenter"])
 def test_what_is_faint_elsewhere_is_seen_here(name: str):
     theme = Themes().load(name).theme
