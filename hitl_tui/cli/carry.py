@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from hitl_tui.cli.options import reviewer_option, same_store, store_option, thread_argument
+from hitl_tui.cli.options import (
+    named_thread,
+    reviewer_option,
+    same_store,
+    store_option,
+    thread_argument,
+)
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
 
@@ -90,7 +96,7 @@ def export_command(
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--thread", metavar="ID", help="Its name here; its own by default.")
+@click.option("--thread", metavar="ID", callback=named_thread, help="Its name here; its own by default.")
 @store_option
 @json_option
 def import_command(file: Path, thread: str | None, store: str | None, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,23 +36,20 @@ async def run_on(
 
 
 async def tell_run(driver: Driver, start: Callable[[], Awaitable[None]], *, as_json: bool) -> None:
-    """Start something that runs, and tell its events until it has ended."""
-    from hitl_tui.cli.shapes import has_secrets
-    from hitl_tui.engine.events import RunEnded
-
+    """Start something that runs, and tell its events until it has ended; a signal ends it, and is told so."""
     snapshot = await driver.snapshot()
-    seen = snapshot.last_event
-    telling = _Telling(driver.thread_id, has_secrets(snapshot.graph), as_json)
+    telling = _Telling(driver, snapshot, as_json)
     await start()
-    ended = False
-    while not ended:
-        await driver.changed(seen)
-        for stamped in driver.events(seen):
-            if stamped.number > seen + 1:
-                telling.gap(stamped.number - seen - 1)
-            seen = stamped.number
-            telling.event(stamped.event)
-            ended = ended or isinstance(stamped.event, RunEnded)
+    try:
+        while not telling.ended:
+            await driver.changed(telling.seen)
+            telling.news()
+    except asyncio.CancelledError:
+        # The run is put down first, so that its end is the last that is told.
+        lost = await driver.close()
+        telling.news()
+        say(*([lost] if lost else []), err=True)
+        raise
 
 
 async def report(driver: Driver, *, as_json: bool, done: bool = False, **more: object) -> ExitCode:
@@ -108,12 +106,28 @@ def _way_on(snapshot: Snapshot) -> list[str]:
 class _Telling:
     """Tells events, as documents or in words."""
 
-    def __init__(self, thread_id: str, secret: bool, as_json: bool) -> None:
-        self._thread_id = thread_id
-        self._secret = secret
+    def __init__(self, driver: Driver, snapshot: Snapshot, as_json: bool) -> None:
+        from hitl_tui.cli.shapes import has_secrets
+
+        self.seen = snapshot.last_event
+        self.ended = False
+        self._driver = driver
+        self._thread_id = driver.thread_id
+        self._secret = has_secrets(snapshot.graph)
         self._as_json = as_json
 
-    def event(self, event: Event) -> None:
+    def news(self) -> None:
+        """What has happened since the last time."""
+        from hitl_tui.engine.events import RunEnded
+
+        for stamped in self._driver.events(self.seen):
+            if stamped.number > self.seen + 1:
+                self._gap(stamped.number - self.seen - 1)
+            self.seen = stamped.number
+            self._event(stamped.event)
+            self.ended = self.ended or isinstance(stamped.event, RunEnded)
+
+    def _event(self, event: Event) -> None:
         """One event; ends and beginnings are for programs, for people the last line says it."""
         if self._as_json:
             from hitl_tui.cli.event_shapes import event as shape
@@ -124,6 +138,6 @@ class _Telling:
 
             say(*event_lines(event))
 
-    def gap(self, lost: int) -> None:
+    def _gap(self, lost: int) -> None:
         """More happened than is kept: the log has all of it."""
         say(f"({lost} events were too fast to be told; `hitl-tui log` has the steps)", err=True)

@@ -15,6 +15,19 @@ def same_store() -> str:
     return f" --store {shlex.quote(store)}" if store else ""
 
 
+def named_thread(_ctx: click.Context, _param: click.Parameter, given: str | None) -> str | None:
+    """A name that was given for a thread; an empty one, as of an unset variable, names none."""
+    if given is not None:
+        from hitl_tui.errors import UsageError
+        from hitl_tui.stores.refusals import check_thread_id
+
+        try:
+            check_thread_id(given)
+        except UsageError as error:
+            raise click.BadParameter(error.message) from None
+    return given
+
+
 def complete_thread(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Names of threads of the store that was typed, or is set; those a shell could misread are left out."""
     from hitl_tui.cli.storage import open_existing
@@ -44,7 +57,9 @@ theme_option = click.option("--theme", metavar="NAME", help="The colours; `hitl-
 reviewer_option = click.option(
     "--reviewer", "--as", "reviewer", metavar="NAME", help="Your name, kept with what you decide."
 )
-thread_option = click.option("--thread", metavar="ID", help="Name of the thread; made up when left out.")
+thread_option = click.option(
+    "--thread", metavar="ID", callback=named_thread, help="Name of the thread; made up when left out."
+)
 note_option = click.option("--note", metavar="TEXT", help="Why, for the record.")
 plain_option = click.option(
     "--plain", is_flag=True, help="Lines instead of a screen: for screen readers and pipes."

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.test_headless import call
+from tests.e2e.test_pause import running
 from tests.support.terminal import Terminal
 
 APP = str(Path(sys.executable).with_name("hitl-tui"))
@@ -45,3 +47,24 @@ def test_on_screen_and_in_lines_alike(tmp_path: Path, graph: str, keys: str, sho
             lines.wait_for("Done at step" if code == 0 else shown)
         lines.press("q", "enter")
         assert lines.wait_exit() == code
+
+
+def test_a_thread_that_another_process_runs_is_left_with_the_code_of_a_conflict(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    with running(tmp_path, url) as holder:
+        with Terminal([APP, "resume", "t", "--store", url], cwd=tmp_path) as screen:
+            screen.wait_for(f"process {holder.pid}")
+            screen.press("s")
+            screen.wait_for("you can look at it, or fork it")
+            screen.press("q")
+            assert screen.wait_exit() == 4
+        with Terminal([APP, "resume", "t", "--store", url, "--plain"], cwd=tmp_path) as lines:
+            lines.wait_for("Command:")
+            lines.press("e n", "enter")
+            lines.wait_for("Refused: The thread is held.")
+            lines.press("q", "enter")
+            assert lines.wait_exit() == 4
+        assert holder.poll() is None
+        holder.kill()
+        holder.wait()
+        assert call("resume", "t", "--store", url, "--plain").returncode == 3

@@ -254,7 +254,8 @@ class RunScreen(ReviewKeys):
         """Leave, asking first where something is in the air."""
         session, card = self.session, self.card
         unsent = card.unsent if card is not None and self.card_open else ""
-        running = session.view.running_node if session else None
+        # What another process runs goes on there.
+        running = session.view.running_node if session and not session.view.held_by else None
         if not unsent and not running:
             self.command(self.hitl.leave())
             return
