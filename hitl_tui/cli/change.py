@@ -61,9 +61,12 @@ def update_state(
             raise await _moved(driver, expected_step, head)
         changes = given.for_channels(snapshot.graph)
         await _check(driver, changes, head, as_node)
-        made = await driver.update_state(
-            changes, expected_step=head, as_node=as_node, actor=desk.settings.reviewer, note=note
-        )
+        try:
+            made = await driver.update_state(
+                changes, expected_step=head, as_node=as_node, actor=desk.settings.reviewer, note=note
+            )
+        except StaleWriter:
+            raise await _moved(driver, head, (await driver.snapshot()).progress.head) from None
         return await report(driver, as_json=as_json, done=True, made_step=made)
 
     return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)

@@ -10,11 +10,11 @@ import click
 
 from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import json_option
-from hitl_tui.errors import AnswerRefused, UsageError
+from hitl_tui.errors import AnswerRefused, StaleWriter, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.cli.desk import Desk
-    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.drivers.protocol import Driver, Snapshot
     from hitl_tui.engine.requests import Request
     from hitl_tui.errors import ExitCode
 
@@ -200,16 +200,35 @@ def _decide(order: _Order, flags: dict[str, str | None], as_json: bool) -> int:
 
 
 async def _send(driver: Driver, order: _Order, actor: str) -> None:
+    """Send the answer; a refusal because the thread has moved shows what has changed since."""
+    from hitl_tui.plain.differing import changed_since
+
+    snapshot = await driver.snapshot()
+    try:
+        await _answer(driver, snapshot, order, actor)
+    except (AnswerRefused, StaleWriter) as refusal:
+        now = (await driver.snapshot()).progress.head
+        about = snapshot.progress.head if order.at_step is None else order.at_step
+        refusal.details = await changed_since(driver, about, now)
+        raise
+
+
+async def _answer(driver: Driver, snapshot: Snapshot, order: _Order, actor: str) -> None:
     from hitl_tui.plain.answers import pick_request
     from hitl_tui.plain.words import standing_line
 
-    snapshot = await driver.snapshot()
-    pending = snapshot.progress.pending
+    pending, head = snapshot.progress.pending, snapshot.progress.head
     if order.request_id is not None and all(one.id != order.request_id for one in pending):
         # The engine tells an answered request from an unknown one, and writes the refusal down.
-        step = snapshot.progress.head if order.at_step is None else order.at_step
+        step = head if order.at_step is None else order.at_step
         await driver.answer(order.request_id, None, step=step, actor=actor, note=order.note)
     where = f"thread {snapshot.thread_id!r}: {standing_line(snapshot.progress, snapshot.held_by)}"
+    if not pending and order.at_step is not None and order.at_step < head:
+        raise StaleWriter(
+            f"thread {snapshot.thread_id!r} is at step {head}, the answer is about step {order.at_step}, "
+            "and nothing waits for one any more; nothing was stored",
+            where,
+        )
     request = pick_request(pending, order.request_id, where)
     value = order.make(request)
     if request.risk == "high" and not order.yes:
@@ -217,11 +236,4 @@ async def _send(driver: Driver, order: _Order, actor: str) -> None:
     step = request.step if order.at_step is None else order.at_step
     checkpoint = next((one for one in snapshot.checkpoints if one.step == step), None)
     seen = checkpoint.state_hash if checkpoint else b""
-    try:
-        await driver.answer(request.id, value, step=step, actor=actor, note=order.note, seen=seen)
-    except AnswerRefused as refusal:
-        from hitl_tui.plain.differing import changed_since
-
-        now = (await driver.snapshot()).progress.head
-        refusal.details = await changed_since(driver, step, now)
-        raise
+    await driver.answer(request.id, value, step=step, actor=actor, note=order.note, seen=seen)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hitl_tui.cli import change
+from hitl_tui.config import default_store
+from hitl_tui.drivers.protocol import Driver
+from hitl_tui.loading.sources import reopen_graph
+from hitl_tui.stores import open_store
 from tests.support.commands import App
 from tests.support.places import SAMPLES
 
@@ -276,6 +282,34 @@ def test_a_stale_edit_is_a_conflict_and_shows_the_difference(review: App) -> Non
     done = review.expect(4, "update-state", "r", "draft=Yours", "--expected-step", "2")
     assert "is at step 3, the edit was made on 2" in done.err
     assert "+ Mine" in done.err
+
+
+def test_an_edit_that_somebody_is_faster_than_shows_what_they_made_of_it(
+    review: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = change._check
+
+    async def slow(driver: Driver, *arguments: Any) -> None:
+        await check(driver, *arguments)
+        store = open_store(default_store())
+        info = store.info("r")
+        assert info is not None
+        reopen_graph("r", info.source, store).update_state("r", {"draft": "Theirs"})
+        store.close()
+
+    monkeypatch.setattr(change, "_check", slow)
+    done = review.expect(4, "update-state", "r", "draft=Mine", "--json").document
+    assert "changed since step 2:\ndraft: changed" in done["details"]
+    assert "+ Theirs" in done["details"]
+
+
+def test_a_decision_on_what_somebody_has_decided_is_a_conflict_and_shows_what_they_made_of_it(
+    review: App,
+) -> None:
+    review.expect(0, "approve", "r", "--step", "2", "--as", "ann")
+    done = review.expect(4, "revise", "r", "--note", "shorter", "--step", "2", "--json").document
+    assert "thread 'r' is at step 3, the answer is about step 2" in done["message"]
+    assert "approved: changed" in done["details"]
 
 
 def test_a_fork_shares_the_log_and_may_begin_with_an_edit(review: App) -> None:

@@ -76,7 +76,8 @@ approve t --yes     | risky 0
 revise t --note x   | nothing 2, done 2, paused 2, stopped 2, asking 0, booked 2
 revise t --note x --run      | asking 3
 answer t zz yes --step 1     | nothing 2, done 4, failed 4, paused 4, asking 4
-approve t --step 1           | asking 4
+approve t --step 1           | asking 4, done 4, paused 2
+revise t --note x --step 1   | asking 4, done 4
 update-state t n=2  | nothing 2, done 0, failed 0, paused 0, limited 0, stopped 0, asking 2, cancelled 0
 update-state t n=2 --as-node write       | done 0, failed 0, paused 0, cancelled 0
 update-state t n=2 --as-node zz          | done 2, paused 2
