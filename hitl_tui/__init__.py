@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.description import InputField
     from hitl_tui.engine.gates import Gate, GateChoice
     from hitl_tui.engine.graph import StateGraph
+    from hitl_tui.engine.outcomes import ModelUse
     from hitl_tui.engine.records import END, START, Checkpoint, Limits
     from hitl_tui.engine.reducers import append, last_n
     from hitl_tui.engine.requests import Request
@@ -106,6 +107,7 @@ _HOME = {
     "StateGraph": "engine.graph",
     "append": "engine.reducers",
     "last_n": "engine.reducers",
+    "ModelUse": "engine.outcomes",
     "NodeResult": "engine.results",
     "RunResult": "engine.results",
     "RetryPolicy": "engine.retry",
@@ -155,6 +157,7 @@ __all__ = [
     "LogCorrupt",
     "MemoryCheckpointer",
     "ModelFailed",
+    "ModelUse",
     "NodeConfig",
     "NodeFailed",
     "NodeResult",

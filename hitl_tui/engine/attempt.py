@@ -17,6 +17,7 @@ from hitl_tui.engine.compiled import CompiledGraph, Node
 from hitl_tui.engine.interrupts import ANSWER, InterruptRaised, inside_request
 from hitl_tui.engine.memory import MISSING
 from hitl_tui.engine.on_taint import check_source, mark
+from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.prompt_block import state_block
 from hitl_tui.engine.raised_at import raised_at
 from hitl_tui.engine.records import Cursor
@@ -207,6 +208,8 @@ def as_result(answer: Any, node: str) -> NodeResult:
                 f"node {node!r} returned a NodeResult whose updates are {in_words(answer.updates)}",
                 "give a dict of channel updates, or leave them out",
             )
+        if answer.usage is not None:
+            _check_usage(answer.usage, node)
         return answer
     if answer is None:
         return NodeResult()
@@ -216,6 +219,15 @@ def as_result(answer: Any, node: str) -> NodeResult:
         f"node {node!r} returned {in_words(answer)}",
         "return a dict of channel updates, a NodeResult or None",
     )
+
+
+def _check_usage(usage: Any, node: str) -> None:
+    known = isinstance(usage, Sequence) and all(isinstance(use, ModelUse) for use in usage)
+    if not known:
+        raise HitlError(
+            f"node {node!r} returned a NodeResult whose usage is {in_words(usage)}",
+            "give a list of ModelUse(agent, provider, model, tokens_in, tokens_out, cost)",
+        )
 
 
 def _entries(

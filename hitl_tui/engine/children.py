@@ -15,6 +15,7 @@ from hitl_tui.engine.outcomes import ChildLink, ErrorInfo
 from hitl_tui.engine.records import Cursor, LedgerEntry
 from hitl_tui.engine.requests import Request
 from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.spending import with_branches
 from hitl_tui.engine.threads import Owner
 from hitl_tui.engine.values import thaw
 from hitl_tui.errors import GraphInvalid, NodeFailed, ThreadBusy, UnknownThread
@@ -176,7 +177,7 @@ def _failed_by(session: Session, child: Session, cursor: Cursor) -> tuple[Cursor
         why, hint = told_cancelled(child)
         message = f"node {node!r}: its thread {child.thread_id!r} {why}"
         error, reason = ErrorInfo(node, cursor.attempt, NodeFailed.title, message, hint), "node_error"
-        cursor = replace(cursor, branches=())
+        cursor = with_branches(cursor)
     cursor = replace(cursor, status="failed", reason=reason, error=error)
     note = error.message if error else f"{child.thread_id} failed: {reason}"
     return cursor, journal.ledger_entry(cursor, "failed", at=session.clock(), note=note, data={"node": node})

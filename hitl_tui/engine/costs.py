@@ -9,7 +9,10 @@ import msgspec
 
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.spending import open_uses
 from hitl_tui.engine.store import Store
+
+_ALL, _PAGE = 1 << 31, 256
 
 
 class CostLine(msgspec.Struct, frozen=True):
@@ -116,11 +119,30 @@ class CostReport(Sequence[CostLine]):
         )
 
 
-def cost_report(store: Store, thread_id: str) -> CostReport:
-    """What a thread's model calls have used, those of attempts that failed included."""
-    cursor = store.cursor(thread_id)
-    points = store.checkpoints(thread_id, None, 1 << 31)
-    return CostReport(reversed(points), cursor.uses if cursor else ())
+def cost_report(store: Store, thread_id: str | None = None) -> CostReport:
+    """What a thread's model calls have used, those of attempts that failed included.
+
+    Without a thread all of the store's: forks with what they did themselves, subgraphs with their parents.
+    """
+    threads = _top(store) if thread_id is None else [(thread_id, -1)]
+    points: list[Checkpoint] = []
+    lost: list[ModelUse] = []
+    for name, shared in threads:
+        cursor = store.cursor(name)
+        lost += open_uses(cursor) if cursor else ()
+        made = reversed(store.checkpoints(name, None, _ALL))
+        points += (point for point in made if point.step > shared)
+    return CostReport(points, lost)
+
+
+def _top(store: Store) -> Iterator[tuple[str, int]]:
+    """The threads that ran inside no other, and up to which step they are those of a parent."""
+    offset = 0
+    while rows := store.threads(within="", limit=_PAGE, offset=offset):
+        infos = [row.info for row in rows]
+        # A fork that was carried here without its parent owns all of its steps.
+        yield from ((info.thread_id, info.fork_step if info.parent else -1) for info in infos)
+        offset += len(rows)
 
 
 def spent_by(uses: Iterable[ModelUse]) -> Spent:

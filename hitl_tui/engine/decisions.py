@@ -23,7 +23,7 @@ from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry
 from hitl_tui.engine.requests import DEADLINE_PASSED, Request
 from hitl_tui.engine.run_inputs import INPUT
 from hitl_tui.engine.session import Session, replace
-from hitl_tui.engine.spending import extended
+from hitl_tui.engine.spending import extended, with_branches
 from hitl_tui.engine.steps import Step
 from hitl_tui.engine.taint import Lineage
 from hitl_tui.engine.values import normalise
@@ -54,7 +54,7 @@ def start(
         for request in cursor.pending:
             ledger.append(_entry(session, ledger, "withdrawn", request=request, actor=actor))
         cursor = replace(
-            cursor,
+            with_branches(cursor),
             status="pending",
             reason="",
             position=f"node:{session.graph.entry}",
@@ -64,7 +64,6 @@ def start(
             passed=False,
             approved_hash="",
             answers=(),
-            branches=(),
             exchanges=(),
             pending=(),
             error=None,
@@ -127,13 +126,12 @@ def update_state(
         for request in cursor.pending:
             ledger.append(_entry(session, ledger, "withdrawn", request=request, actor=actor))
         cursor = replace(
-            cursor,
+            with_branches(cursor),
             position=position_after(session, as_node),
             status="waiting",
             reason="paused",
             pending=(),
             answers=(),
-            branches=(),
             exchanges=(),
             passed=False,
             approved_hash="",

@@ -28,7 +28,7 @@ from hitl_tui.engine.outcomes import ErrorInfo, ModelUse, ToolUse
 from hitl_tui.engine.records import END, Cursor, LedgerEntry, Status
 from hitl_tui.engine.requests import Request
 from hitl_tui.engine.session import Session, replace
-from hitl_tui.engine.spending import limit_reached, spent
+from hitl_tui.engine.spending import limit_reached, spent, with_branches
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.steps import Step
 from hitl_tui.engine.working import work
@@ -274,7 +274,7 @@ class Run:
         except NodeFailed as error:
             cursor = replace(self._after_attempt(uses, started), pending=())
             if isinstance(error, BranchesFailed):
-                cursor = replace(cursor, branches=error.branches)
+                cursor = with_branches(cursor, error.branches)
             self._fail(error, name, cursor)
             return False
         finally:

@@ -109,13 +109,17 @@ class BranchOutcome(msgspec.Struct, frozen=True):
 
 
 class ChildLink(msgspec.Struct, frozen=True):
-    """The thread of a subgraph's run, and how much of its spending its parent has counted."""
+    """The thread of a subgraph's run, and how much of its spending its parent has counted.
+
+    `uses` are its model calls, which the parent's step will have: until then they are told from here.
+    """
 
     thread_id: str
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0
     cost_known: bool = True
+    uses: tuple[ModelUse, ...] = ()
 
 
 class BranchState(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Any
 from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import PRIVATE, Progress
 from hitl_tui.engine.records import Cursor
+from hitl_tui.engine.spending import open_uses
 from hitl_tui.engine.state import LiveState, WorkflowState
 from hitl_tui.engine.termination import RunTotals
 from hitl_tui.errors import HitlError
@@ -41,7 +42,7 @@ class Outlook:
             limits=cursor.limits,
             pending=cursor.pending,
             error=cursor.error,
-            uses=cursor.uses,
+            uses=open_uses(cursor),
         )
 
     @property

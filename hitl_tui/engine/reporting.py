@@ -51,8 +51,12 @@ class Reporting:
             Session.open(self._graph_of(thread_id), self._store(), thread_id, agents={}, with_state=False)
         )
 
-    def cost_report(self, thread_id: str) -> CostReport:
-        """Calls, tokens and cost by agent, provider and model; also by node and by step."""
+    def cost_report(self, thread_id: str | None = None) -> CostReport:
+        """Calls, tokens and cost by agent, provider and model; also by node and by step.
+
+        Args:
+            thread_id: None for all threads of the store together.
+        """
         return cost_report(self._store(), thread_id)
 
     def to_mermaid(self) -> str:

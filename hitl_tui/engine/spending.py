@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.events import LimitNear
-from hitl_tui.engine.outcomes import ModelUse
+from hitl_tui.engine.outcomes import BranchState, ModelUse
 from hitl_tui.engine.records import Cursor, Limits
 from hitl_tui.errors import GraphInvalid, UsageError
 
@@ -105,3 +105,18 @@ def cost_of(uses: Sequence[ModelUse]) -> float | None:
         return 0
     costs = [use.cost for use in uses]
     return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+
+def open_uses(cursor: Cursor) -> tuple[ModelUse, ...]:
+    """Model calls that no step has yet: of attempts that failed or were given up, and of a child thread."""
+    if not cursor.branches:
+        return cursor.uses
+    return (*cursor.uses, *(use for state in cursor.branches if state.child for use in state.child.uses))
+
+
+def with_branches(cursor: Cursor, branches: tuple[BranchState, ...] = ()) -> Cursor:
+    """The cursor with other branches; what a child thread used that is left behind stays counted."""
+    kept = {state.child.thread_id for state in branches if state.child}
+    left = [state.child for state in cursor.branches if state.child and state.child.thread_id not in kept]
+    uses = (*cursor.uses, *(use for child in left for use in child.uses))
+    return replace(cursor, branches=branches, uses=uses)

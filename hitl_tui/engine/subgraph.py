@@ -21,6 +21,7 @@ from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ChildLink, Mode
 from hitl_tui.engine.records import Cursor, Limits
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.session import Session, replace
+from hitl_tui.engine.spending import open_uses
 from hitl_tui.engine.taint import Lineage
 from hitl_tui.errors import HitlError, NodeFailed, ThreadBusy
 
@@ -237,6 +238,8 @@ class _Visit:
         """
         session, spent = self.session, child.cursor
         now = ChildLink(link.thread_id, spent.tokens_in, spent.tokens_out, spent.cost, spent.cost_known)
+        uses = link.uses if replace(link, uses=()) == now else (*self._uses_of(child), *open_uses(spent))
+        now = replace(now, uses=uses)
         cursor = session.cursor
         compensated = cursor.compensated or spent.compensated
         if (now, compensated) == (link, cursor.compensated):

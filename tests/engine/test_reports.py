@@ -96,6 +96,20 @@ class TestCostReport:
         assert runner.run_info("t").cost_known is False
         assert [point.cost for point in runner.history("t")] == [0.25, None, 0]
 
+    def test_of_all_threads_counts_what_a_fork_shares_once(self, store: Checkpointer) -> None:
+        runner = chain(CHANNELS, using(CHEAP), using(DEAR)).compile(checkpointer=store)
+        runner.invoke(thread_id="t")
+        runner.fork("t", 1, "f")
+        runner.invoke(thread_id="f")
+        assert {line.agent: line.calls for line in runner.cost_report()} == {"worker": 1, "advisor": 2}
+        assert [line.calls for line in runner.cost_report("f")] == [1, 1]
+
+    @pytest.mark.parametrize("usage", [3, "free", [("worker", 1)]], ids=repr)
+    def test_usage_that_is_none_fails_the_node(self, usage: Any) -> None:
+        with pytest.raises(NodeFailed, match="usage is") as caught:
+            chain(CHANNELS, returning(NodeResult(usage=usage))).compile().invoke()
+        assert "ModelUse(agent, provider" in caught.value.hint
+
     def test_is_empty_where_no_model_was_called(self, store: Checkpointer) -> None:
         runner = chain(CHANNELS, returning(None)).compile(checkpointer=store)
         runner.invoke(thread_id="t")

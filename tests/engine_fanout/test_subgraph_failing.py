@@ -131,6 +131,39 @@ class TestFailing:
             runner.extend_limits("t", max_iterations=9)
             assert runner.invoke(thread_id="t").status == "completed"
 
+    @pytest.mark.parametrize("end", ["answered", "cancelled", "left by an edit"])
+    def test_the_cost_report_adds_up_to_what_was_spent_whatever_becomes_of_a_child_that_waits(
+        self, store: Checkpointer, end: str
+    ) -> None:
+        use = ModelUse("writer", "p", "m", 100, 10, 0.5)
+        drafts = lambda _state: NodeResult({"draft": "d"}, usage=[use])  # noqa: E731
+        asks = lambda _state, config: {"seen": config.interrupt("sure?")}  # noqa: E731
+        runner = outer(inner(drafts, asks), store)
+
+        def spent() -> float:
+            (line,) = runner.cost_report("t")
+            assert line.cost == runner.cost_report("t").total.cost == runner.run_info("t").cost
+            assert list(runner.cost_report()) == [line]
+            return line.cost or 0.0
+
+        request = runner.invoke(thread_id="t").pending[0]
+        assert spent() == 0.5
+        if end == "answered":
+            runner.answer("t", request.id, "yes", step=request.step)
+        elif end == "cancelled":
+            runner.cancel("t/team#1")
+            with pytest.raises(NodeFailed):
+                runner.invoke(thread_id="t")
+            assert spent() == 0.5
+            request = runner.invoke(thread_id="t").pending[0]
+            assert spent() == 1.0
+            runner.answer("t", request.id, "yes", step=request.step)
+        else:
+            runner.update_state("t", {"answer": "mine"}, as_node="team")
+            assert spent() == 0.5
+        assert runner.invoke(thread_id="t").status == "completed"
+        assert spent() == (1.0 if end == "cancelled" else 0.5)
+
     def test_spending_is_rolled_up_once(self, store: Checkpointer) -> None:
         use = ModelUse("writer", "p", "m", 100, 10, 0.5)
 
