@@ -62,4 +62,7 @@ def rows(line: str, room: int) -> Iterator[str]:
             row = row[: space + 1] if space > room // 2 else row
             yield row.rstrip() if row.strip() else row
             at += len(row)
+            # The space between two words is at the end of a row or nowhere.
+            if row.strip() and not row.endswith(" ") and part[at : at + 2].strip(" ") and part[at] == " ":
+                at += 1
         yield part[at:]

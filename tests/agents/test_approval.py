@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from hitl_tui.engine.results import RunResult
 from hitl_tui.errors import AnswerRefused
 from tests.agents.crashing_tool import build
 from tests.support.openai_server import Call, OpenAIServer, Say
+from tests.support.watching import PATIENCE
 
 LOOKUP = Say((), calls=(Call("lookup", '{"name": "ann"}', "one"),))
 SEND = Say(("I will write. ",), calls=(Call("send", '{"to": "ann@example.org", "text": "hi"}', "two"),))
@@ -201,7 +203,8 @@ def answer_all(runner: GraphRunner, choose: Callable[[Any], Any]) -> RunResult:
 @pytest.mark.parametrize("late", ["x", "y"])
 def test_agents_at_work_together_get_each_the_answer_to_their_own_call(late: str) -> None:
     """Whichever asks first in one run of the node may come second in the next."""
-    ran, rounds = [], {"x": 0, "y": 0}
+    ran: list[str] = []
+    other_asks = threading.Event()
 
     def stamp(what: str) -> str:
         """Stamp something."""
@@ -212,16 +215,21 @@ def test_agents_at_work_together_get_each_the_answer_to_their_own_call(late: str
         if messages[-1]["role"] == "tool":
             return messages[-1]["content"]
         what = messages[-1]["content"]
-        rounds[what] += 1
-        await asyncio.sleep(0.05 if what == late else 0)
+        if what == late:
+            assert await asyncio.to_thread(other_asks.wait, PATIENCE)
         return ToolCall("stamp", {"what": what})
+
+    def must_ask(arguments: Any) -> bool:
+        if arguments["what"] != late:
+            other_asks.set()
+        return True
 
     async def work(_state: Any, config: Any) -> Any:
         agent = config.agents["a"]
         replies = await asyncio.gather(*(agent.fresh().achat(what) for what in ("x", "y")))
         return {"out": list(replies)}
 
-    agent = Agent("a", ScriptedModel(reply, pace=0), tools=[stamp], approve="always")
+    agent = Agent("a", ScriptedModel(reply, pace=0), tools=[Tool(stamp, approve=must_ask)])
     result = answer_all(
         run_one(work, agent),
         lambda args: "approve" if args["what"] == "x" else {"choice": "reject", "text": "no y"},

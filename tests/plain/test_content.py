@@ -30,6 +30,16 @@ def test_no_row_is_wider_than_the_terminal(text: str, monkeypatch: pytest.Monkey
     assert shown.count("漢") == text.count("漢")
 
 
+@pytest.mark.parametrize("length", range(30, 41))
+def test_the_row_after_a_long_word_begins_with_the_next_word(
+    length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = [row.removeprefix(BAR) for row in content([f"{'x' * length} then more"])]
+    assert not any(row.startswith(" ") for row in shown)
+    assert "".join(shown).replace(" ", "") == f"{'x' * length}thenmore"
+
+
 def test_more_than_the_limit_is_said() -> None:
     assert content(["a", "b", "c"], 2)[-1] == f"{BAR}(more)"
     assert content(["a", "b", "c"], 2, "v draft")[-1] == f"{BAR}(more: v draft)"
