@@ -63,6 +63,6 @@ def rows(line: str, room: int) -> Iterator[str]:
             yield row.rstrip() if row.strip() else row
             at += len(row)
             # The space between two words is at the end of a row or nowhere.
-            if row.strip() and not row.endswith(" ") and part[at : at + 2].strip(" ") and part[at] == " ":
+            if not row.endswith(" ") and part[at : at + 1] == " " and part[at + 1 : at + 2].strip():
                 at += 1
         yield part[at:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from hitl_tui import GraphInvalid
@@ -45,6 +47,17 @@ from = "check"
 channel = "n"
 map = { 0 = "write", "*" = "END" }
 """
+
+
+Mistake = tuple[str, str, int, str]
+"""What is replaced in `GOOD`, by what, on which line that is told, and the beginning of what is told."""
+
+
+def each_of(cases: Sequence[Mistake]) -> pytest.MarkDecorator:
+    """One test for each mistake, called by what is told."""
+    return pytest.mark.parametrize(
+        ("old", "new", "line", "message"), cases, ids=[message[:70] for *_, message in cases]
+    )
 
 
 def told_at(load_file: LoadFile, old: str, new: str, line: int, message: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from hitl_tui import GraphInvalid
 from tests.loading.conftest import LoadFile
-from tests.loading.mistakes import GOOD, told_at
+from tests.loading.mistakes import GOOD, each_of, told_at
 
 CASES = [
     # the shape of the file
@@ -101,7 +101,7 @@ def test_the_file_of_the_cases_is_sound(load_file: LoadFile) -> None:
     assert load_file(GOOD).invoke(thread_id="t").status == "waiting"
 
 
-@pytest.mark.parametrize(("old", "new", "line", "message"), CASES, ids=lambda value: str(value)[:40])
+@each_of(CASES)
 def test_a_mistake_is_told_with_its_place(
     load_file: LoadFile, old: str, new: str, line: int, message: str
 ) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.loading.conftest import LoadFile
-from tests.loading.mistakes import told_at
+from tests.loading.mistakes import each_of, told_at
 
 CASES = [
     # channels
@@ -125,7 +123,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "line", "message"), CASES, ids=lambda value: str(value)[:40])
+@each_of(CASES)
 def test_a_mistake_is_told_with_its_place(
     load_file: LoadFile, old: str, new: str, line: int, message: str
 ) -> None:
