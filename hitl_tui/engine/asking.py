@@ -11,6 +11,7 @@ from hitl_tui.engine.records import Cursor, LedgerEntry
 from hitl_tui.engine.requests import Request, When
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.state import LiveState
+from hitl_tui.errors import UsageError
 
 
 def gate_of(session: Session, request: Request) -> Gate | None:
@@ -50,7 +51,16 @@ def waiting(cursor: Cursor, request: Request) -> Cursor:
 
 
 def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
-    """Stop a node for requests: new ones are logged, those that wait already stay, the rest is withdrawn."""
+    """Stop a node for requests: new ones are logged, those that wait already stay, the rest is withdrawn.
+
+    Raises:
+        UsageError: the runner has no store, so that nobody could ever answer.
+    """
+    if session.store is None:
+        raise UsageError(
+            f"node {requests[0].node!r} asks a person, and this runner keeps nothing, so it could not go on",
+            "compile(checkpointer=MemoryCheckpointer()), or SQLiteCheckpointer(path)",
+        )
     entries: list[LedgerEntry] = []
 
     def behind(at: Cursor) -> Cursor:

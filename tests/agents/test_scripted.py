@@ -99,7 +99,7 @@ def test_turns_handed_out_are_a_copy() -> None:
 
 
 def test_a_prompt_that_is_not_text_is_refused() -> None:
-    with pytest.raises(UsageError, match="NoneType"):
+    with pytest.raises(UsageError, match="the prompt is null"):
         Agent("writer", ScriptedModel(["one"], pace=0)).chat(None)  # type: ignore[arg-type]
 
 

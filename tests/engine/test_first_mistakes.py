@@ -112,3 +112,10 @@ def compiled(asks: Gate, store: Any = ...) -> Any:
 
 def test_one_gate_needs_no_list_around_it() -> None:
     compiled(gate(draft="x"))
+
+
+def test_a_question_that_nobody_could_answer_is_told_when_it_is_asked() -> None:
+    runner = one_node(DRAFT, lambda state, config: {"draft": config.interrupt("Which?")})
+    with pytest.raises(UsageError, match=r"node .* asks a person, and this runner keeps nothing") as caught:
+        runner.invoke()
+    assert "MemoryCheckpointer()" in caught.value.hint
