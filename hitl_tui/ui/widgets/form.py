@@ -19,6 +19,7 @@ from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.form import Field, Form, Path, Reading, read_field, read_form
 from hitl_tui.view.form_fields import Problem
+from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _NARROWEST: Final = 16
@@ -79,7 +80,8 @@ class FieldBox(Vertical):
     def tell(self, problem: str) -> None:
         """Say what is wrong, "" for nothing."""
         self._problem.display = bool(problem)
-        rows = wrap_line(problem, max(self.size.width, _NARROWEST)) if problem else []
+        width = max(self.size.width, _NARROWEST)
+        rows = wrap_line(f"{UNICODE.failed} {problem}", width, "  ") if problem else []
         self._problem.show([(untrusted(row, "error"),) for row in rows])
         self._problem.styles.height = max(len(rows), 1)
 

@@ -48,7 +48,7 @@ class HeaderBar(LineBar):
             middle: Line = (badge, untrusted(f" {turn}" if turn else "", status.role))
             right: Line = (untrusted(figures, "dim"), trusted(" "))
             taken = sum(cell_len(plain_text(part)) for part in ((brand,), middle, right))
-            room = width - taken - 4
+            room = width - taken - 5
             if room >= min(18, max(cell_len(self._names_safe[1]), _LEAST)) or not turn:
                 break
         left = self._names(max(room, 0))
