@@ -24,7 +24,7 @@ from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.termination import max_turns
 from hitl_tui.workflows.asking import ask, task_of
-from hitl_tui.workflows.parts import at_least, channels_for, store_for
+from hitl_tui.workflows.parts import at_least, channels_for, check_human, store_for
 
 
 def advisor_workflow(
@@ -52,6 +52,7 @@ def advisor_workflow(
         GraphInvalid: a channel the workflow needs is missing, or max_revisions is below 0.
     """
     at_least("max_revisions", max_revisions, 0)
+    check_human(human, "verdict")
     channels = channels_for("advisor", state_schema, default_channels())
     turns = 2 * (max_revisions + 1)
     return (

@@ -23,7 +23,7 @@ from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.termination import Termination, custom_condition, max_turns
 from hitl_tui.workflows.asking import ask_alone, history, last_of
-from hitl_tui.workflows.parts import Team, at_least, channels_for, find_word, named, store_for
+from hitl_tui.workflows.parts import Team, at_least, channels_for, check_human, find_word, named, store_for
 
 
 def debate_workflow(
@@ -52,6 +52,7 @@ def debate_workflow(
         GraphInvalid: no agents, a name that can't be used, a bound below 1, or a channel that is missing.
     """
     at_least("max_rounds", max_rounds, 1)
+    check_human(human, "round")
     team = named(agents, "agents", taken=("judge",))
     decided = judge is not None or human is not None
     channels = channels_for("debate", state_schema, default_channels(decided), ("output",))

@@ -81,6 +81,15 @@ def at_least(name: str, value: int, least: int) -> None:
         raise GraphInvalid(f"{name}={value!r}: give a whole number of at least {least}")
 
 
+def check_human(human: str | None, *known: str) -> None:
+    """Check where a person decides: a wrong word must not leave them out; raises `GraphInvalid`."""
+    if human is not None and human not in known:
+        raise GraphInvalid(
+            f"human={human!r} is no place where a person decides",
+            f"give {' or '.join(f'human={word!r}' for word in known)}, or leave it out",
+        )
+
+
 def store_for(checkpointer: Store | None, human: str | None) -> Store | None:
     """Where threads live: with a human in memory by default, since a stopped run must be kept."""
     if checkpointer is None and human:

@@ -25,7 +25,7 @@ from hitl_tui.engine.store import Store
 from hitl_tui.engine.termination import custom_condition
 from hitl_tui.errors import GraphInvalid, HitlError
 from hitl_tui.workflows.asking import ask_alone, task_of, text_of
-from hitl_tui.workflows.parts import Team, at_least, channels_for, find_word, named, store_for
+from hitl_tui.workflows.parts import Team, at_least, channels_for, check_human, find_word, named, store_for
 from hitl_tui.workflows.plans import ParsePlan, plan_text, read_plan
 
 Human = Literal["plan", "replan", "both"]
@@ -66,6 +66,7 @@ def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
     """
     at_least("max_replans", max_replans, 0)
     at_least("max_steps", max_steps, 1)
+    check_human(human, "plan", "replan", "both")
     if evaluator is None and human in ("replan", "both"):
         raise GraphInvalid(f"human={human!r} needs an evaluator", 'give one, or human="plan"')
     team = named(workers, "workers", taken=("planner", "dispatcher", "evaluator", "evaluate"))

@@ -20,7 +20,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.workflows.asking import ask_alone, last_of
-from hitl_tui.workflows.parts import Team, channels_for, named, store_for
+from hitl_tui.workflows.parts import Team, channels_for, check_human, named, store_for
 
 
 def sequential_workflow(
@@ -43,6 +43,7 @@ def sequential_workflow(
     Raises:
         GraphInvalid: no agents, a name that is there twice, or a channel that is missing.
     """
+    check_human(human, "handover")
     team = named(agents, "agents")
     optional = () if human else ("output",)
     channels = channels_for("sequential", state_schema, default_channels(), optional)

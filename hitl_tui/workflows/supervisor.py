@@ -23,7 +23,7 @@ from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.termination import max_turns
 from hitl_tui.workflows.asking import ask_alone, history, last_of
-from hitl_tui.workflows.parts import Team, at_least, channels_for, find_word, named, store_for
+from hitl_tui.workflows.parts import Team, at_least, channels_for, check_human, find_word, named, store_for
 
 DONE = "DONE"
 
@@ -54,6 +54,7 @@ def supervisor_workflow(
         GraphInvalid: no workers, a name that can't be used, a bound below 1, or a channel that is missing.
     """
     at_least("max_rounds", max_rounds, 1)
+    check_human(human, "route")
     team = named(workers, "workers", taken=("manager", DONE))
     channels = channels_for("supervisor", state_schema, default_channels(), ("output",))
     written = [name for name in ("messages", "output") if name in channels]
