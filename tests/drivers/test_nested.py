@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -61,11 +63,26 @@ class Desk:
         return await Watcher.open(await self.hub.open(thread))
 
 
-async def test_what_a_child_writes_is_told_from_the_beginning_of_its_node(store: Checkpointer) -> None:
+@dataclass
+class Running:
+    """A parent whose subgraph is in its first node, which waits for `slow`, and those who look at both."""
+
+    slow: Slow
+    parent: Watcher
+    child: Watcher
+
+
+@pytest.fixture
+async def running(store: Checkpointer) -> AsyncIterator[Running]:
     slow = Slow()
     desk = Desk(store, around(of_two(slow)).compile(checkpointer=store))
     parent = await desk.begin()
-    child = await desk.look_at("t/team#1", parent)
+    yield Running(slow, parent, await desk.look_at("t/team#1", parent))
+    await desk.hub.close()
+
+
+async def test_what_a_child_writes_is_told_from_the_beginning_of_its_node(running: Running) -> None:
+    slow, parent, child = running.slow, running.parent, running.child
     view = await child.until(lambda view: view.stream.text)
     assert (view.stream.text, view.running_node, view.held_by) == ("before ", "one", "")
     assert view.progress.status == "running"
@@ -82,7 +99,6 @@ async def test_what_a_child_writes_is_told_from_the_beginning_of_its_node(store:
     assert [type(event) for event in order] == [NodeStarted, StepCommitted] * 2
     await child.check()
     await parent.until(lambda view: view.progress.status == "completed")
-    await desk.hub.close()
 
 
 async def test_a_child_two_deep_is_told_of_too(store: Checkpointer) -> None:
@@ -100,11 +116,8 @@ async def test_a_child_two_deep_is_told_of_too(store: Checkpointer) -> None:
     await desk.hub.close()
 
 
-async def test_a_child_is_paused_by_the_run_that_it_is_a_part_of(store: Checkpointer) -> None:
-    slow = Slow()
-    desk = Desk(store, around(of_two(slow)).compile(checkpointer=store))
-    parent = await desk.begin()
-    child = await desk.look_at("t/team#1", parent)
+async def test_a_child_is_paused_by_the_run_that_it_is_a_part_of(running: Running) -> None:
+    slow, parent, child = running.slow, running.parent, running.child
     await child.driver.pause()
     slow.go_on.set()
     view = await child.until(lambda _: child.told(RunEnded))
@@ -113,41 +126,29 @@ async def test_a_child_is_paused_by_the_run_that_it_is_a_part_of(store: Checkpoi
     view = await child.run()  # on its own now
     assert view.progress.status == "completed"
     assert (await parent.run()).values["log"] == [["one", "ants", "bees"]]
-    await desk.hub.close()
 
 
-async def test_the_node_of_a_child_is_given_up_with_its_parents(store: Checkpointer) -> None:
-    slow = Slow()
-    desk = Desk(store, around(of_two(slow)).compile(checkpointer=store))
-    parent = await desk.begin()
-    child = await desk.look_at("t/team#1", parent)
+async def test_the_node_of_a_child_is_given_up_with_its_parents(running: Running) -> None:
+    slow, parent, child = running.slow, running.parent, running.child
     await child.driver.cancel_attempt()
     view = await child.until(lambda view: view.progress.status == "waiting")
     assert (view.progress.reason, view.progress.head, view.running_node) == ("paused", 0, None)
     await parent.until(lambda view: view.progress.status == "waiting")
     slow.go_on.set()
     assert (await parent.run()).values["log"] == [["one", "ants", "bees"]]
-    await desk.hub.close()
 
 
-async def test_a_child_that_its_parent_runs_is_not_written_to(store: Checkpointer) -> None:
-    slow = Slow()
-    desk = Desk(store, around(of_two(slow)).compile(checkpointer=store))
-    parent = await desk.begin()
-    child = await desk.look_at("t/team#1", parent)
+async def test_a_child_that_its_parent_runs_is_not_written_to(running: Running) -> None:
+    slow, parent, child = running.slow, running.parent, running.child
     for attempt in (child.driver.step(), child.driver.update_state({"log": []}, expected_step=0)):
         with pytest.raises(ThreadBusy, match=r"thread 't/team#1' runs inside 't'"):
             await attempt
     slow.go_on.set()
     await parent.until(lambda view: view.progress.status == "completed")
-    await desk.hub.close()
 
 
-async def test_a_parent_waits_for_a_child_that_runs_on_its_own(store: Checkpointer) -> None:
-    slow = Slow()
-    desk = Desk(store, around(of_two(slow)).compile(checkpointer=store))
-    parent = await desk.begin()
-    child = await desk.look_at("t/team#1", parent)
+async def test_a_parent_waits_for_a_child_that_runs_on_its_own(running: Running) -> None:
+    slow, parent, child = running.slow, running.parent, running.child
     await child.driver.pause()
     slow.go_on.set()
     await parent.until(lambda view: view.progress.reason == "paused")
@@ -161,7 +162,6 @@ async def test_a_parent_waits_for_a_child_that_runs_on_its_own(store: Checkpoint
     slow.go_on.set()
     await child.until(lambda view: view.progress.status == "completed")
     assert (await parent.run()).values["log"] == [["one", "ants", "bees"]]
-    await desk.hub.close()
 
 
 async def test_a_waiting_child_that_is_cancelled_from_its_own_screen_fails_its_parents_node(

@@ -22,6 +22,13 @@ async def open_card(it: Desk) -> None:
     await it.shows("can be taken back")
 
 
+async def sent(it: Desk) -> dict[str, Any]:
+    """What is sent once the seconds have passed in which it can be taken back."""
+    it.clock.advance(UNDO + 0.01)
+    await it.until(lambda: it.commands("answer"))
+    return it.commands("answer")[0]
+
+
 async def test_the_card_stands_beside_what_it_is_about():
     async with desk() as it:
         await open_card(it)
@@ -61,16 +68,14 @@ async def test_an_answer_is_sent_after_the_undo_window():
         await it.press("a")
         await it.shows("sending “approve anyway”", "take it back")
         assert not it.commands("answer")
-        it.clock.advance(UNDO + 0.01)
-        await it.until(lambda: it.commands("answer"))
-        sent = it.commands("answer")[0]
-        assert (sent["request_id"], sent["answer"], sent["step"], sent["actor"]) == (
+        answer = await sent(it)
+        assert (answer["request_id"], answer["answer"], answer["step"], answer["actor"]) == (
             "req-1",
             "approve",
             4,
             "anna",
         )
-        assert sent["seen"]
+        assert answer["seen"]
 
 
 async def test_z_takes_it_back():
@@ -94,9 +99,7 @@ async def test_typing_a_reason_never_decides():
         await it.pilot.pause(0.3)
         assert not it.commands("answer")
         await it.press("a")
-        it.clock.advance(UNDO + 0.01)
-        await it.until(lambda: it.commands("answer"))
-        assert it.commands("answer")[0]["note"] == "area"
+        assert (await sent(it))["note"] == "area"
 
 
 async def test_words_that_are_required_are_asked_for():
@@ -106,9 +109,7 @@ async def test_words_that_are_required_are_asked_for():
         await it.shows("write what to change")
         await it.press(*"shorter", "enter", "enter")
         await it.shows("sending “revise with my words”")
-        it.clock.advance(UNDO + 0.01)
-        await it.until(lambda: it.commands("answer"))
-        assert it.commands("answer")[0]["answer"] == {"choice": "revise", "text": "shorter"}
+        assert (await sent(it))["answer"] == {"choice": "revise", "text": "shorter"}
 
 
 async def test_a_refused_answer_keeps_the_words():
@@ -200,9 +201,7 @@ async def test_a_free_question_is_answered_in_json_where_its_schema_says_so():
         await it.shows("must be JSON:")
         await it.press("tab", *["backspace"] * 5, *'{"a":1}', "enter", "enter")
         await it.shows("sending “the answer”")
-        it.clock.advance(UNDO + 0.01)
-        await it.until(lambda: it.commands("answer"))
-        assert it.commands("answer")[0]["answer"] == {"a": 1}
+        assert (await sent(it))["answer"] == {"a": 1}
 
 
 async def test_while_a_reason_is_typed_the_footer_says_that_letters_decide_nothing():
@@ -234,8 +233,7 @@ async def test_the_key_that_opens_the_card_takes_back_nothing_that_is_being_sent
         await it.press("a")
         await it.shows("sending “approve anyway”")
         await it.press("d")
-        it.clock.advance(UNDO + 0.01)
-        await it.until(lambda: it.commands("answer"))
+        await sent(it)
 
 
 async def test_what_comes_while_the_card_hides_a_pane_is_wrapped_for_it_afterwards():
