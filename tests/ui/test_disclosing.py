@@ -51,6 +51,27 @@ def test_a_tainted_channel_is_marked_explained_and_declassified_with_a_reason() 
     assert "read it" in log
 
 
+def test_a_reason_that_comes_too_late_is_asked_again_with_what_was_typed() -> None:
+    begun("webpage.py")
+    with Terminal([APP, "resume", "t"]) as terminal:
+        terminal.wait_for("WAITING")
+        terminal.press("Y")
+        terminal.wait_for("trust it from now on")
+        terminal.send(b"read every word")
+        terminal.wait_for("read every word")
+        edit = [APP, "update-state", "t", "reader=bob@example.com"]
+        subprocess.run(edit, check=True, capture_output=True, timeout=150)
+        terminal.wait_for("Channels at step 4")
+        terminal.press("enter")
+        terminal.wait_for("is at step 4")
+        terminal.wait_for("read every word")
+        terminal.press("enter")
+        terminal.wait_for("Channels at step 5")
+        terminal.press("q")
+        assert terminal.wait_exit() == 3
+    assert [one["note"] for one in decisions() if one["decision"] == "declassify"] == ["read every word"]
+
+
 def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None:
     begun("private.py")
     with Terminal([APP, "resume", "t"]) as terminal:

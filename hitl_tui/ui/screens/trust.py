@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field
 from hitl_tui.ui.screens.page import PageScreen
 from hitl_tui.ui.session import Revealed, Session
@@ -94,12 +95,21 @@ def ask_reveal(screen: LookKeys, session: Session, channel: str, actor: str) -> 
     screen.app.push_screen(Dialog("Reveal", text, options), answered)
 
 
-def ask_declassify(screen: LookKeys, session: Session, row: ChannelRow, actor: str) -> None:
-    """Ask why a tainted channel may be trusted, showing what is in it and where it came from."""
+def ask_declassify(screen: LookKeys, session: Session, row: ChannelRow, actor: str, reason: str = "") -> None:
+    """Ask why a tainted channel may be trusted, showing what is in it and where it came from.
+
+    Args:
+        reason: as typed before: where somebody was faster it is asked again, about what is there now.
+    """
     head = session.view.progress.head
 
     async def declassify(reason: str) -> None:
-        await session.driver.declassify(row.name, expected_step=head, actor=actor, reason=reason)
+        try:
+            await session.driver.declassify(row.name, expected_step=head, actor=actor, reason=reason)
+        except StaleWriter:
+            await session.drain()
+            ask_declassify(screen, session, row, actor, reason)
+            raise
         screen.tell("what was written from it before stays tainted", f"{row.name} is trusted")
 
     def answered(answer: Answer | None) -> None:
@@ -121,7 +131,7 @@ def ask_declassify(screen: LookKeys, session: Session, row: ChannelRow, actor: s
             "",
             "One new step says that it may be trusted. No value changes; other channels stay as they are.",
         ]
-        fields = [Field("why", "why it may be trusted (required)")]
+        fields = [Field("why", "why it may be trusted (required)", reason)]
         options = [Option("declassify", "d", "trust it from now on"), _BACK]
         screen.app.push_screen(Dialog("Declassify", text, options, fields), answered)
 
