@@ -24,7 +24,7 @@ from hitl_tui.engine.records import ROLLBACK, Checkpoint
 from hitl_tui.engine.requests import Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.memo import Memo
-from hitl_tui.ui.recent_steps import RecentSteps
+from hitl_tui.ui.recent_steps import Recent, RecentSteps, weight
 from hitl_tui.view.compare import compare_states
 from hitl_tui.view.difference import difference
 from hitl_tui.view.inside_place import InsidePlace, place_inside
@@ -83,7 +83,7 @@ class Session:
         self.revealed: Revealed | None = None
         self.alerts: list[str] = []
         """What is to be told of limits, and was not yet."""
-        self._past: dict[Place, StepView] = {}
+        self._past: Recent[Place, StepView] = Recent(_PAST_STEPS_KEPT)
         self.made = Memo()
         self._recent = RecentSteps()
         self._ticket = 0
@@ -250,13 +250,13 @@ class Session:
         self._ticket += 1
         if self.shown is None:
             self.step_view = head_step(self.view)
-        elif self.shown in self._past:
-            self.step_view = self._past[self.shown]
+        elif (seen := self._past.find(self.shown)) is not None:
+            self.step_view = seen
 
     async def load_shown(self) -> bool:
         """Fetch the shown step; False if the user has moved on since, so that the answer is stale."""
         place, ticket = self.shown, self._ticket
-        if place is None or place in self._past:
+        if place is None or self._past.find(place) is not None:
             return True
         thread_id, step = place
         driver = self.driver if thread_id == self.thread_id else await self.hub.open(thread_id)
@@ -271,9 +271,7 @@ class Session:
         if checkpoint is None or ticket != self._ticket:
             return False
         self.step_view = past_step(self.view, checkpoint, values, updates, own=thread_id == self.thread_id)
-        if len(self._past) >= _PAST_STEPS_KEPT:
-            self._past.pop(next(iter(self._past)))
-        self._past[place] = self.step_view
+        self._past.keep(place, self.step_view, sum(map(weight, values.values())))
         return True
 
     async def load_older(self, limit: int = 200) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hitl_tui.ui.recent_steps import RecentSteps
+import pytest
+
+from hitl_tui.ui.recent_steps import Recent, RecentSteps, weight
 from hitl_tui.ui.session import Session
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayHub
@@ -64,3 +66,22 @@ async def test_steps_that_left_a_channel_alone_are_passed_over_however_long_ago_
     assert not recent.left_alone(("t", 0), update.channel)
     assert recent.updates(("t", 0)) is None
     assert recent.updates(("t", 999)) == (update,)
+
+
+def test_of_large_values_only_the_newest_are_kept():
+    recent: Recent[int, str] = Recent(64)
+    for number in range(64):
+        recent.keep(number, "x", 1_000)
+    assert recent.find(0) == "x"
+    for number in (100, 101, 102):
+        recent.keep(number, "x", 20_000_000)
+    assert [recent.find(number) for number in (0, 100, 101, 102)] == [None, None, None, "x"]
+    recent.keep(102, "y", 1_000)
+    recent.keep(103, "z", 1_000)
+    assert (recent.find(102), recent.find(103)) == ("y", "z")
+
+
+def test_the_weight_of_a_value_is_about_its_bytes():
+    assert weight("x" * 5_000_000) == pytest.approx(5_000_000, rel=0.01)
+    assert weight([{"n": n, "name": "x" * 1_000} for n in range(5_000)]) == pytest.approx(5_500_000, rel=0.1)
+    assert weight({}) == weight(None) < 100
