@@ -90,14 +90,21 @@ async def test_a_thread_that_runs_is_not_rolled_back(store: Checkpointer, world:
         assert "it runs" in BY_ID["change.rollback"].why_not(dataclasses.replace(now, running=True))
 
 
+def change_behind_its_back(folder: Path, statement: str) -> None:
+    """Change the store file as no writer of ours would."""
+    with closing(sqlite3.connect(folder / "runs.db")) as db:
+        db.execute(statement)
+        db.commit()
+
+
 async def test_verify_lists_what_is_wrong_says_what_it_means_and_goes_to_its_step(
     store: Checkpointer, world: World, tmp_path: Path
 ) -> None:
     def damaged(store: Checkpointer, world: World) -> Any:
         runner = booked(store, world)
-        with closing(sqlite3.connect(tmp_path / "runs.db")) as db:
-            db.execute("UPDATE record SET note = 'forged' WHERE step = 2 AND channel = 'log'")
-            db.commit()
+        change_behind_its_back(
+            tmp_path, "UPDATE record SET note = 'forged' WHERE step = 2 AND channel = 'log'"
+        )
         return runner
 
     async with opened(store, damaged, world) as it:
@@ -120,9 +127,9 @@ async def test_a_finding_in_a_thread_inside_opens_that_thread_at_the_step(
 ) -> None:
     def damaged(store: Checkpointer, world: World) -> Any:
         runner = booked_inside(store, world)
-        with closing(sqlite3.connect(tmp_path / "runs.db")) as db:
-            db.execute("UPDATE record SET note = 'forged' WHERE node = 'hotel' AND channel = 'log'")
-            db.commit()
+        change_behind_its_back(
+            tmp_path, "UPDATE record SET note = 'forged' WHERE node = 'hotel' AND channel = 'log'"
+        )
         return runner
 
     async with opened(store, damaged, world) as it:
@@ -143,9 +150,7 @@ async def test_a_thread_inside_that_is_missing_leads_to_the_step_it_made(
 ) -> None:
     booked_inside(store, world)
     store.close()
-    with closing(sqlite3.connect(tmp_path / "runs.db")) as db:
-        db.execute("UPDATE thread SET id = 'gone' WHERE id = 't/team#1'")
-        db.commit()
+    change_behind_its_back(tmp_path, "UPDATE thread SET id = 'gone' WHERE id = 't/team#1'")
     async with opened(SQLiteCheckpointer(tmp_path / "runs.db"), nested, world) as it:
         await it.pilot.press("V")
         await it.shows("the thread of a subgraph's run is missing", "t/team#1", "enter goes to step 2")
