@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.app import SystemCommand
     from textual.command import Provider
+    from textual.events import Key
     from textual.screen import Screen
 
     from hitl_tui.drivers.protocol import Driver, Hub
@@ -258,6 +259,15 @@ class HitlApp(Themed[AppResult]):
                 do = partial(self.run_action, active.binding.action, active.node)
                 yield SystemCommand(f"{action.label}  ({self.keymap.shown(action.id)})", action.help, do)
 
+    def action_command_palette(self) -> None:
+        """Open the palette; it has to wait for the run screen, whose actions it offers."""
+        from hitl_tui.ui.commands import Palette
+
+        if self.run_screen is None:
+            self._opening.early_keys.append("ctrl+p")
+        elif not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
+
     def action_ask_to_quit(self) -> None:
         """Quit from anywhere, asking where something would be lost."""
         if self.run_screen is None:
@@ -272,6 +282,20 @@ class HitlApp(Themed[AppResult]):
         while self.screen is not self.run_screen and len(self.screen_stack) > 1:
             self.pop_screen()
         self.run_screen.do_app_quit()
+
+    def on_key(self, event: Key) -> None:
+        """A key that was left over by one screen while the next one is put together waits for that."""
+        screen = self.screen
+        if not screen.is_mounted:
+            event.prevent_default()
+            screen.call_later(self.simulate_key, event.key)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Once it ends, what keys and screens stumble over while they are taken down harms nobody."""
+        if self._exit:
+            log.info("while the app was ending", exc_info=error)
+        else:
+            super()._handle_exception(error)
 
     def _fatal_error(self) -> None:
         """Leave the screen without a traceback on it: `run_app` raises the error."""

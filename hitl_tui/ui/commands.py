@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from contextlib import suppress
+
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+
+from hitl_tui.ui.closing import ClosesOnce
 
 _BY_HELP = 0.5
 """What a match of the explanation counts beside one of the name."""
+
+
+class Palette(CommandPalette, ClosesOnce[None]):
+    """Textual's palette, for fast keys."""
+
+    def _action_command_list(self, action: str) -> None:
+        # Before the list is laid out, Textual fails to find its rows.
+        with suppress(KeyError):
+            super()._action_command_list(action)
 
 
 class ActionCommands(Provider):

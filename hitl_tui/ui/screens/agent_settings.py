@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.closing import Modal
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.dialogs import fork_name
 from hitl_tui.ui.session import Session
@@ -46,7 +46,7 @@ class Change(NamedTuple):
     note: str | None
 
 
-class TryDialog(ModalScreen[Change | None]):
+class TryDialog(Modal[Change | None]):
     """Asks for settings, checks what can be checked without running, and comes back with the change."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["agent_settings.tcss"]

@@ -10,13 +10,13 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from hitl_tui.drivers.breakpoints import check_breakpoint
 from hitl_tui.drivers.conditions import ConditionInvalid
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.closing import Modal
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, ours
@@ -99,7 +99,7 @@ class NodeList(LineView):
                 self.action_switch()
 
 
-class BreakpointsScreen(ModalScreen[None]):
+class BreakpointsScreen(Modal[None]):
     """What is changed here holds for the next run.
 
     Args:

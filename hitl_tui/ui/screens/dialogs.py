@@ -13,11 +13,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.closing import Modal
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
@@ -49,7 +49,7 @@ class Answer:
     fields: dict[str, str]
 
 
-class Dialog(ModalScreen[Answer | None]):
+class Dialog(Modal[Answer | None]):
     """A question; esc is always a way out that does nothing."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss"]

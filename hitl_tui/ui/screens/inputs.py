@@ -10,11 +10,11 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import GraphInfo, InputField
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.closing import Modal
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -23,7 +23,7 @@ from hitl_tui.view.spans import Span, untrusted
 from hitl_tui.view.typed import typed_input
 
 
-class InputsScreen(ModalScreen[dict[str, Any] | None]):
+class InputsScreen(Modal[dict[str, Any] | None]):
     """One field for each input of the graph; values by channel come back, None to leave."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "inputs.tcss"]

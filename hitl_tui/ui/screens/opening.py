@@ -51,6 +51,10 @@ class OpeningScreen(Screen[None]):
 
     async def on_key(self, event: Key) -> None:
         """Keep keys for the run screen: nobody should have to wait for it before pressing one."""
+        if event.key == "ctrl+c":
+            return  # the app quits by it
+        # The app would look for it among the keys of the run screen, which may be on its way by now.
+        event.stop()
         if self._quits and event.key == "q":
             await self.run_action("app.ask_to_quit")
         else:

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
@@ -19,6 +18,7 @@ from hitl_tui.drivers.protocol import Driver, RollbackEntry
 from hitl_tui.engine.events import ChildMoved, NodeFailed, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.closing import Modal
 from hitl_tui.ui.screens.dialogs import Field, Labelled
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
@@ -33,7 +33,7 @@ _MOST_ROWS = 14
 _BACK = Option("back", "ask.back", "go back")
 
 
-class RollbackDialog(ModalScreen[None]):
+class RollbackDialog(Modal[None]):
     """Previews a rollback, runs it when told to, and stays to show what became of it."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["undo.tcss"]

@@ -19,12 +19,12 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.closing import ClosesOnce
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span
 
@@ -44,7 +44,7 @@ def ours(text: str, role: str) -> Span:
     return Span(text, cast(Role, role))
 
 
-class RoleScreen(Screen[Any]):
+class RoleScreen(ClosesOnce[Any]):
     """A screen that knows the style of every role."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
