@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from hitl_tui.drivers.protocol import Stamped
+from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
 from hitl_tui.engine.events import HolderChanged
 from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.screens.opening import OpeningScreen
 from tests.support import tape as tapes
-from tests.support.replay_driver import ReplayDriver, ReplayHub
 from tests.ui.harness import Clock, Desk, desk
 
 HOLDER = "ben on build-7 (process 4711)"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hitl_tui.drivers.replay import ReplayHub
 from hitl_tui.ui.recent_steps import Recent, RecentSteps, weight
 from hitl_tui.ui.session import Session
 from tests.support import tape as tapes
-from tests.support.replay_driver import ReplayHub
 
 
 async def opened(*, at_end: bool):
