@@ -1,6 +1,20 @@
-"""`python -m hitl_tui` is the same as `hitl-tui`."""
+"""The program `hitl-tui`, also as `python -m hitl_tui`: so small that ctrl+c finds it whole at once."""
 
-from hitl_tui.cli.main import main
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command line; a ctrl+c while it is still being imported ends it as one does later."""
+    try:
+        from hitl_tui.cli.main import main as run
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -98,7 +98,7 @@ class StateGraph(Composing, Compensating):
                 raise GraphInvalid(
                     f"node {name!r}: {option}={names!r} is a text", f"give a list: {option}=[{names!r}]"
                 )
-        if timeout is not None and timeout <= 0:
+        if timeout is not None and not timeout > 0:  # nan, too
             raise GraphInvalid(f"node {name!r}: timeout {timeout!r} must be above 0 seconds")
         self._nodes[name] = Node(
             name=name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -27,9 +28,14 @@ class RetryPolicy:
     jitter: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.max_attempts < 1 or self.wait < 0 or self.backoff < 1 or not 0 <= self.jitter <= 1:
+        whole = isinstance(self.max_attempts, int) and self.max_attempts >= 1
+        # Written so that nan is refused.
+        if not (
+            whole and 0 <= self.wait < math.inf and 1 <= self.backoff < math.inf and 0 <= self.jitter <= 1
+        ):
             raise GraphInvalid(
-                f"{self}: a retry needs max_attempts >= 1, wait >= 0, backoff >= 1 and jitter from 0 to 1"
+                f"{self}: a retry needs a whole number of max_attempts >= 1, wait >= 0, backoff >= 1 "
+                "and jitter from 0 to 1"
             )
 
     def wait_after(self, attempt: int) -> float:

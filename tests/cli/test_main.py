@@ -153,3 +153,20 @@ def test_a_log_file_that_cannot_be_written_is_said(
 def test_results_become_exit_codes() -> None:
     assert guarded(lambda: 3) == 3
     assert guarded(lambda: None) == 0
+
+
+def test_a_ctrl_c_while_the_program_is_still_being_imported_ends_it_without_a_traceback() -> None:
+    program = """
+import sys
+
+class Pressed:
+    def find_spec(self, name, path, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Pressed())
+from hitl_tui.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stopped\n")

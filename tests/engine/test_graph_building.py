@@ -208,7 +208,7 @@ def test_a_name_no_node_can_have(name: Any) -> None:
         graph(name)
 
 
-@pytest.mark.parametrize("timeout", [0, -1, -0.5])
+@pytest.mark.parametrize("timeout", [0, -1, -0.5, float("nan")])
 def test_a_timeout_is_above_zero(timeout: float) -> None:
     with pytest.raises(GraphInvalid, match=r"'a': timeout .* above 0 seconds"):
         StateGraph({}).add_node("a", node, timeout=timeout)
@@ -216,7 +216,17 @@ def test_a_timeout_is_above_zero(timeout: float) -> None:
 
 @pytest.mark.parametrize(
     "policy",
-    [{"max_attempts": 0}, {"wait": -1}, {"backoff": 0.5}, {"jitter": 2}, {"jitter": -0.1}],
+    [
+        {"max_attempts": 0},
+        {"max_attempts": 1.5},
+        {"wait": -1},
+        {"wait": float("nan")},
+        {"wait": float("inf")},
+        {"backoff": 0.5},
+        {"backoff": float("nan")},
+        {"jitter": 2},
+        {"jitter": -0.1},
+    ],
     ids=repr,
 )
 def test_a_retry_policy_that_makes_no_sense(policy: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ CASES = [
     # the shape of the file
     ('output = "draft"', "outptu = 1", 2, "[graph] outptu: unknown key 'outptu', did you mean 'output'?"),
     ('output = "draft"', "output = 3", 2, "[graph] output: must be text, not a number"),
+    ("[graph]", "[workflow]", 1, "[workflow]: unknown key 'workflow', known: "),
     ("[graph]", "[grahp]", 1, "[grahp]: unknown key 'grahp', did you mean 'graph'?"),
     ('"sum", schema', '["sum"], schema', 6, "[channels.n] reducer: must be text, not a list"),
     (

@@ -13,7 +13,7 @@ import msgspec
 
 from hitl_tui.loading.graphfile.problems import Problems
 from hitl_tui.loading.positions import Path
-from hitl_tui.suggest import did_you_mean
+from hitl_tui.suggest import did_you_mean, nearest
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -61,7 +61,8 @@ def _check_table(value: Any, shape: Any, problems: Problems, path: Path) -> None
     fields = {field.encode_name: field for field in _fields(shape)}
     for key in value:
         if key not in fields and not problems.under((*path, key)):
-            problems.add((*path, key), f"unknown key {key!r}", did_you_mean(key, fields))
+            hint = nearest(key, fields) or f"known: {', '.join(sorted(fields))}"
+            problems.add((*path, key), f"unknown key {key!r}", hint)
     for key, field in fields.items():
         if key in value:
             check_value(value[key], field.type, problems, (*path, key))
