@@ -99,9 +99,9 @@ def updates_at(session: Session, store: Store, step: int) -> tuple[AppliedUpdate
     records = list(store.records(session.thread_id, step, step))
     if not records:
         return ()
-    values = _defaults(session)
+    values, written = _defaults(session), {record.channel for record in records}
     if step > 0:
-        values = state_at(store, session.thread_id, step - 1, values)
+        values = state_at(store, session.thread_id, step - 1, values, only=written)
     return applied_updates(records, values)[0]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -20,6 +20,8 @@ CHANNELS = "channels"
 """The kind of the ledger's entry for the first step of a state with other channels."""
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 # What a record takes in the log besides its update, for the balance of log and snapshots.
 _RECORD_OVERHEAD = 200
@@ -192,13 +194,15 @@ def encode_snapshot(values: dict[str, Any]) -> bytes:
     return _encode(values)
 
 
-def decode_snapshot(data: bytes) -> dict[str, Any]:
-    """The state back from `encode_snapshot`, frozen.
+def decode_snapshot(data: bytes, only: Container[str] | None = None) -> dict[str, Any]:
+    """The state back from `encode_snapshot`, frozen; with `only` no more than the channels of these names.
 
     Raises:
         LogCorrupt: that is not what it is.
     """
     try:
-        return {name: freeze(value) for name, value in msgspec.json.decode(data).items()}
+        if only is None:
+            return {name: freeze(value) for name, value in _decode(data).items()}
+        return {name: freeze(_decode(raw)) for name, raw in _decode_values(data).items() if name in only}
     except (msgspec.MsgspecError, ValueError, AttributeError, RecursionError) as error:
         raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error

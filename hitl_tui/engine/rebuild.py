@@ -5,7 +5,7 @@ Looking at history never runs user code: results of custom reducers are in their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -23,12 +23,17 @@ from hitl_tui.errors import LogCorrupt, UnknownThread
 
 
 def state_at(
-    store: Store, thread_id: str, step: int, defaults: Mapping[str, Any] | None = None
+    store: Store,
+    thread_id: str,
+    step: int,
+    defaults: Mapping[str, Any] | None = None,
+    only: Container[str] | None = None,
 ) -> dict[str, Any]:
-    """All channel values as of a step.
+    """All channel values as of a step, or those of some channels.
 
     Args:
         defaults: values of channels that no record names yet; without them those are left out.
+        only: the names of the channels that are wanted, None for all of them.
 
     Raises:
         UnknownThread: no such thread or step.
@@ -37,10 +42,13 @@ def state_at(
         raise UnknownThread(f"thread {thread_id!r} has no step {step}", "see `hitl-tui threads`")
     found = store.snapshot(thread_id, step)
     first = found[0] + 1 if found else 0
-    values = {**(defaults or {}), **(decode_snapshot(found[1]) if found else {})}
+    begun = {name: value for name, value in (defaults or {}).items() if only is None or name in only}
+    values = {**begun, **(decode_snapshot(found[1], only) if found else {})}
     own_lists: set[str] = set()
     for record in store.effects(thread_id, first, step):
         name = record.channel
+        if only is not None and name not in only:
+            continue
         if record.op == "reduce" and record.reducer == "append" and name in own_lists:
             # A list made here and seen by nobody yet may grow in place; copying it per record is quadratic.
             list.append(values[name], freeze(record.update))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from hitl_tui import Channel, MemoryCheckpointer, NodeFailed, SQLiteCheckpointer
 from hitl_tui.engine.canonical import canonical, channel_hash, state_hash
+from hitl_tui.engine.rebuild import state_at
 from hitl_tui.engine.reducers import by_type, parse_reducer
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, returning
@@ -101,6 +102,9 @@ def test_state_at_every_step_equals_the_live_state(
             assert checkpoint.state_hash == state_hash({n: channel_hash(v) for n, v in state.items()})
             assert canonical(again.get_state("t", number_of_step)) == canonical(state)
             assert canonical(store.load_step("t", number_of_step)) == canonical(state)
+            name = sorted(KINDS)[number_of_step % len(KINDS)]
+            alone = state_at(store, "t", number_of_step, {name: channels[name].default, "other": 1}, {name})
+            assert canonical(alone) == canonical({name: state[name]})
         reopened = again.open("t")
         assert canonical(reopened.state.values) == canonical(live[-1])
         assert store.checkpoint("t", len(live)) is None
