@@ -116,6 +116,7 @@ class HitlApp(Themed[AppResult]):
         # Not with priority: in a text field ctrl+c copies.
         Binding("ctrl+c", "ask_to_quit", "Quit", show=False),
         Binding("ctrl+p", "command_palette", "Palette", show=False, priority=True, id="app.palette"),
+        Binding("question_mark,f1", "help", "Help", show=False, id="app.help"),
     ]
 
     def __init__(self, start: Start, look: Look | None = None) -> None:
@@ -267,6 +268,11 @@ class HitlApp(Themed[AppResult]):
             self._opening.early_keys.append("ctrl+p")
         elif not isinstance(self.screen, Palette):
             self.push_screen(Palette())
+
+    def action_help(self) -> None:
+        """All keys, from whatever screen is over the run."""
+        if self.run_screen is not None:
+            self.run_screen.do_app_help()
 
     def action_ask_to_quit(self) -> None:
         """Quit from anywhere, asking where something would be lost."""

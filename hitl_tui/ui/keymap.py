@@ -53,7 +53,7 @@ _PLACES: Final[Mapping[str, tuple[str, ...]]] = {
     "form.line": ("Forms", "Reason"),
     "reason.leave": ("Reason",),
     # What also closes the screen that it opens.
-    "app.help": ("Run", "Pages"),
+    "app.help": ("Run", "Pages", "Threads", "Verify", "Compare", "Agents", "Branches"),
     "app.threads": ("Run", "Threads"),
     "look.agents": ("Run", "Agents"),
     "look.check": ("Run", "Verify"),

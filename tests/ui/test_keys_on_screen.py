@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import msgspec
+import pytest
 from textual.command import CommandPalette
 
 from hitl_tui.ui.actions import ACTIONS
@@ -174,3 +175,15 @@ async def test_every_action_can_be_done_from_the_table():
         for action in ACTIONS:
             if action.id != "app.palette":
                 assert callable(getattr(it.run, action.method))
+
+
+@pytest.mark.parametrize("key", ["question_mark", "f1"])
+async def test_help_comes_over_other_screens_and_goes_back_to_them(key: str):
+    async with desk() as it:
+        await it.press("t")
+        await it.shows("2 threads")
+        await it.press(key)
+        await it.shows("Keys, words and signs")
+        await it.press("escape")
+        await it.shows("2 threads")
+        await it.gone("Keys, words and signs")
