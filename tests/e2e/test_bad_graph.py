@@ -35,7 +35,7 @@ CODE = [
     ("no_graph.py", "has no graph", "no_graph.py:NAME"),
     ("not_built.py", "The graph can't be built", "'m'"),
     ("recursion.py", "RecursionError", 'recursion.py", line 2'),
-    ("wrong_type.py", "type int", "StateGraph"),
+    ("wrong_type.py", "is a whole number", "StateGraph"),
     ("not_utf8.py", "SyntaxError", "not_utf8.py"),
     ("broken.toml", "broken.toml:1:10", "TOML"),
     (".", "doesn't name a graph", "module:attribute"),
