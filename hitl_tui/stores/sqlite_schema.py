@@ -14,7 +14,7 @@ from sqlite3 import Connection
 APPLICATION_ID = 0x4869546C
 """Marks a SQLite file as ours ("HiTl")."""
 
-PAGE_BYTES = 2048
+PAGE_BYTES = 1024
 """The page size of new files: a commit writes a page of each of a few tables, so small ones are faster."""
 
 TOUCHED_SHIFT = 20
