@@ -31,7 +31,7 @@ def test_a_full_disk_and_on_screen(tmp_path: Path) -> None:
         done = call("run", COUNTER, "--headless", "--thread", "c", "--store", store, cwd=tmp_path)
         assert done.returncode == 1
         assert "no space is left" in done.stderr
-        ballast.write_bytes(b"\0" * 850_000)
+        ballast.write_bytes(b"\0" * 930_000)
         with Terminal(
             [*APP, "run", COUNTER, "--thread", "c", "--store", store, "--input", "limit=9999"]
         ) as terminal:
