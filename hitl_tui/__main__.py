@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
+_INTERRUPTED = 130
+"""As `cli.failures` has it, which can't be imported here yet."""
+
 
 def main() -> NoReturn:
     """Run the command line; a ctrl+c while it is still being imported ends it as one does later."""
@@ -12,7 +15,7 @@ def main() -> NoReturn:
         from hitl_tui.cli.main import main as run
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(_INTERRUPTED)
     run()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.asking_files import MAPPED
 from tests.support.commands import App
 
 
@@ -41,16 +42,6 @@ def test_a_failure_says_how_to_mend_it(app: App, monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     run = ("run", "review", "--headless", "--input", "task=x", "--model", "anthropic/claude-sonnet-4-5")
     assert "  | set ANTHROPIC_API_KEY in the environment" in app.expect(1, *run).out
-
-
-MAPPED = """
-from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
-def ask(state, config):
-    return {"found": [config.item, config.interrupt({"kind": "approve", "title": f"Keep {config.item}?"})]}
-channels = {"items": Channel(["ants", "bees"], reducer="overwrite"), "found": Channel([], reducer="append")}
-graph = StateGraph(channels, name="mapped").add_map("scan", over="items", node=ask)
-graph = graph.add_edge(START, "scan").add_edge("scan", END).compile(checkpointer=MemoryCheckpointer())
-"""
 
 
 def test_of_several_that_wait_each_is_answered_by_its_id(app: App, tmp_path: Path) -> None:

@@ -61,3 +61,15 @@ def gated(store: Checkpointer) -> GraphRunner:
         subject="draft",
     )
     return outer(inner().compile(checkpointer=store, interrupt_after=[gate]), store)
+
+
+def two_deep(store: Checkpointer) -> GraphRunner:
+    """A graph in a graph in a graph; the innermost asks a human."""
+    deep = inner(lambda _s, c: {"draft": c.interrupt("deep?")})
+    middle = (
+        StateGraph(INNER, name="middle")
+        .add_subgraph("deep", deep, inputs={"question": "question"}, outputs={"draft": "draft"})
+        .add_edge(START, "deep")
+        .add_edge("deep", END)
+    )
+    return outer(middle, store)

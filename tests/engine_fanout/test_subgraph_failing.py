@@ -7,17 +7,15 @@ from typing import Any
 import pytest
 
 from hitl_tui import (
-    END,
     START,
     AnswerRefused,
     NodeFailed,
     NodeResult,
-    StateGraph,
 )
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.records import Limits
 from hitl_tui.stores import Checkpointer
-from tests.engine_fanout.subgraphs import INNER, gated, inner, outer
+from tests.engine_fanout.subgraphs import gated, inner, outer, two_deep
 
 
 class TestFailing:
@@ -75,14 +73,7 @@ class TestFailing:
     def test_a_grandchild_that_was_cancelled_fails_one_thread_after_the_other(
         self, store: Checkpointer
     ) -> None:
-        deep = inner(lambda _s, c: {"draft": c.interrupt("deep?")})
-        middle = (
-            StateGraph(INNER, name="middle")
-            .add_subgraph("deep", deep, inputs={"question": "question"}, outputs={"draft": "draft"})
-            .add_edge(START, "deep")
-            .add_edge("deep", END)
-        )
-        runner = outer(middle, store)
+        runner = two_deep(store)
         (request,) = runner.invoke(thread_id="t").pending
         runner.cancel("t/team#1/deep#1", actor="ann")
         with pytest.raises(AnswerRefused, match="no request"):

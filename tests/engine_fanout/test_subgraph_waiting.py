@@ -7,17 +7,14 @@ from typing import Any
 import pytest
 
 from hitl_tui import (
-    END,
-    START,
     AnswerRefused,
     Gate,
     GateChoice,
-    StateGraph,
 )
 from hitl_tui.engine.decisions import expire
 from hitl_tui.engine.session import now_us
 from hitl_tui.stores import Checkpointer
-from tests.engine_fanout.subgraphs import INNER, gated, inner, outer
+from tests.engine_fanout.subgraphs import gated, inner, outer, two_deep
 
 
 class TestWaiting:
@@ -104,14 +101,7 @@ class TestWaiting:
             assert runner.invoke(thread_id="t").pending[0].title == "good?"
 
     def test_a_question_two_graphs_deep_is_answered_from_the_top(self, store: Checkpointer) -> None:
-        deep = inner(lambda _s, c: {"draft": c.interrupt("deep?")})
-        middle = (
-            StateGraph(INNER, name="middle")
-            .add_subgraph("deep", deep, inputs={"question": "question"}, outputs={"draft": "draft"})
-            .add_edge(START, "deep")
-            .add_edge("deep", END)
-        )
-        runner = outer(middle, store)
+        runner = two_deep(store)
         (request,) = runner.invoke(thread_id="t").pending
         assert (request.path, request.thread) == ("team/deep/n1", "t/team#1")
         runner.answer("t", request.id, "yes", step=request.step)

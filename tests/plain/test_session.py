@@ -11,6 +11,7 @@ from hitl_tui.config import default_store
 from hitl_tui.loading.sources import reopen_graph
 from hitl_tui.stores import open_store
 from tests.plain.talker import Talker
+from tests.support.asking_files import MAPPED
 from tests.support.commands import App
 from tests.support.places import SAMPLES
 
@@ -21,15 +22,6 @@ graph = StateGraph({"n": Channel(0)}, name="limited").add_node("a", lambda state
 ways = {"on": "a", "off": END}
 graph = graph.add_edge(START, "a").add_conditional_edge("a", lambda state: "on", ways)
 graph = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_iterations=2))
-"""
-
-MAPPED = """
-from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
-def ask(state, config):
-    return {"found": [config.item, config.interrupt({"kind": "approve", "title": f"Keep {config.item}?"})]}
-channels = {"items": Channel(["ants", "bees"], reducer="overwrite"), "found": Channel([], reducer="append")}
-graph = StateGraph(channels, name="mapped").add_map("scan", over="items", node=ask)
-graph = graph.add_edge(START, "scan").add_edge("scan", END).compile(checkpointer=MemoryCheckpointer())
 """
 
 
