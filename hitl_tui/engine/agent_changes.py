@@ -79,9 +79,8 @@ def agent_entries(
     """The ledger's entries for a change of settings, after those that the cursor knows."""
     entries: list[LedgerEntry] = []
     for data in differences(before, now):
-        entry = journal.ledger_entry(cursor, "agent", at=at, actor=actor, note=note, data=data)
-        cursor = replace(cursor, ledger_n=entry.n, ledger_hash=entry.hash)
-        entries.append(entry)
+        known = journal.behind(cursor, entries)
+        entries.append(journal.ledger_entry(known, "agent", at=at, actor=actor, note=note, data=data))
     return entries
 
 

@@ -61,18 +61,12 @@ def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
             f"node {requests[0].node!r} asks a person, and this runner keeps nothing, so it could not go on",
             "compile(checkpointer=MemoryCheckpointer()), or SQLiteCheckpointer(path)",
         )
-    entries: list[LedgerEntry] = []
-
-    def behind(at: Cursor) -> Cursor:
-        last = entries[-1] if entries else None
-        return replace(at, ledger_n=last.n, ledger_hash=last.hash) if last else at
-
-    entries += withdrawn(session, {request.id for request in requests})
+    entries = withdrawn(session, {request.id for request in requests})
     waited = {request.id for request in session.cursor.pending}
     cursor = replace(cursor, position=f"node:{requests[0].node}", pending=())
     for request in requests:
         if request.id not in waited:
-            entries.append(request_entry(behind(session.cursor), request, session.clock()))
+            entries.append(request_entry(journal.behind(session.cursor, entries), request, session.clock()))
         cursor = waiting(cursor, request)
     session.commit_cursor(cursor, entries)
 
@@ -80,12 +74,10 @@ def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
 def withdrawn(session: Session, but: Collection[str] = ()) -> list[LedgerEntry]:
     """Entries for the pending requests that nobody waits for any more, all `but` some."""
     entries: list[LedgerEntry] = []
-    at = session.cursor
     for request in session.cursor.pending:
         if request.id not in but:
-            entry = journal.ledger_entry(at, "withdrawn", at=session.clock(), request_id=request.id)
-            entries.append(entry)
-            at = replace(at, ledger_n=entry.n, ledger_hash=entry.hash)
+            at = journal.behind(session.cursor, entries)
+            entries.append(journal.ledger_entry(at, "withdrawn", at=session.clock(), request_id=request.id))
     return entries
 
 

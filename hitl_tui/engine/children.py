@@ -138,7 +138,7 @@ def refresh(session: Session, ledger: Sequence[LedgerEntry] = (), *, runs_on: bo
     if session.cursor.pending and not requests:
         cursor = replace(cursor, status="waiting", reason="paused")
     if child is not None and ended:
-        cursor, entry = _failed_by(session, child, replace(cursor, **_behind(ledger)))
+        cursor, entry = _failed_by(session, child, journal.behind(cursor, ledger))
         ledger = [*ledger, entry]
     session.commit_cursor(cursor, ledger)
 
@@ -190,10 +190,6 @@ def told_cancelled(child: Session) -> tuple[str, str]:
     note = f": {told[-1].note}" if told and told[-1].note else ""
     why = {"rejected": " (rejected)", "rolled_back": " (rolled back)"}.get(child.cursor.reason, f"{by}{note}")
     return f"was cancelled{why}", "resuming begins another one; an edit with as_node goes on without it"
-
-
-def _behind(ledger: Sequence[LedgerEntry]) -> dict[str, Any]:
-    return {"ledger_n": ledger[-1].n, "ledger_hash": ledger[-1].hash} if ledger else {}
 
 
 def relay(

@@ -19,7 +19,7 @@ from hitl_tui.engine.inputs import read_input
 from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.on_taint import approve
 from hitl_tui.engine.outcomes import Exchange
-from hitl_tui.engine.records import END, ROLLBACK, START, Cursor, LedgerEntry
+from hitl_tui.engine.records import END, ROLLBACK, START, LedgerEntry
 from hitl_tui.engine.requests import DEADLINE_PASSED, Request
 from hitl_tui.engine.run_inputs import INPUT
 from hitl_tui.engine.session import Session, replace
@@ -360,9 +360,7 @@ def _entry(
     **facts: Any,
 ) -> LedgerEntry:
     """A ledger entry after those `written` for the same commit."""
-    cursor: Cursor = session.cursor
-    if written:
-        cursor = replace(cursor, ledger_n=written[-1].n, ledger_hash=written[-1].hash)
+    cursor = journal.behind(session.cursor, written)
     wanted = request.id if request else request_id
     return journal.ledger_entry(cursor, kind, at=session.clock(), request_id=wanted, **facts)
 

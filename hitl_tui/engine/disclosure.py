@@ -130,7 +130,5 @@ def _check_named(actor: str, reason: str) -> None:
 
 def _note(session: Session, ledger: list[LedgerEntry], kind: str, **facts: Any) -> None:
     """One more entry of the ledger for the same commit."""
-    cursor = session.cursor
-    if ledger:
-        cursor = replace(cursor, ledger_n=ledger[-1].n, ledger_hash=ledger[-1].hash)
+    cursor = journal.behind(session.cursor, ledger)
     ledger.append(journal.ledger_entry(cursor, kind, at=session.clock(), **facts))

@@ -70,7 +70,7 @@ def fork(
     settings = merged(child.agents, cursor.agents, agents or {})
     data = {"parent": session.thread_id, "step": step}
     entry = journal.ledger_entry(cursor, "fork", at=now, actor=actor, note=note, data=data)
-    said = replace(cursor, ledger_n=entry.n, ledger_hash=entry.hash)
+    said = journal.behind(cursor, [entry])
     ledger = [entry, *agent_entries(said, cursor.agents, settings, at=now, actor=actor, note=note)]
     cursor = replace(cursor, agents=settings)
     with child.writing():

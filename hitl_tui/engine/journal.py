@@ -120,12 +120,11 @@ def ledger_entry(
     note: str | None = None,
     seen: bytes = b"",
     data: Any = None,
-    after: LedgerEntry | None = None,
 ) -> LedgerEntry:
-    """The next entry of the decision ledger after the cursor's last one, or after one that comes with it."""
+    """The next entry of the decision ledger after the cursor's last one; see `behind`."""
     entry = LedgerEntry(
         thread_id=cursor.thread_id,
-        n=(after.n if after else cursor.ledger_n) + 1,
+        n=cursor.ledger_n + 1,
         kind=kind,
         step=cursor.head if step is None else step,
         request_id=request_id,
@@ -134,10 +133,16 @@ def ledger_entry(
         seen=seen,
         data=thaw(data),
         at=at,
-        prev_hash=after.hash if after else cursor.ledger_hash,
+        prev_hash=cursor.ledger_hash,
         hash=b"",
     )
     return msgspec.structs.replace(entry, hash=ledger_hash(entry))
+
+
+def behind(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> Cursor:
+    """The cursor as the next entry follows on it, after entries that are not committed yet."""
+    last = ledger[-1] if ledger else None
+    return msgspec.structs.replace(cursor, ledger_n=last.n, ledger_hash=last.hash) if last else cursor
 
 
 def with_channels(
@@ -145,8 +150,7 @@ def with_channels(
 ) -> tuple[LedgerEntry, ...]:
     """The entries of a step's commit, and one that says that from it on the state has other channels."""
     data = {"new": list(other.new), "gone": list(other.gone)}
-    last = ledger[-1] if ledger else None
-    return (*ledger, ledger_entry(cursor, CHANNELS, at=at, step=step, data=data, after=last))
+    return (*ledger, ledger_entry(behind(cursor, ledger), CHANNELS, at=at, step=step, data=data))
 
 
 def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:

@@ -25,7 +25,7 @@ from hitl_tui.engine.interrupts import InterruptRaised
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
 from hitl_tui.engine.on_taint import guard
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse, ToolUse
-from hitl_tui.engine.records import END, Cursor, LedgerEntry, Status
+from hitl_tui.engine.records import END, Cursor, Status
 from hitl_tui.engine.requests import Request
 from hitl_tui.engine.session import Session, replace
 from hitl_tui.engine.spending import limit_reached, spent, with_branches
@@ -325,7 +325,7 @@ class Run:
         if name in session.graph.after:
             at_step = replace(cursor, head=cursor.head + 1)
             request = make_request(session, name, "after", cursor=at_step, state=state)
-            ledger.append(request_entry(_behind(cursor, ledger), request, session.clock()))
+            ledger.append(request_entry(journal.behind(cursor, ledger), request, session.clock()))
             cursor = waiting(cursor, request)
         else:
             cursor = self._way_on(cursor, name, state)
@@ -389,9 +389,3 @@ class Run:
         session.commit_cursor(cursor, [entry])
         session.emit(NodeFailedEvent(info))
         return ""
-
-
-def _behind(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> Cursor:
-    """The cursor as the next entry follows on it."""
-    last = ledger[-1] if ledger else None
-    return replace(cursor, ledger_n=last.n, ledger_hash=last.hash) if last else cursor

@@ -274,9 +274,7 @@ class Rollback(Run):
 
     def _write_down(self, written: list[LedgerEntry], kind: str, **facts: object) -> None:
         """Add an entry of the ledger to those of the same commit."""
-        cursor = self.session.cursor
-        if written:
-            cursor = replace(cursor, ledger_n=written[-1].n, ledger_hash=written[-1].hash)
+        cursor = journal.behind(self.session.cursor, written)
         written.append(journal.ledger_entry(cursor, kind, at=self.session.clock(), **facts))  # type: ignore[arg-type]
 
 
