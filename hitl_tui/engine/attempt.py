@@ -213,8 +213,8 @@ def as_result(answer: Any, node: str) -> NodeResult:
         return answer
     if answer is None:
         return NodeResult()
-    if isinstance(answer, Mapping):
-        return NodeResult(updates=answer)
+    if isinstance(answer, (dict, Mapping)):  # a dict is told sooner by itself
+        return NodeResult(answer)
     raise HitlError(
         f"node {node!r} returned {in_words(answer)}",
         "return a dict of channel updates, a NodeResult or None",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from hitl_tui.engine.events import AppliedUpdate
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse
@@ -15,8 +17,7 @@ from hitl_tui.engine.state import undeclared
 from hitl_tui.errors import HitlError
 
 
-@dataclass(frozen=True)
-class NodeResult:
+class NodeResult(msgspec.Struct, frozen=True):
     """The envelope a node may return instead of a plain mapping of updates (seed 001).
 
     Attributes:
@@ -28,7 +29,7 @@ class NodeResult:
         usage: model calls the engine did not see, for the totals.
     """
 
-    updates: Mapping[str, Any] = field(default_factory=dict)
+    updates: Mapping[str, Any] = {}
     text: str | None = None
     status: str = "completed"
     compensation: tuple[str, Any] | None = None

@@ -36,11 +36,20 @@ def _insert(table: str, columns: str) -> str:
     return f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * (columns.count(',') + 1))})"
 
 
-_ADD_RECORD = _insert("record", rows.RECORD)
-_ADD_CHECKPOINT = _insert("checkpoint", rows.CHECKPOINT)
+def _inserts(table: str, columns: str) -> tuple[str, ...]:
+    """What inserts a `short` row, by how many columns it has."""
+    names = columns.split(", ")
+    return tuple(_insert(table, ", ".join(names[:count])) for count in range(len(names) + 1))
+
+
+_ADD_RECORD = _inserts("record", rows.RECORD)
+_ADD_CHECKPOINT = _inserts("checkpoint", rows.CHECKPOINT)
 _ADD_LEDGER = _insert("ledger", rows.LEDGER)
 _ADD_SNAPSHOT = _insert("snapshot", "id, body")
-_ADD_CURSOR = _insert("cursor", f"{rows.CURSOR}, thread, touched")
+_ADD_CURSOR = (
+    f"INSERT INTO cursor ({rows.CURSOR}, thread, touched) "
+    f"VALUES (?, ?, ?, ?, ?, ?, nullif(?, {rows.NEVER}), ?, ?, ?, ?, ?)"
+)
 _ADD_THREAD = _insert(
     "thread",
     "id, graph_name, graph_digest, source, parent, fork_step, fork_seq, shared_entries, "
@@ -48,8 +57,8 @@ _ADD_THREAD = _insert(
 )
 _MOVE_CURSOR = (
     "UPDATE cursor SET version = ?, head = ?, status = ?, reason = ?, position = ?, waiting_for = ?, "
-    "waiting_since = ?, last_writer = coalesce(?, last_writer), updated_at = ?, body = ? "
-    "WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
+    f"waiting_since = nullif(?, {rows.NEVER}), last_writer = coalesce(?, last_writer), updated_at = ?, "
+    "body = ? WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
 )
 _TOUCH = "UPDATE cursor SET touched = ? WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
@@ -154,9 +163,11 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     def _add_rows(self, db: sqlite3.Connection, key: int, commit: Commit) -> None:
         base, point = key << 32, commit.checkpoint
         for record in commit.records:
-            db.execute(_ADD_RECORD, rows.record_row(base, record))
+            row = rows.short(rows.record_row(base, record))
+            db.execute(_ADD_RECORD[len(row)], row)
         if point is not None:
-            db.execute(_ADD_CHECKPOINT, rows.checkpoint_row(base, point))
+            row = rows.short(rows.checkpoint_row(base, point))
+            db.execute(_ADD_CHECKPOINT[len(row)], row)
             if point.step % _SPENDING_STEPS == 0:
                 spent = rows.spending_body(self._spending(key, point.step))
                 db.execute(_ADD_SPENDING, (base | point.step, spent))

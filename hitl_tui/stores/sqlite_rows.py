@@ -1,5 +1,9 @@
 """Between records and rows of a store file (the tables are in sqlite_schema).
 
+Python's sqlite3 looks for an adapter for each None and each `bytes`, which takes it as long as the rest
+of an insert does.  What is written with every step therefore goes as a `bytearray`, and columns that
+are mostly None come last, so that `short` can leave them out.
+
 `hashes` of a record is previous, next and record hash, then the update's hash unless it equals the
 next one, as it does wherever a value is replaced.
 """
@@ -52,9 +56,18 @@ _decode_tainted = msgspec.json.Decoder(tuple[Taint, ...]).decode
 _decode_read = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_lineage = msgspec.json.Decoder(Lineage).decode
 
+
+def short(row: Row) -> Row:
+    """A row without the columns at its end that are None."""
+    length = len(row)
+    while row[length - 1] is None:
+        length -= 1
+    return row[:length]
+
+
 RECORD = (
-    "id, step, invocation, node, path, attempt, channel, reducer, flags, actor, note, at, hashes, "
-    "change, result, lineage"
+    "id, step, invocation, node, path, attempt, channel, reducer, flags, at, hashes, change, "
+    "actor, note, result, lineage"
 )
 
 
@@ -83,11 +96,11 @@ def record_row(base: int, record: UpdateRecord) -> Row:
         record.channel,
         record.reducer,
         flags,
+        record.at,
+        bytearray(hashes),
+        bytearray(_encode(record.update)),
         record.actor,
         record.note,
-        record.at,
-        hashes,
-        _encode(record.update),
         None if record.result is msgspec.UNSET else _encode(record.result),
         None if record.lineage is None else _encode(record.lineage),
     )
@@ -102,8 +115,8 @@ def records_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterato
 
 
 def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecord:
-    (row_id, step, invocation, node, path, attempt, channel, reducer, flags, actor, note, at, *rest) = row
-    hashes, change, result, lineage = rest
+    (row_id, step, invocation, node, path, attempt, channel, reducer, flags, at, hashes, *rest) = row
+    change, actor, note, result, lineage = rest
     next_hash = hashes[_HASH : 2 * _HASH]
     return UpdateRecord(
         thread_id,
@@ -173,7 +186,7 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         point.tokens_in,
         point.tokens_out,
         point.cost,
-        point.state_hash,
+        bytearray(point.state_hash),
         point.first_seq,
         point.last_seq,
         point.at,
@@ -243,20 +256,24 @@ def ledger_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator
 
 
 CURSOR = "version, head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at, body"
+NEVER = -1
+"""Goes into a statement as `waiting_since` of what does not wait."""
 
 
 def cursor_row(cursor: Cursor, last_writer: str | None) -> Row:
     """A cursor as the columns of `CURSOR`."""
+    waiting_for, since = waiting(cursor)
     return (
         cursor.version,
         cursor.head,
         cursor.status,
         cursor.reason,
         cursor.position,
-        *waiting(cursor),
+        waiting_for,
+        NEVER if since is None else since,
         last_writer,
         cursor.updated_at,
-        _encode(cursor),
+        bytearray(_encode(cursor)),
     )
 
 
