@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say, table
+from hitl_tui.errors import ExitCode, UsageError
+from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
+    from hitl_tui.drivers.protocol import Driver
     from hitl_tui.engine.agent_settings import AgentInfo
-    from hitl_tui.errors import ExitCode
 
 _HEADINGS = ("AGENT", "MODEL", "TEMPERATURE", "CALLS", "TOKENS", "COST", "TURNS", "CHANGED")
 
@@ -43,18 +45,11 @@ def agents(
     null takes it back to the graph's. Each change is in the thread's log. TURNS are those that are kept
     in a channel; "-" are those that live in the process that runs the thread, and nowhere else.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
     from hitl_tui.plain.answers import read_settings
 
     wanted = read_settings(settings)
 
     async def work(desk: Desk) -> ExitCode:
-        from hitl_tui.cli.shapes import listed
-        from hitl_tui.errors import ExitCode, UsageError
-        from hitl_tui.plain.agents import whole_agent
-        from hitl_tui.suggest import did_you_mean
         from hitl_tui.view.sanitise import sanitise_line
 
         driver = await desk.thread(thread)
@@ -63,24 +58,33 @@ def agents(
             await driver.configure_agent(name, changed, actor=desk.settings.reviewer, note=note)
         for name in forget:
             await driver.clear_turns(name, actor=desk.settings.reviewer, note=note)
-        found = await driver.agents()
         for doubt in filter(None, doubts):
             say(f"warning: {sanitise_line(doubt, 200)}", err=True)
-        if turns is not None and turns not in (one.name for one in found):
-            raise UsageError(f"there is no agent {turns!r}", did_you_mean(turns, [one.name for one in found]))
-        if as_json:
-            shown = [_shape(one) for one in found if turns in (None, one.name)]
-            emit(listed("agents", shown, thread=driver.thread_id))
-        elif turns is not None:
-            for one in found:
-                say(*(whole_agent(one) if one.name == turns else ()))
-        elif found:
-            say(*table([_HEADINGS, *map(_row, found)], give=(1, 7, 0)))
-        else:
-            say("the graph has no agents", err=True)
+        await _tell(driver, turns, as_json=as_json)
         return ExitCode.DONE
 
-    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+    return at_desk(work, store=store, reviewer=reviewer)
+
+
+async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:
+    """Tell of all agents in a line each, or all there is to know of one."""
+    from hitl_tui.plain.agents import whole_agent
+
+    found = await driver.agents()
+    shown = [one for one in found if only in (None, one.name)]
+    if only is not None and not shown:
+        raise UsageError(f"there is no agent {only!r}", did_you_mean(only, [one.name for one in found]))
+    if as_json:
+        from hitl_tui.cli.shapes import listed
+
+        emit(listed("agents", [_shape(one) for one in shown], thread=driver.thread_id))
+    elif only is not None:
+        for one in shown:
+            say(*whole_agent(one))
+    elif shown:
+        say(*table([_HEADINGS, *map(_row, shown)], give=(1, 7, 0)))
+    else:
+        say("the graph has no agents", err=True)
 
 
 def _shape(one: AgentInfo) -> dict[str, object]:

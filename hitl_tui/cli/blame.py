@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import complete_thread, store_option
 from hitl_tui.cli.output import emit, json_option, say, table
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
     from hitl_tui.cli.places import OpenPlace
     from hitl_tui.engine.records import Checkpoint
-    from hitl_tui.errors import ExitCode
     from hitl_tui.view.blame import BlameLine
 
 _PAGE = 200
@@ -36,14 +35,10 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
     Line by line for a text, by key or item for an object or a list; PATH leads into a value, as in
     plan.items.0.title.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.places import open_place
         from hitl_tui.cli.shapes import document
-        from hitl_tui.errors import ExitCode
         from hitl_tui.view.blame import blame as last_writers
 
         at = await open_place(desk, place, reading=True)
@@ -71,7 +66,7 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
         say(*(_rows(lines) if lines else ["nobody has written it yet"]))
         return ExitCode.DONE
 
-    return at_desk(load_settings({"store": store}), open_existing, work)
+    return at_desk(work, store=store)
 
 
 def _rows(lines: Sequence[BlameLine]) -> list[str]:

@@ -55,8 +55,8 @@ def export_command(
     thread with private channels is written without their values, for reading, unless --private is given;
     the thread's ledger then keeps who took them.
     """
-    from hitl_tui.cli.resume import find_thread
     from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.which_thread import find_thread
     from hitl_tui.config import load_settings
     from hitl_tui.stores.transfer import export_thread
 
@@ -138,8 +138,8 @@ def verify(thread: str, strict: bool, store: str | None, as_json: bool) -> int:
     decisions before it: a change made behind the app's back is found. Nothing is changed. Exit code 1
     where something is wrong, each finding named where it is. The threads of its subgraphs are checked, too.
     """
-    from hitl_tui.cli.resume import find_thread
     from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.which_thread import find_thread
     from hitl_tui.config import load_settings
 
     opened = open_existing(load_settings({"store": store}))

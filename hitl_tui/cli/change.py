@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hitl_tui.cli.agent_settings import agent_option
+from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import complete_thread, note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
-from hitl_tui.errors import StaleWriter, UsageError
+from hitl_tui.errors import ExitCode, StaleWriter, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
     from hitl_tui.drivers.protocol import Driver
-    from hitl_tui.errors import ExitCode
 
 
 @click.command("update-state")
@@ -44,10 +43,7 @@ def update_state(
     are not asked. A text channel takes words without quotation marks too; @FILE reads several from a
     JSON object.
     """
-    from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.inputs import Inputs
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     given = Inputs(values, option="")
 
@@ -69,7 +65,7 @@ def update_state(
             raise await _moved(driver, head, (await driver.snapshot()).progress.head) from None
         return await report(driver, as_json=as_json, done=True, made_step=made)
 
-    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+    return at_desk(work, store=store, reviewer=reviewer)
 
 
 @click.command()
@@ -97,10 +93,7 @@ def fork(
     It shares the log up to that step (the newest one without @STEP); with values it begins by setting
     them. The other thread is left as it is. --agent lets an agent go on with another model.
     """
-    from hitl_tui.cli.desk import at_desk
     from hitl_tui.cli.inputs import Inputs
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
     from hitl_tui.plain.answers import read_settings
 
     given = Inputs(values, option="")
@@ -109,7 +102,6 @@ def fork(
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.places import open_place
         from hitl_tui.cli.shapes import document
-        from hitl_tui.errors import ExitCode
 
         at = await open_place(desk, place)
         changes = given.for_channels(at.snapshot.graph)
@@ -128,7 +120,7 @@ def fork(
             say(f"made {new!r} from step {at.step} of {at.driver.thread_id!r}")
         return ExitCode.DONE
 
-    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+    return at_desk(work, store=store, reviewer=reviewer)
 
 
 async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import complete_thread, store_option
 from hitl_tui.cli.output import emit, json_option, say
-
-if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
-    from hitl_tui.errors import ExitCode
+from hitl_tui.errors import ExitCode
 
 
 @click.command()
@@ -24,14 +20,10 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
 
     Without @STEP the newest step is meant. Private channels are named, not compared.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.places import open_place
         from hitl_tui.cli.shapes import document
-        from hitl_tui.errors import ExitCode
         from hitl_tui.plain.differing import compared, diff_lines
 
         left, right = await open_place(desk, a, reading=True), await open_place(desk, b, reading=True)
@@ -45,4 +37,4 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
             say(f"--- {left.name}", f"+++ {right.name}", *diff_lines(rows))
         return ExitCode.DONE
 
-    return at_desk(load_settings({"store": store}), open_existing, work)
+    return at_desk(work, store=store)

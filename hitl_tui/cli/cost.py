@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
     from hitl_tui.engine.costs import Spent
-    from hitl_tui.errors import ExitCode
 
 
 @click.command()
@@ -24,13 +24,9 @@ def cost(thread: str, store: str | None, as_json: bool) -> int:
 
     Attempts that failed count too. A price that nobody knows is unknown, never 0.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.engine.costs import CostReport
-        from hitl_tui.errors import ExitCode
         from hitl_tui.view.costs import cost_lines
         from hitl_tui.view.spans import plain_text
 
@@ -45,7 +41,7 @@ def cost(thread: str, store: str | None, as_json: bool) -> int:
             say(*map(plain_text, cost_lines(report)))
         return ExitCode.DONE
 
-    return at_desk(load_settings({"store": store}), open_existing, work)
+    return at_desk(work, store=store)
 
 
 def _tables(report: Any) -> dict[str, Any]:

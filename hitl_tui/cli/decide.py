@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.desk import Desk, at_desk
+from hitl_tui.cli.options import note_option, options_as, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import json_option
-from hitl_tui.errors import AnswerRefused, StaleWriter, UsageError
+from hitl_tui.errors import AnswerRefused, ExitCode, StaleWriter, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
     from hitl_tui.drivers.protocol import Driver, Snapshot
     from hitl_tui.engine.requests import Request
-    from hitl_tui.errors import ExitCode
 
-_request_option = click.option("--request", metavar="ID", help="Which request, where several wait.")
-_yes_option = click.option("--yes", is_flag=True, help="Confirm a decision of high risk.")
-_run_option = click.option(
-    "--run", "go_on", is_flag=True, help="Run on afterwards, as resume --headless does."
-)
-_step_option = click.option(
-    "--step", "at_step", type=int, metavar="N", help="The step it is about: refused if the thread has moved."
-)
+
+@dataclass(frozen=True)
+class _Sending:
+    """How a decision is sent, and what comes after it."""
+
+    yes: bool
+    go_on: bool
+    store: str | None
+    reviewer: str | None
+    as_json: bool
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,24 @@ class _Order:
     make: Callable[[Request], Any]
     at_step: int | None
     note: str | None
-    yes: bool
-    go_on: bool
+    how: _Sending
+
+
+def _step_option(*, required: bool = False) -> Callable[..., Any]:
+    words = "The step it is about: refused if the thread has moved."
+    return click.option("--step", "at_step", type=int, required=required, metavar="N", help=words)
+
+
+_request_option = click.option("--request", metavar="ID", help="Which request, where several wait.")
+_sending_options = options_as(
+    "how",
+    _Sending,
+    click.option("--yes", is_flag=True, help="Confirm a decision of high risk."),
+    click.option("--run", "go_on", is_flag=True, help="Run on afterwards, as resume --headless does."),
+    store_option,
+    reviewer_option,
+    json_option,
+)
 
 
 @click.command()
@@ -49,20 +66,9 @@ class _Order:
     "--set", "fields", multiple=True, metavar="FIELD=VALUE", help="A field of its form; repeatable."
 )
 @click.option("--value", "json_value", metavar="JSON|@FILE", help="The whole answer as JSON.")
-@click.option(
-    "--step",
-    "at_step",
-    type=int,
-    required=True,
-    metavar="N",
-    help="The step it is about: refused if the thread has moved.",
-)
+@_step_option(required=True)
 @note_option
-@_yes_option
-@_run_option
-@store_option
-@reviewer_option
-@json_option
+@_sending_options
 def answer(
     *,
     thread: str,
@@ -72,11 +78,7 @@ def answer(
     json_value: str | None,
     at_step: int,
     note: str | None,
-    yes: bool,
-    go_on: bool,
-    store: str | None,
-    reviewer: str | None,
-    as_json: bool,
+    how: _Sending,
 ) -> int:
     """Answer a request that waits for a human.
 
@@ -87,31 +89,23 @@ def answer(
     from hitl_tui.cli.given import Given
 
     given = Given(value, fields, json_value)
-    order = _Order(thread, request, lambda found: given.answer(found, note), at_step, note, yes, go_on)
-    return _decide(order, {"store": store, "reviewer": reviewer}, as_json)
+    order = _Order(thread, request, lambda found: given.answer(found, note), at_step, note, how)
+    return _decide(order)
 
 
 @click.command()
 @thread_argument
 @note_option
 @_request_option
-@_step_option
-@_yes_option
-@_run_option
-@store_option
-@reviewer_option
-@json_option
+@_step_option()
+@_sending_options
 def approve(
     *,
     thread: str,
     note: str | None,
     request: str | None,
     at_step: int | None,
-    yes: bool,
-    go_on: bool,
-    store: str | None,
-    reviewer: str | None,
-    as_json: bool,
+    how: _Sending,
 ) -> int:
     """Approve what a thread waits for.
 
@@ -119,38 +113,30 @@ def approve(
     means yes (accept, allow, yes, ok, confirm, continue, proceed, pass, run), and says which. Where none
     does, nothing is answered and the answers there are are listed; `answer` gives any of them.
     """
-    order = _Order(thread, request, _approving(thread, note), at_step, note, yes, go_on)
-    return _decide(order, {"store": store, "reviewer": reviewer}, as_json)
+    order = _Order(thread, request, _approving(thread, note), at_step, note, how)
+    return _decide(order)
 
 
 @click.command()
 @thread_argument
 @click.option("--note", metavar="TEXT", required=True, help="What should change, in your words.")
 @_request_option
-@_step_option
-@_yes_option
-@_run_option
-@store_option
-@reviewer_option
-@json_option
+@_step_option()
+@_sending_options
 def revise(
     *,
     thread: str,
     note: str,
     request: str | None,
     at_step: int | None,
-    yes: bool,
-    go_on: bool,
-    store: str | None,
-    reviewer: str | None,
-    as_json: bool,
+    how: _Sending,
 ) -> int:
     """Send back what a thread waits for, with your words.
 
     For requests that have the answer "revise", as an advisor's verdict; `answer` gives any other.
     """
-    order = _Order(thread, request, _choosing("revise", note), at_step, note, yes, go_on)
-    return _decide(order, {"store": store, "reviewer": reviewer}, as_json)
+    order = _Order(thread, request, _choosing("revise", note), at_step, note, how)
+    return _decide(order)
 
 
 def _choosing(choice: str, words: str | None) -> Callable[[Request], Any]:
@@ -179,11 +165,9 @@ def _approving(thread: str, words: str | None) -> Callable[[Request], Any]:
     return make
 
 
-def _decide(order: _Order, flags: dict[str, str | None], as_json: bool) -> int:
+def _decide(order: _Order) -> int:
     """Answer the request of a thread, and run on if that was wanted."""
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
+    how = order.how
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.headless import report, run_on
@@ -191,12 +175,12 @@ def _decide(order: _Order, flags: dict[str, str | None], as_json: bool) -> int:
         driver = await desk.thread(order.thread)
         await _send(driver, order, desk.settings.reviewer)
         progress = (await driver.snapshot()).progress
-        if order.go_on and not progress.pending:
-            return await run_on(driver, as_json=as_json)
-        waits = order.go_on or progress.status == "failed"
-        return await report(driver, as_json=as_json, done=not waits)
+        if how.go_on and not progress.pending:
+            return await run_on(driver, as_json=how.as_json)
+        waits = how.go_on or progress.status == "failed"
+        return await report(driver, as_json=how.as_json, done=not waits)
 
-    return at_desk(load_settings(flags), open_existing, work)
+    return at_desk(work, store=how.store, reviewer=how.reviewer)
 
 
 async def _send(driver: Driver, order: _Order, actor: str) -> None:
@@ -231,7 +215,7 @@ async def _answer(driver: Driver, snapshot: Snapshot, order: _Order, actor: str)
         )
     request = pick_request(pending, order.request_id, where)
     value = order.make(request)
-    if request.risk == "high" and not order.yes:
+    if request.risk == "high" and not order.how.yes:
         raise UsageError(f"{request.title!r} is a decision of high risk", "confirm it with --yes")
     step = request.step if order.at_step is None else order.at_step
     checkpoint = next((one for one in snapshot.checkpoints if one.step == step), None)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hitl_tui.cli.opening import Target
 from hitl_tui.cli.options import plain_option, reviewer_option, store_option, theme_option, thread_option
+from hitl_tui.cli.storage import open_for_writing
 from hitl_tui.cli.tape import tape, tape_options
+from hitl_tui.cli.which_thread import new_thread_id
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.session import Target
     from hitl_tui.stores import Checkpointer
 
 
@@ -49,11 +51,9 @@ def demo(
     new thread in your store unless --thread names one that is there.
     """
     from hitl_tui.cli.session import show
-    from hitl_tui.cli.storage import open_for_writing
     from hitl_tui.config import load_settings
 
     def choose(opened: Checkpointer) -> Target:
-        from hitl_tui.cli.session import Target, new_thread_id
         from hitl_tui.loading.sources import open_graph
         from hitl_tui.workflows.demo import TASK
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -11,11 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hitl_tui.cli.options import same_store
+from hitl_tui.cli.opening import OpenStore, hub_over
 from hitl_tui.cli.output import say
-from hitl_tui.config import Settings
+from hitl_tui.cli.which_thread import find_thread
+from hitl_tui.errors import GraphInvalid, UsageError
 
 if TYPE_CHECKING:
+    from hitl_tui.config import Settings
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.protocol import Driver
     from hitl_tui.stores import Checkpointer
@@ -35,15 +36,10 @@ class Desk:
 
     async def thread(self, thread: str | None) -> Driver:
         """The driver of a thread that is in the store; its graph is built again from its record."""
-        from hitl_tui.cli.resume import find_thread
-
         return await self.hub.open(find_thread(self.store, thread))
 
     async def reading(self, thread: str | None) -> Driver:
         """The driver of a thread to look at; without its graph where that can't be built, which is told."""
-        from hitl_tui.cli.resume import find_thread
-        from hitl_tui.errors import GraphInvalid, UsageError
-
         found = find_thread(self.store, thread)
         try:
             return await self.hub.open(found)
@@ -54,21 +50,30 @@ class Desk:
         return await self.hub.open_recorded(found, note)
 
 
-def at_desk(
-    settings: Settings, open_store: Callable[[Settings], Checkpointer], work: Callable[[Desk], Awaitable[T]]
-) -> T:
-    """Open a store, do the work, close everything; says on stderr what was not committed."""
+def at_desk(work: Callable[[Desk], Awaitable[T]], *, store: str | None, reviewer: str | None = None) -> T:
+    """Do a command's work on threads of a store that is there.
 
-    options = same_store()  # asked here: what builds a graph runs on a thread without click's context
+    Args:
+        store, reviewer: what the command line says; None takes the settings'.
+
+    Raises:
+        NoSuchStore, UsageError, StoreUnusable: as `open_existing`.
+    """
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.config import load_settings
+
+    return work_on(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+
+
+def work_on(settings: Settings, open_store: OpenStore, work: Callable[[Desk], Awaitable[T]]) -> T:
+    """Open a store, do the work, close everything; says on stderr what was not committed."""
 
     async def sit() -> T:
         from hitl_tui.cli.logs import start_log
-        from hitl_tui.drivers.hub import LocalHub
-        from hitl_tui.loading.sources import reopen_graph
 
         start_log()
         store = open_store(settings)
-        hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store, options=options))
+        hub = hub_over(store)
         try:
             return await work(Desk(settings, store, hub))
         finally:
@@ -79,6 +84,7 @@ def at_desk(
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
     """Run on a loop of its own; a signal to end is a quit, so that the thread is put down properly."""
+    import asyncio
 
     async def main() -> T:
         task = asyncio.current_task()

@@ -3,17 +3,64 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hitl_tui.cli.desk import Desk, work_on
+from hitl_tui.cli.opening import Choose, OpenStore, open_target, start
+from hitl_tui.cli.options import same_store
 from hitl_tui.cli.output import emit, say
+from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from hitl_tui.config import Settings
     from hitl_tui.drivers.protocol import Driver, Snapshot
+    from hitl_tui.engine.description import InputField
     from hitl_tui.engine.events import Event
-    from hitl_tui.errors import ExitCode
+
+
+def run_headless(
+    settings: Settings,
+    open_store: OpenStore,
+    choose: Choose,
+    *,
+    once: bool = False,
+    breaks: Sequence[str] = (),
+    as_json: bool,
+) -> ExitCode:
+    """Run a thread without a screen until it waits, fails or ends.
+
+    Args:
+        once: one node alone.
+        breaks: breakpoints, as NODE or NODE:CONDITION.
+
+    Raises:
+        UsageError: a new thread of a graph that asks for inputs, and none were given.
+    """
+    from hitl_tui.drivers.breakpoints import read_breakpoints
+
+    async def work(desk: Desk) -> ExitCode:
+        target = await asyncio.to_thread(choose, desk.store)
+        driver = await open_target(desk.hub, target, settings, breaks)
+        if (snapshot := await driver.snapshot()).progress.head < 0:
+            if asked := snapshot.graph.inputs:
+                words = " ".join(f"--input {field.name}={_example(field)}" for field in asked)
+                raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
+            await start(driver, {}, settings)
+        if snapshot.notice:
+            say(f"hitl-tui: {snapshot.notice}", err=True)
+        stops = read_breakpoints(breaks, snapshot.graph)
+        return await run_on(driver, once=once, stop_before=stops, as_json=as_json)
+
+    return work_on(settings, open_store, work)
+
+
+def _example(field: InputField) -> str:
+    """What may be typed for a field, as a shell takes it."""
+    return shlex.quote(field.example) if field.example else "…"
 
 
 async def run_on(
@@ -60,7 +107,6 @@ async def report(driver: Driver, *, as_json: bool, done: bool = False, **more: o
         more: further fields of the result document.
     """
     from hitl_tui.cli import shapes
-    from hitl_tui.errors import ExitCode
     from hitl_tui.plain.outcome import standing_code
 
     snapshot = await driver.snapshot()
@@ -89,10 +135,6 @@ def standing_lines(snapshot: Snapshot) -> list[str]:
 
 def _way_on(snapshot: Snapshot) -> list[str]:
     """The command that goes on with a thread that stands still without a question."""
-    import shlex
-
-    from hitl_tui.cli.options import same_store
-
     progress, thread = snapshot.progress, shlex.quote(snapshot.thread_id)
     if progress.status == "failed":
         return [f"  try again with: hitl-tui resume {thread} --headless{same_store()}"]

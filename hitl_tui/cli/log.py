@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
     from hitl_tui.engine.records import LedgerEntry
-    from hitl_tui.errors import ExitCode
 
 _FACTS = 8
 
@@ -28,13 +28,8 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
 
     Each with its updates through their reducers; then the decision ledger: who decided what, when, why.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     async def work(desk: Desk) -> ExitCode:
-        from hitl_tui.errors import ExitCode
-
         driver = await desk.reading(thread)
         snapshot = await driver.snapshot()
         points = (await driver.history(before=before, limit=limit))[::-1]
@@ -64,7 +59,7 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
             say("", "Decisions:", *_decisions(snapshot.ledger))
         return ExitCode.DONE
 
-    return at_desk(load_settings({"store": store}), open_existing, work)
+    return at_desk(work, store=store)
 
 
 def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:

@@ -85,7 +85,7 @@ def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is not None:
         return
     if sys.stdin.isatty() and sys.stdout.isatty():
-        from hitl_tui.cli.resume import browse
+        from hitl_tui.cli.session import browse
 
         if browse():
             return

@@ -3,9 +3,34 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
 from typing import Any
 
 import click
+
+
+def options_as(name: str, kind: type[Any], *options: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that gives a command several options as one object.
+
+    Args:
+        name: the command's parameter that takes the object.
+        kind: a dataclass with a field for each option.
+        options: the decorators of the options, in the order in which `--help` shows them.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def gathered(**given: Any) -> Any:
+            together = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
+            return command(**given, **{name: together})
+
+        for option in reversed(options):
+            gathered = option(gathered)
+        return gathered
+
+    return decorate
 
 
 def same_store() -> str:

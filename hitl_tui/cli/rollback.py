@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
     from hitl_tui.drivers.protocol import Driver, RollbackEntry
 
 
@@ -40,9 +40,6 @@ def rollback(
     run. The thread ends cancelled, with exit code 0, or failed with what remains, with 1: the next
     rollback tries that again. Without --yes it shows what will run and asks.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.headless import tell_run
@@ -64,7 +61,7 @@ def rollback(
         code = ExitCode.DONE if status == "cancelled" else ExitCode.FAILED
         return await _outcome(driver, code, as_json=as_json, dry_run=False)
 
-    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+    return at_desk(work, store=store, reviewer=reviewer)
 
 
 def _agreed() -> bool:

@@ -6,20 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import (
-    break_option,
-    headless_option,
-    plain_option,
-    reviewer_option,
-    store_option,
-    theme_option,
-    thread_option,
-)
-from hitl_tui.cli.output import json_option
-from hitl_tui.cli.tape import tape, tape_options
+from hitl_tui.cli.opening import Target
+from hitl_tui.cli.options import thread_option
+from hitl_tui.cli.run_options import RunOptions, run_options
+from hitl_tui.cli.storage import open_for_writing
+from hitl_tui.cli.which_thread import new_thread_id
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.session import Target
     from hitl_tui.stores import Checkpointer
 
 
@@ -35,14 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--model", metavar="NAME", help="Any model litellm knows, as ollama/llama3.2.")
 @click.option("--api-base", metavar="URL", help="Address of the model's server.")
-@store_option
-@theme_option
-@reviewer_option
-@plain_option
-@headless_option
-@break_option
-@json_option
-@tape_options
+@run_options
 def run(
     *,
     graph: str,
@@ -50,15 +36,7 @@ def run(
     inputs: tuple[str, ...],
     model: str | None,
     api_base: str | None,
-    store: str | None,
-    theme: str | None,
-    reviewer: str | None,
-    plain: bool,
-    headless: bool,
-    breaks: tuple[str, ...],
-    as_json: bool,
-    record: str | None,
-    cassette: str | None,
+    how: RunOptions,
 ) -> int:
     """Run a workflow of your own, on screen or without.
 
@@ -68,18 +46,14 @@ def run(
     it runs without a screen until something waits (exit code 3), fails (1) or ends (0).
     """
     from hitl_tui.cli.inputs import Inputs
-    from hitl_tui.cli.session import run_headless, show
-    from hitl_tui.cli.storage import open_for_writing
-    from hitl_tui.config import load_settings
     from hitl_tui.loading.graphs import resolve_spec
 
     given = Inputs(inputs)
     resolve_spec(graph)
     flags = {"model": model, "api_base": api_base}
-    settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer, **flags})
+    settings = how.settings(**flags)
 
     def choose(opened: Checkpointer) -> Target:
-        from hitl_tui.cli.session import Target, new_thread_id
         from hitl_tui.loading.sources import open_graph
 
         options = {name: value for name, value in flags.items() if value is not None}
@@ -89,8 +63,4 @@ def run(
         name = thread or new_thread_id(opened, runner.graph.name)
         return Target(name, runner, given.for_graph(runner.graph.info) if given else None)
 
-    quiet = headless or as_json
-    with tape(record, cassette, shown=not quiet):
-        if quiet:
-            return run_headless(settings, open_for_writing, choose, as_json=as_json, breaks=breaks)
-        return show(settings, open_for_writing, choose, plain=plain, breaks=breaks)
+    return how.run(settings, open_for_writing, choose)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from hitl_tui.cli.desk import Desk, at_desk
+from hitl_tui.cli.opening import Target
 from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import json_option, say
 from hitl_tui.cli.tape import tape, tape_options
-
-if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
-    from hitl_tui.errors import ExitCode
+from hitl_tui.cli.which_thread import find_thread
+from hitl_tui.errors import ExitCode
 
 
 @click.command()
@@ -26,8 +24,7 @@ def step(*, thread: str, store: str | None, as_json: bool, record: str | None, c
     Exit code 0: the node is done, and the thread can go on or has ended; 3: something waits for a
     human; 1: the node failed.
     """
-    from hitl_tui.cli.resume import find_thread
-    from hitl_tui.cli.session import Target, run_headless
+    from hitl_tui.cli.headless import run_headless
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
 
@@ -64,13 +61,9 @@ def pause(
     who asked. Exit code 4 where it still runs when the waiting is over; what was asked stays asked. One
     whose process has died is taken over and left paused.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.headless import report
-        from hitl_tui.cli.resume import find_thread
         from hitl_tui.drivers.holding import ask_to_pause
         from hitl_tui.errors import ThreadBusy
 
@@ -88,7 +81,7 @@ def pause(
             say(notice, err=True)
         return await report(driver, as_json=as_json, done=True)
 
-    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+    return at_desk(work, store=store, reviewer=reviewer)
 
 
 @click.command()
@@ -111,9 +104,6 @@ def extend(
 
     LIMIT is max_iterations, max_tokens, max_cost_usd or max_seconds; "none" takes one away.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
     from hitl_tui.plain.answers import read_limit
 
     wanted = dict(map(read_limit, limits))
@@ -125,7 +115,7 @@ def extend(
         await driver.extend_limits(wanted, actor=desk.settings.reviewer, note=note)
         return await report(driver, as_json=as_json, done=True)
 
-    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+    return at_desk(work, store=store, reviewer=reviewer)
 
 
 @click.command()
@@ -139,9 +129,6 @@ def cancel(thread: str, note: str | None, store: str | None, reviewer: str | Non
 
     What is committed stays; a fork can go on from any of its steps.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.headless import report
@@ -150,4 +137,4 @@ def cancel(thread: str, note: str | None, store: str | None, reviewer: str | Non
         await driver.cancel(actor=desk.settings.reviewer, note=note)
         return await report(driver, as_json=as_json, done=True)
 
-    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+    return at_desk(work, store=store, reviewer=reviewer)

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import complete_thread, reviewer_option, store_option
 from hitl_tui.cli.output import emit, json_option, say
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
     from hitl_tui.cli.places import OpenPlace
     from hitl_tui.engine.records import Checkpoint
-    from hitl_tui.errors import ExitCode
 
 
 @click.command()
@@ -37,13 +36,9 @@ def show(
 
     Status, what waits, every channel with its value, and what the step changed.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.places import open_place
-        from hitl_tui.errors import ExitCode
 
         at = await open_place(desk, place, reading=True)
         values = dict(await at.driver.state_at(at.step))
@@ -60,7 +55,7 @@ def show(
             await _say_step(at, values)
         return ExitCode.DONE
 
-    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+    return at_desk(work, store=store, reviewer=reviewer)
 
 
 def _value(values: dict[str, Any], channel: str) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hitl_tui.config import Settings
 from hitl_tui.errors import NoSuchStore, StoreUnusable
 
 if TYPE_CHECKING:
+    from hitl_tui.config import Settings
     from hitl_tui.stores import Checkpointer
 
 

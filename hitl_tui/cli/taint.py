@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import complete_thread, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.cli.desk import Desk
     from hitl_tui.drivers.protocol import Arrival, Snapshot
     from hitl_tui.engine.taint import Taint
-    from hitl_tui.errors import ExitCode
 
 
 @click.command()
@@ -29,14 +28,10 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
     was made from such a value. With CHANNEL that one alone: which step, node or tool brought it in,
     and through which nodes it came.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli import shapes
         from hitl_tui.cli.places import open_place
-        from hitl_tui.errors import ExitCode
 
         at = await open_place(desk, place, reading=True)
         if channel is not None:
@@ -57,7 +52,7 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
             _say(tainted, ways, channel)
         return ExitCode.DONE
 
-    return at_desk(load_settings({"store": store}), open_existing, work)
+    return at_desk(work, store=store)
 
 
 @click.command()
@@ -83,9 +78,6 @@ def declassify(
     One new step that changes no value; your name and your reason are kept in the ledger. What was
     written from it before stays tainted.
     """
-    from hitl_tui.cli.desk import at_desk
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
     async def work(desk: Desk) -> ExitCode:
         from hitl_tui.cli.headless import report
@@ -101,7 +93,7 @@ def declassify(
         )
         return await report(driver, as_json=as_json, done=True, made_step=made)
 
-    return at_desk(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+    return at_desk(work, store=store, reviewer=reviewer)
 
 
 def _check_known(snapshot: Snapshot, channel: str) -> None:
