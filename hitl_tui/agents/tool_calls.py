@@ -17,8 +17,8 @@ from hitl_tui.agents.tool_notes import Outcome, tell
 from hitl_tui.agents.tools import Approve, BadArguments, Tool, cut
 from hitl_tui.engine.activity import Activity
 from hitl_tui.engine.calling import TookTooLong
-from hitl_tui.engine.interrupts import InterruptRaised
 from hitl_tui.engine.memory import MISSING
+from hitl_tui.engine.questions import InterruptRaised
 from hitl_tui.errors import HitlError, UsageError
 
 _REJECTED = "A person refused this call"

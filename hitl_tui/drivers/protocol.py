@@ -13,8 +13,9 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import msgspec
 
 from hitl_tui.engine.agent_settings import AgentInfo, Settings
+from hitl_tui.engine.channel_info import ChannelInfo
 from hitl_tui.engine.compensation import RollbackEntry
-from hitl_tui.engine.description import ChannelInfo, EdgeInfo, GraphInfo, InputField, NodeInfo
+from hitl_tui.engine.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.events import AppliedUpdate, Event, Preview, Progress
 from hitl_tui.engine.outcomes import BranchOutcome
 from hitl_tui.engine.records import Checkpoint, LedgerEntry

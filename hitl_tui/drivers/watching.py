@@ -9,10 +9,10 @@ from contextlib import suppress
 
 from hitl_tui.engine.children import outdated, refresh
 from hitl_tui.engine.events import Event, HolderChanged, LedgerWritten, ProgressChanged, StepCommitted
+from hitl_tui.engine.limits import limits_near
 from hitl_tui.engine.rebuild import applied_updates
 from hitl_tui.engine.records import Checkpoint
 from hitl_tui.engine.session import Session
-from hitl_tui.engine.spending import limits_near
 from hitl_tui.engine.store import Store
 from hitl_tui.errors import HitlError, ThreadBusy
 

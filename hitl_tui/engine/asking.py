@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from hitl_tui.engine import journal
 from hitl_tui.engine.gates import Gate
-from hitl_tui.engine.interrupts import breakpoint_request, gate_request
+from hitl_tui.engine.questions import breakpoint_request, gate_request
 from hitl_tui.engine.records import Cursor, LedgerEntry
 from hitl_tui.engine.requests import Request, When
 from hitl_tui.engine.session import Session, replace

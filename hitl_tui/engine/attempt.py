@@ -9,16 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hitl_tui.engine.activity import Activity, current_activity
+from hitl_tui.engine.answers import ANSWER
 from hitl_tui.engine.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.changes import Change, reduce_updates
 from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.compensation import check_compensation
 from hitl_tui.engine.compiled import CompiledGraph, Node
-from hitl_tui.engine.interrupts import ANSWER, InterruptRaised, inside_request
 from hitl_tui.engine.memory import MISSING
 from hitl_tui.engine.on_taint import check_source, mark
 from hitl_tui.engine.outcomes import ModelUse
 from hitl_tui.engine.prompt_block import state_block
+from hitl_tui.engine.questions import InterruptRaised, inside_request
 from hitl_tui.engine.raised_at import raised_at
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.results import NodeResult

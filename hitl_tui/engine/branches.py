@@ -7,10 +7,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from hitl_tui.engine.activity import Activity
+from hitl_tui.engine.answers import ANSWER
 from hitl_tui.engine.canonical import item_hash, show_hash
 from hitl_tui.engine.compiled import CompiledGraph, Node
 from hitl_tui.engine.composing import FanOutWork
-from hitl_tui.engine.interrupts import ANSWER
 from hitl_tui.engine.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, Exchange
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.requests import Request

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.engine.canonical import channel_hash
-from hitl_tui.engine.description import ChannelInfo
+from hitl_tui.engine.channel_info import ChannelInfo
 from hitl_tui.engine.records import Visibility
 from hitl_tui.engine.reducers import Reducer, ReducerLike, Refused, as_reducer, last_n, overwrite
 from hitl_tui.engine.schema import ChannelSchema, as_schema, type_word

@@ -10,20 +10,21 @@ from functools import partial
 from typing import Any
 
 from hitl_tui.engine import journal
+from hitl_tui.engine.answers import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.asking import gate_of, how_it_ended
 from hitl_tui.engine.branches import answered, to_run_again
 from hitl_tui.engine.canonical import state_hash
 from hitl_tui.engine.changes import set_values
 from hitl_tui.engine.children import abandon, refresh, relay
 from hitl_tui.engine.inputs import read_input
-from hitl_tui.engine.interrupts import ANSWER, check_answer, deadlocked, find_request, vote
+from hitl_tui.engine.limits import extended
 from hitl_tui.engine.on_taint import approve
 from hitl_tui.engine.outcomes import Exchange
 from hitl_tui.engine.records import END, ROLLBACK, START, LedgerEntry
 from hitl_tui.engine.requests import DEADLINE_PASSED, Request
 from hitl_tui.engine.run_inputs import INPUT
 from hitl_tui.engine.session import Session, replace
-from hitl_tui.engine.spending import extended, with_branches
+from hitl_tui.engine.spending import with_branches
 from hitl_tui.engine.steps import Step
 from hitl_tui.engine.taint import Lineage
 from hitl_tui.engine.values import normalise

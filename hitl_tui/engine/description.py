@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from hitl_tui.engine.records import Visibility
+from hitl_tui.engine.channel_info import ChannelInfo
 from hitl_tui.engine.taint import OnTaint
 
 NodeKind = Literal["node", "map", "parallel", "subgraph"]
-
-
-class ChannelInfo(msgspec.Struct, frozen=True):
-    """A channel as declared; `type` is a short word such as "list", "text" or "number"."""
-
-    name: str
-    type: str
-    reducer: str
-    visibility: Visibility
-    description: str
-    schema: Mapping[str, Any]
 
 
 class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):

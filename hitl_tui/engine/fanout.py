@@ -16,9 +16,9 @@ from hitl_tui.engine.compensation import check_compensation
 from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.composing import FanOutWork, Quorum
 from hitl_tui.engine.events import BranchEnded, BranchStarted, BranchWaits
-from hitl_tui.engine.interrupts import InterruptRaised
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, Made
 from hitl_tui.engine.outcomes import BranchStatus, ModelUse
+from hitl_tui.engine.questions import InterruptRaised
 from hitl_tui.engine.racing import race
 from hitl_tui.engine.results import NodeResult
 from hitl_tui.engine.retry import NEVER_RETRIED

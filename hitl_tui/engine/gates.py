@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hitl_tui.engine.calling import takes_second
 from hitl_tui.engine.requests import Choice, RequestKind
+from hitl_tui.engine.signatures import takes_second
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from hitl_tui.engine.calling import takes_second
 from hitl_tui.engine.channels import BoundChannel, Channel, bind
 from hitl_tui.engine.compensation import Compensating, Handler
 from hitl_tui.engine.compiled import CompiledGraph, Node, NodeFunction, Route, RouteFunction, route_key
@@ -20,9 +19,10 @@ from hitl_tui.engine.composing import (
 )
 from hitl_tui.engine.description import InputField
 from hitl_tui.engine.gates import Gate
+from hitl_tui.engine.limits import declared_limits
 from hitl_tui.engine.records import END, START, Limits
 from hitl_tui.engine.retry import RetryPolicy
-from hitl_tui.engine.spending import declared_limits
+from hitl_tui.engine.signatures import takes_second
 from hitl_tui.engine.taint import OnTaint, declared_policy, declared_source
 from hitl_tui.engine.termination import Termination
 from hitl_tui.engine.topology import check_topology

@@ -21,14 +21,15 @@ from hitl_tui.engine.decisions import DONE, expire, pass_breakpoints, refuse_rol
 from hitl_tui.engine.events import AttemptDropped, RunEnded, RunStarted
 from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
 from hitl_tui.engine.graph_change import note_graph
-from hitl_tui.engine.interrupts import InterruptRaised
+from hitl_tui.engine.limits import limit_reached
 from hitl_tui.engine.made import BranchesFailed, BranchesWait, ChildStopped, Made
 from hitl_tui.engine.on_taint import guard
 from hitl_tui.engine.outcomes import ErrorInfo, ModelUse, ToolUse
+from hitl_tui.engine.questions import InterruptRaised
 from hitl_tui.engine.records import END, Cursor, Status
 from hitl_tui.engine.requests import Request
 from hitl_tui.engine.session import Session, replace
-from hitl_tui.engine.spending import limit_reached, spent, with_branches
+from hitl_tui.engine.spending import spent, with_branches
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.steps import Step
 from hitl_tui.engine.working import work

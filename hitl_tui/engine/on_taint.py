@@ -16,7 +16,7 @@ from hitl_tui.engine.changes import Change
 from hitl_tui.engine.channels import RUN_INPUTS
 from hitl_tui.engine.compiled import Node
 from hitl_tui.engine.events import TaintRead
-from hitl_tui.engine.interrupts import taint_request
+from hitl_tui.engine.questions import taint_request
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.requests import Request
 from hitl_tui.engine.session import Session, replace

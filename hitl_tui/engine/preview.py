@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hitl_tui.engine.answers import find_request
 from hitl_tui.engine.asking import gate_of
 from hitl_tui.engine.changes import Change, after, set_values
 from hitl_tui.engine.children import waiting_child
 from hitl_tui.engine.decisions import DONE, position_after
 from hitl_tui.engine.events import Preview
-from hitl_tui.engine.interrupts import find_request
 from hitl_tui.engine.on_taint import refuses
 from hitl_tui.engine.records import END, ROLLBACK, Checkpoint, next_of
 from hitl_tui.engine.session import Session

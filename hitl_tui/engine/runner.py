@@ -13,6 +13,7 @@ from hitl_tui.engine.agent_changes import AgentControl
 from hitl_tui.engine.agent_settings import Settings, fresh_agents
 from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import AppliedUpdate, Event
+from hitl_tui.engine.limits import check_limits
 from hitl_tui.engine.loop import OnLimit, Run
 from hitl_tui.engine.rebuild import applied_updates, state_at
 from hitl_tui.engine.records import Checkpoint, Limits
@@ -20,7 +21,6 @@ from hitl_tui.engine.reporting import Reporting
 from hitl_tui.engine.results import RunResult, StepResult
 from hitl_tui.engine.rollback import Rollback, RollbackReport, rollback_report
 from hitl_tui.engine.session import Session, replace
-from hitl_tui.engine.spending import check_limits
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.store import Store
 from hitl_tui.engine.syncing import run_on, run_sync

@@ -14,12 +14,12 @@ from hitl_tui.engine.agent_settings import apply, fresh_agents
 from hitl_tui.engine.changes import Change, after
 from hitl_tui.engine.compiled import CompiledGraph
 from hitl_tui.engine.events import Event, LedgerWritten, ProgressChanged, StepCommitted
+from hitl_tui.engine.limits import limits_near
 from hitl_tui.engine.outlook import Outlook
 from hitl_tui.engine.rebuild import live_state
 from hitl_tui.engine.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.requests import Request
 from hitl_tui.engine.run_inputs import frozen
-from hitl_tui.engine.spending import limits_near
 from hitl_tui.engine.state import LiveState
 from hitl_tui.engine.steps import Step, checkpoint_of, records_of
 from hitl_tui.engine.store import Store

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from hitl_tui.engine.description import ChannelInfo, GraphInfo, NodeInfo
+from hitl_tui.engine.channel_info import ChannelInfo
+from hitl_tui.engine.description import GraphInfo, NodeInfo
 from hitl_tui.engine.records import Cursor
 from hitl_tui.engine.requests import Request
 from hitl_tui.engine.schema import ChannelSchema

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from hitl_tui.engine.answers import deadlocked
 from hitl_tui.engine.events import PRIVATE
 from hitl_tui.engine.foreign import actions_of
-from hitl_tui.engine.interrupts import deadlocked
 from hitl_tui.engine.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.requests import Choice, Request, Vote
 from hitl_tui.view.diff import changed_lines

@@ -9,7 +9,7 @@ import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner, NodeFailed
 from hitl_tui.engine import decisions
-from hitl_tui.engine.interrupts import deadlocked
+from hitl_tui.engine.answers import deadlocked
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, line, pending_id, say
 

@@ -1,4 +1,4 @@
-"""Requests to humans: opening them, checking answers, quorum and deadlines (SPEC 11)."""
+"""Questions to humans, as requests: of breakpoints, of gates, of nodes and about taint (SPEC 11)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from typing import Any, Literal
 import msgspec
 
 from hitl_tui.engine import foreign
-from hitl_tui.engine.canonical import equal
+from hitl_tui.engine.answers import answer_schema, checked_value
 from hitl_tui.engine.gates import Gate, check_choice, check_terms
 from hitl_tui.engine.records import Cursor
-from hitl_tui.engine.requests import Choice, Request, RequestKind, Vote, When
-from hitl_tui.engine.schema import ChannelSchema, as_schema
+from hitl_tui.engine.requests import Choice, Request, RequestKind, When
+from hitl_tui.engine.schema import as_schema
 from hitl_tui.engine.state import WorkflowState
 from hitl_tui.engine.taint import Taint
 from hitl_tui.engine.values import normalise, thaw
-from hitl_tui.errors import AnswerRefused, SchemaMismatch, UsageError, ValueRejected
-
-ANSWER = "answer:"
-"""What keys of answers begin with, among what a node got from outside."""
+from hitl_tui.errors import UsageError
 
 KINDS = ("approve", "edit", "choose", "ask")
 _APPROVE = (Choice("approve", "approve", "a"), Choice("reject", "reject", "r"))
@@ -137,12 +134,12 @@ def inside_request(
         key=key,
         path=path,
     )
-    _answer_schema(request)
+    answer_schema(request)
     if request.choices and request.recommended is not None:
         check_choice(request.choices, request.recommended)
     if asked.on_timeout is None:
         return request
-    return msgspec.structs.replace(request, on_timeout=_checked_value(request, asked.on_timeout))
+    return msgspec.structs.replace(request, on_timeout=checked_value(request, asked.on_timeout))
 
 
 def _choices(asked: _Asked) -> tuple[Choice, ...]:
@@ -204,100 +201,3 @@ def taint_request(cursor: Cursor, node: str, tainted: Sequence[Taint], now: int)
         asked_at=now,
         policy="on_taint",
     )
-
-
-def find_request(cursor: Cursor, wanted: str, ended: str = "") -> Request:
-    """The pending request of an id.
-
-    Args:
-        ended: how the ledger says that it has ended: answer, timeout, withdrawn; "" where it doesn't.
-
-    Raises:
-        AnswerRefused: unknown, or no longer waiting.
-    """
-    for request in cursor.pending:
-        if request.id == wanted:
-            return request
-    if ended == "answer":
-        raise AnswerRefused(f"request {wanted} has been answered already", "see the decisions of the thread")
-    if ended == "timeout":
-        raise AnswerRefused(f"request {wanted} has expired", "the thread went on without the answer")
-    waiting = ", ".join(f"{request.id} ({request.title})" for request in cursor.pending) or "none"
-    gone = "it was withdrawn when the thread was moved on; " if ended else ""
-    raise AnswerRefused(
-        f"no request {wanted!r} waits in thread {cursor.thread_id!r}", f"{gone}waiting: {waiting}"
-    )
-
-
-def check_answer(request: Request, answer: Any, *, step: int, actor: str | None, now: int) -> Any:
-    """An answer that may be applied, as JSON.
-
-    Raises:
-        AnswerRefused: late, stale, unauthorised, a second vote, or not an allowed answer.
-    """
-    if step != request.step:
-        raise AnswerRefused(
-            f"the answer is about step {step}, but {request.title!r} is now about step {request.step}",
-            "look at what changed, then answer again",
-        )
-    if request.deadline is not None and now > request.deadline:
-        raise AnswerRefused(f"{request.title!r} has expired", "the thread went on without the answer")
-    if request.reviewers and actor not in request.reviewers:
-        raise AnswerRefused(
-            f"{actor or 'an unnamed person'} may not answer {request.title!r}",
-            f"reviewers: {', '.join(request.reviewers)}",
-        )
-    if any(vote.actor == actor for vote in request.votes) and not deadlocked(request):
-        raise AnswerRefused(f"{actor} has answered {request.title!r} already", "another reviewer must answer")
-    if request.quorum > 1 and not actor:
-        raise AnswerRefused(f"{request.title!r} wants {request.quorum} reviewers by name", "give an actor")
-    return _checked_value(request, answer)
-
-
-def _checked_value(request: Request, answer: Any) -> Any:
-    try:
-        value = normalise(answer, f"answer to {request.title}")
-        if request.shape:
-            value = normalise(foreign.own_answer(request.shape, thaw(request.payload), thaw(value)), "answer")
-        if request.choices and not request.shape:
-            check_choice(request.choices, value)
-        else:
-            _answer_schema(request).check_value(value)
-    except (ValueRejected, SchemaMismatch) as error:
-        raise AnswerRefused(error.message, error.hint) from None
-    return value
-
-
-def _answer_schema(request: Request) -> ChannelSchema:
-    return ChannelSchema("answer", request.schema or {}, "whole")
-
-
-def vote(
-    request: Request, answer: Any, actor: str | None, note: str | None, now: int
-) -> tuple[Request, bool]:
-    """The request with one more vote, and whether that settles it."""
-    if request.quorum <= 1:
-        return request, True
-    others = (one for one in request.votes if one.actor != actor)
-    votes = (*others, Vote(actor or "", answer, now, note))
-    return msgspec.structs.replace(request, votes=votes), _alike(votes, answer) >= request.quorum
-
-
-def deadlocked(request: Request) -> bool:
-    """Whether its reviewers disagree so that no answer can reach the quorum any more.
-
-    Then each of them may change their vote; until somebody does, it waits, for its deadline at most.
-    """
-    if not request.reviewers or not request.votes:
-        return False
-    still_to_vote = len(set(request.reviewers) - {one.actor for one in request.votes})
-    best = max(_alike(request.votes, one.answer) for one in request.votes)
-    return best + still_to_vote < request.quorum
-
-
-def _alike(votes: Sequence[Vote], answer: Any) -> int:
-    return sum(equal(_decided(one.answer), _decided(answer)) for one in votes)
-
-
-def _decided(answer: Any) -> Any:
-    return answer["choice"] if isinstance(answer, dict) and "choice" in answer else answer
