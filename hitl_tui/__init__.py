@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from hitl_tui.agents.parallel import aparallel_chat, parallel_chat
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.agents.tools import Tool
-    from hitl_tui.engine import reducers
-    from hitl_tui.engine.attempt import NodeConfig
-    from hitl_tui.engine.channels import Channel
-    from hitl_tui.engine.composing import quorum
-    from hitl_tui.engine.description import InputField
-    from hitl_tui.engine.gates import Gate, GateChoice
-    from hitl_tui.engine.graph import StateGraph
-    from hitl_tui.engine.outcomes import ModelUse
-    from hitl_tui.engine.records import END, START, Checkpoint, Limits
-    from hitl_tui.engine.reducers import append, last_n
-    from hitl_tui.engine.requests import Request
-    from hitl_tui.engine.results import NodeResult, RunResult, StepResult
-    from hitl_tui.engine.retry import RetryPolicy
+    from hitl_tui.engine.channels import reducers
+    from hitl_tui.engine.channels.channel import Channel
+    from hitl_tui.engine.channels.reducers import append, last_n
+    from hitl_tui.engine.channels.state import WorkflowState
+    from hitl_tui.engine.graphs.composing import quorum
+    from hitl_tui.engine.graphs.description import InputField
+    from hitl_tui.engine.graphs.gates import Gate, GateChoice
+    from hitl_tui.engine.graphs.graph import StateGraph
+    from hitl_tui.engine.graphs.retry import RetryPolicy
+    from hitl_tui.engine.graphs.termination import cost_limit, custom_condition, max_turns, text_match
+    from hitl_tui.engine.log.outcomes import ModelUse
+    from hitl_tui.engine.log.records import END, START, Checkpoint, Limits
+    from hitl_tui.engine.log.requests import Request
+    from hitl_tui.engine.nodes.attempt import NodeConfig
+    from hitl_tui.engine.nodes.results import NodeResult, RunResult, StepResult
     from hitl_tui.engine.runner import GraphRunner
-    from hitl_tui.engine.state import WorkflowState
-    from hitl_tui.engine.termination import cost_limit, custom_condition, max_turns, text_match
     from hitl_tui.errors import (
         AnswerRefused,
         GraphInvalid,
@@ -92,31 +92,31 @@ _ERRORS = (
 )
 
 _HOME = {
-    "END": "engine.records",
-    "Checkpoint": "engine.records",
-    "Request": "engine.requests",
-    "NodeConfig": "engine.attempt",
-    "StepResult": "engine.results",
-    "Limits": "engine.records",
-    "START": "engine.records",
-    "Channel": "engine.channels",
-    "quorum": "engine.composing",
-    "InputField": "engine.description",
-    "Gate": "engine.gates",
-    "GateChoice": "engine.gates",
-    "StateGraph": "engine.graph",
-    "append": "engine.reducers",
-    "last_n": "engine.reducers",
-    "ModelUse": "engine.outcomes",
-    "NodeResult": "engine.results",
-    "RunResult": "engine.results",
-    "RetryPolicy": "engine.retry",
+    "END": "engine.log.records",
+    "Checkpoint": "engine.log.records",
+    "Request": "engine.log.requests",
+    "NodeConfig": "engine.nodes.attempt",
+    "StepResult": "engine.nodes.results",
+    "Limits": "engine.log.records",
+    "START": "engine.log.records",
+    "Channel": "engine.channels.channel",
+    "quorum": "engine.graphs.composing",
+    "InputField": "engine.graphs.description",
+    "Gate": "engine.graphs.gates",
+    "GateChoice": "engine.graphs.gates",
+    "StateGraph": "engine.graphs.graph",
+    "append": "engine.channels.reducers",
+    "last_n": "engine.channels.reducers",
+    "ModelUse": "engine.log.outcomes",
+    "NodeResult": "engine.nodes.results",
+    "RunResult": "engine.nodes.results",
+    "RetryPolicy": "engine.graphs.retry",
     "GraphRunner": "engine.runner",
-    "WorkflowState": "engine.state",
-    "cost_limit": "engine.termination",
-    "custom_condition": "engine.termination",
-    "max_turns": "engine.termination",
-    "text_match": "engine.termination",
+    "WorkflowState": "engine.channels.state",
+    "cost_limit": "engine.graphs.termination",
+    "custom_condition": "engine.graphs.termination",
+    "max_turns": "engine.graphs.termination",
+    "text_match": "engine.graphs.termination",
     "Agent": "agents.agent",
     "ScriptedModel": "agents.scripted",
     "Tool": "agents.tools",
@@ -209,7 +209,7 @@ if not TYPE_CHECKING:  # or a type checker would take any name at all for one of
 
     def __getattr__(name: str) -> object:
         if name == "reducers":
-            return import_module("hitl_tui.engine.reducers")
+            return import_module("hitl_tui.engine.channels.reducers")
         if name not in _HOME:
             raise AttributeError(f"module 'hitl_tui' has no attribute {name!r}")
         value: object = getattr(import_module(f"hitl_tui.{_HOME[name]}"), name)

@@ -31,7 +31,7 @@ from hitl_tui import (
     StateGraph,
     WorkflowState,
 )
-from hitl_tui.engine.store import Store
+from hitl_tui.engine.log.store import Store
 
 
 def read_file(state: WorkflowState) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from hitl_tui.agents.taping import sampling, taped
 from hitl_tui.agents.tool_calls import ToolBox
 from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve
 from hitl_tui.agents.turns import Turns, channel_name
-from hitl_tui.engine.activity import current_activity
+from hitl_tui.engine.nodes.activity import current_activity
 from hitl_tui.errors import UsageError, in_words
 
 _OURS = frozenset({"messages", "stream", "stream_options", "functions", "n"})

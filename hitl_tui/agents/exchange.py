@@ -17,8 +17,8 @@ from hitl_tui.agents.meter import Meter, Tally
 from hitl_tui.agents.retries import wait_before_retry
 from hitl_tui.agents.taping import sampling
 from hitl_tui.agents.tool_calls import ToolBox
-from hitl_tui.engine.activity import Activity, AttemptCancelled
-from hitl_tui.engine.memory import MISSING
+from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
+from hitl_tui.engine.nodes.memory import MISSING
 from hitl_tui.errors import ModelFailed
 
 Emit = Callable[[str], None]

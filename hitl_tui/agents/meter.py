@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hitl_tui.agents.backend import Message, ModelBackend, Use
-from hitl_tui.engine.activity import Activity, ModelUse
+from hitl_tui.engine.nodes.activity import Activity, ModelUse
 
 
 class TokenCount(msgspec.Struct, frozen=True):

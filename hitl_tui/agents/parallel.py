@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hitl_tui.agents import background
 from hitl_tui.agents.agent import Agent
-from hitl_tui.engine.activity import AttemptCancelled, current_activity
+from hitl_tui.engine.nodes.activity import AttemptCancelled, current_activity
 from hitl_tui.errors import UsageError
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hitl_tui.agents.litellm_errors import scrub
-from hitl_tui.engine.activity import Activity, current_activity
+from hitl_tui.engine.nodes.activity import Activity, current_activity
 
 _SHORT = 4
 

@@ -15,10 +15,10 @@ from hitl_tui.agents.approval import Approver, Decision, ToolRequest, must_ask, 
 from hitl_tui.agents.backend import ToolCall
 from hitl_tui.agents.tool_notes import Outcome, tell
 from hitl_tui.agents.tools import Approve, BadArguments, Tool, cut
-from hitl_tui.engine.activity import Activity
-from hitl_tui.engine.calling import TookTooLong
-from hitl_tui.engine.memory import MISSING
-from hitl_tui.engine.questions import InterruptRaised
+from hitl_tui.engine.interrupts.questions import InterruptRaised
+from hitl_tui.engine.nodes.activity import Activity
+from hitl_tui.engine.nodes.calling import TookTooLong
+from hitl_tui.engine.nodes.memory import MISSING
 from hitl_tui.errors import HitlError, UsageError
 
 _REJECTED = "A person refused this call"

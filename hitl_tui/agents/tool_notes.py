@@ -9,9 +9,9 @@ import msgspec
 
 from hitl_tui.agents.redaction import redactor
 from hitl_tui.agents.tools import cut
-from hitl_tui.engine.activity import Activity
-from hitl_tui.engine.events import ToolCalled
-from hitl_tui.engine.outcomes import ToolUse
+from hitl_tui.engine.log.events import ToolCalled
+from hitl_tui.engine.log.outcomes import ToolUse
+from hitl_tui.engine.nodes.activity import Activity
 
 LONGEST: Final = 2_000
 """Characters of the arguments and of the result that a step's checkpoint keeps."""

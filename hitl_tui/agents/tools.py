@@ -18,8 +18,8 @@ from hitl_tui.agents.tool_schema import (
     parameters_schema,
     summary,
 )
-from hitl_tui.engine.calling import SyncCaller, call
-from hitl_tui.engine.values import normalise, thaw
+from hitl_tui.engine.channels.values import normalise, thaw
+from hitl_tui.engine.nodes.calling import SyncCaller, call
 from hitl_tui.errors import UsageError, in_words
 
 Approve = Literal["always", "never"] | Callable[[Mapping[str, Any]], bool]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hitl_tui.agents.backend import Message
-from hitl_tui.engine.activity import Activity
-from hitl_tui.engine.values import thaw
+from hitl_tui.engine.channels.values import thaw
+from hitl_tui.engine.nodes.activity import Activity
 from hitl_tui.errors import UsageError
 
 _FORM = 'each is {"role": "user" or "assistant", "content": text}'

@@ -14,7 +14,7 @@ from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
-    from hitl_tui.engine.agent_settings import AgentInfo
+    from hitl_tui.engine.thread.agent_settings import AgentInfo
 
 _HEADINGS = ("AGENT", "MODEL", "TEMPERATURE", "CALLS", "TOKENS", "COST", "TURNS", "CHANGED")
 

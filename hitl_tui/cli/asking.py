@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hitl_tui.drivers.protocol import Snapshot
-    from hitl_tui.engine.foreign import Action
-    from hitl_tui.engine.requests import Request
+    from hitl_tui.engine.interrupts.foreign import Action
+    from hitl_tui.engine.log.requests import Request
     from hitl_tui.view.form import Field, Form
 
 _MOST_LINES = 12

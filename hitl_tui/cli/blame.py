@@ -15,7 +15,7 @@ from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.cli.places import OpenPlace
-    from hitl_tui.engine.records import Checkpoint
+    from hitl_tui.engine.log.records import Checkpoint
     from hitl_tui.view.blame import BlameLine
 
 _PAGE = 200
@@ -115,7 +115,7 @@ async def _versions(
     at: OpenPlace, channel: str, keys: list[str], limit: int
 ) -> tuple[list[tuple[Checkpoint, Any]], int]:
     """The versions of a value up to a step, oldest first, and the oldest step that was looked at."""
-    from hitl_tui.engine.events import PRIVATE
+    from hitl_tui.engine.log.events import PRIVATE
 
     found: list[tuple[Checkpoint, Any]] = []
     before, looked = at.step + 1, 0

@@ -23,7 +23,7 @@ from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hitl_tui.engine.verify import VerifyReport
+    from hitl_tui.engine.verification.verify import VerifyReport
     from hitl_tui.stores import Checkpointer
 
 
@@ -158,7 +158,7 @@ def verify(thread: str, strict: bool, store: str | None, as_json: bool) -> int:
 
 def _with_inside(store: Checkpointer, thread: str) -> list[str]:
     """A thread and those that its subgraphs ran in, as far as the store has them."""
-    from hitl_tui.engine.below import inside
+    from hitl_tui.engine.subgraphs.below import inside
 
     cursor = store.cursor(thread)
     below = [one.thread_id for one in inside(store, cursor)] if cursor else []
@@ -181,8 +181,8 @@ def _write_all(stream: BinaryIO, lines: Iterable[bytes]) -> int:
 def _note_export(store: Checkpointer, thread: str, actor: str, to: str) -> None:
     """Write down who takes private values out; a thread without any needs no note."""
     from hitl_tui.drivers.recorded import recorded_graph
-    from hitl_tui.engine.disclosure import exported
-    from hitl_tui.engine.session import Session
+    from hitl_tui.engine.humans.disclosure import exported
+    from hitl_tui.engine.thread.session import Session
     from hitl_tui.stores.transfer import private_channels
 
     channels, info = private_channels(store, thread), store.info(thread)
@@ -222,7 +222,7 @@ def _read_thread(store: Checkpointer, file: Path, thread: str | None) -> str:
 
 
 def _verify(store: Checkpointer, thread: str, strict: bool) -> VerifyReport:
-    from hitl_tui.engine.verify_tree import verify_tree as check
+    from hitl_tui.engine.verification.verify_tree import verify_tree as check
 
     if not strict:
         return check(store, thread)

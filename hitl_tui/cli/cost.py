@@ -12,7 +12,7 @@ from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.costs import Spent
+    from hitl_tui.engine.reports.costs import Spent
 
 
 @click.command()
@@ -26,7 +26,7 @@ def cost(thread: str, store: str | None, as_json: bool) -> int:
     """
 
     async def work(desk: Desk) -> ExitCode:
-        from hitl_tui.engine.costs import CostReport
+        from hitl_tui.engine.reports.costs import CostReport
         from hitl_tui.view.costs import cost_lines
         from hitl_tui.view.spans import plain_text
 

@@ -15,7 +15,7 @@ from hitl_tui.errors import AnswerRefused, ExitCode, StaleWriter, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver, Snapshot
-    from hitl_tui.engine.requests import Request
+    from hitl_tui.engine.log.requests import Request
 
 
 @dataclass(frozen=True)

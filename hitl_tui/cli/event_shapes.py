@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hitl_tui.cli import shapes
-from hitl_tui.engine import events as ev
+from hitl_tui.engine.log import events as ev
 
 
 def event(thread_id: str, one: ev.Event, secret: bool) -> dict[str, Any]:

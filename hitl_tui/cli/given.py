@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.requests import Request
+    from hitl_tui.engine.log.requests import Request
     from hitl_tui.view.form import Form
 
 _WAYS = "give VALUE, --set FIELD=VALUE, --value JSON or --value @FILE"

@@ -11,8 +11,8 @@ from hitl_tui.cli.options import complete_thread, same_store, store_option
 from hitl_tui.cli.output import emit, json_option, say
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.description import GraphInfo
-    from hitl_tui.engine.looks import Look
+    from hitl_tui.engine.graphs.description import GraphInfo
+    from hitl_tui.engine.reports.looks import Look
 
 _FORMATS = ("text", "mermaid", "dot", "svg", "json")
 
@@ -51,7 +51,7 @@ def graph(
     GRAPH is what `run` takes; without it the thread's own. Nothing is run, but code of the graph's file
     that builds it is.
     """
-    from hitl_tui.engine.drawing import to_dot, to_mermaid
+    from hitl_tui.engine.reports.drawing import to_dot, to_mermaid
     from hitl_tui.errors import UsageError
     from hitl_tui.loading.sources import open_graph
     from hitl_tui.stores import MemoryCheckpointer
@@ -86,7 +86,7 @@ def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | Non
 
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
-    from hitl_tui.engine.looks import look_in_store
+    from hitl_tui.engine.reports.looks import look_in_store
     from hitl_tui.errors import UnknownThread
     from hitl_tui.loading.sources import reopen_graph
 

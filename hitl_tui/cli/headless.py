@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from hitl_tui.config import Settings
     from hitl_tui.drivers.protocol import Driver, Snapshot
-    from hitl_tui.engine.description import InputField
-    from hitl_tui.engine.events import Event
+    from hitl_tui.engine.graphs.description import InputField
+    from hitl_tui.engine.log.events import Event
 
 
 def run_headless(
@@ -160,7 +160,7 @@ class _Telling:
 
     def news(self) -> None:
         """What has happened since the last time."""
-        from hitl_tui.engine.events import RunEnded
+        from hitl_tui.engine.log.events import RunEnded
 
         for stamped in self._driver.events(self.seen):
             if stamped.number > self.seen + 1:

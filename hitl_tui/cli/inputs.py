@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hitl_tui.errors import UsageError, in_words
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.description import GraphInfo
+    from hitl_tui.engine.graphs.description import GraphInfo
 
 
 class Inputs:

@@ -12,7 +12,7 @@ from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.records import LedgerEntry
+    from hitl_tui.engine.log.records import LedgerEntry
 
 _FACTS = 8
 
@@ -87,7 +87,7 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
 def _facts(entry: LedgerEntry) -> list[str]:
     """What else an entry holds, a fact a line; what its note says already is left out."""
     from hitl_tui.cli.shapes import to_json
-    from hitl_tui.engine.values import thaw
+    from hitl_tui.engine.channels.values import thaw
 
     lines = []
     for fact, given in thaw(entry.data).items():

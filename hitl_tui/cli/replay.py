@@ -11,7 +11,7 @@ from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.replay import ReplayReport
+    from hitl_tui.engine.verification.replay import ReplayReport
 
 
 @click.command()
@@ -28,7 +28,7 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.cli.which_thread import find_thread
     from hitl_tui.config import load_settings
-    from hitl_tui.engine.replay import replay as run_again
+    from hitl_tui.engine.verification.replay import replay as run_again
     from hitl_tui.loading.sources import reopen_graph
 
     opened = open_existing(load_settings({"store": store}))

@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from hitl_tui.drivers.protocol import Unfinished
-from hitl_tui.engine.description import EdgeInfo, GraphInfo, NodeInfo
-from hitl_tui.engine.events import PRIVATE, AppliedUpdate, Progress
-from hitl_tui.engine.outcomes import BranchOutcome, ToolUse
-from hitl_tui.engine.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.requests import Request
-from hitl_tui.engine.taint import Taint
-from hitl_tui.engine.threads import Owner, ThreadSummary
+from hitl_tui.engine.graphs.description import EdgeInfo, GraphInfo, NodeInfo
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
+from hitl_tui.engine.log.outcomes import BranchOutcome, ToolUse
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.taint import Taint
+from hitl_tui.engine.log.threads import Owner, ThreadSummary
 from hitl_tui.errors import ExitCode, HitlError
 
 VERSION = 1

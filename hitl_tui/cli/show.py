@@ -13,7 +13,7 @@ from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.cli.places import OpenPlace
-    from hitl_tui.engine.records import Checkpoint
+    from hitl_tui.engine.log.records import Checkpoint
 
 
 @click.command()

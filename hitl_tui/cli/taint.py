@@ -13,7 +13,7 @@ from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Arrival, Snapshot
-    from hitl_tui.engine.taint import Taint
+    from hitl_tui.engine.log.taint import Taint
 
 
 @click.command()

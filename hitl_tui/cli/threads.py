@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hitl_tui.config import Settings
-    from hitl_tui.engine.threads import ThreadSummary
+    from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.stores import Checkpointer
 
 _PAGE = 100

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hitl_tui.errors import UnknownThread, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.threads import ThreadSummary
+    from hitl_tui.engine.log.threads import ThreadSummary
     from hitl_tui.stores import Checkpointer
 
 _PAGE = 100

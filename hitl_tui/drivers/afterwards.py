@@ -8,13 +8,13 @@ from functools import partial
 
 from hitl_tui.drivers.part import DriverPart
 from hitl_tui.drivers.protocol import Check, Checked
-from hitl_tui.engine.compensation import RollbackEntry
-from hitl_tui.engine.compiled import CompiledGraph
-from hitl_tui.engine.replay import replay
-from hitl_tui.engine.rollback import Rollback
-from hitl_tui.engine.session import Session
-from hitl_tui.engine.undo_order import rollback_entries
-from hitl_tui.engine.verify_tree import verify_tree
+from hitl_tui.engine.graphs.compensation import RollbackEntry
+from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.engine.undo.rollback import Rollback
+from hitl_tui.engine.undo.undo_order import rollback_entries
+from hitl_tui.engine.verification.replay import replay
+from hitl_tui.engine.verification.verify_tree import verify_tree
 from hitl_tui.errors import LogCorrupt
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from hitl_tui.drivers.deadlines import Deadlines
 from hitl_tui.drivers.graph_file import BuildGraph, GraphFile, follow_file
 from hitl_tui.drivers.watching import Watcher
-from hitl_tui.engine.events import Event
-from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
+from hitl_tui.engine.log.events import Event
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.thread.session import Session
 
 
 class Alongside:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hitl_tui.drivers.buffer import KEPT
-from hitl_tui.engine.events import (
+from hitl_tui.engine.log.events import (
     AttemptDropped,
     Event,
     LedgerWritten,

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hitl_tui.drivers.conditions import Condition, check_condition
-from hitl_tui.engine.description import GraphInfo
-from hitl_tui.engine.events import Progress
-from hitl_tui.engine.records import LedgerEntry
+from hitl_tui.engine.graphs.description import GraphInfo
+from hitl_tui.engine.log.events import Progress
+from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.session import Session
+    from hitl_tui.engine.thread.session import Session
 
 _ANSWERS = ("answer", "timeout")
 _STEPS_LOOKED_AT = 20

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from hitl_tui.drivers.protocol import Stamped
-from hitl_tui.engine.events import Event
+from hitl_tui.engine.log.events import Event
 
 KEPT = 20_000
 """Events kept for slow watchers; who falls further behind takes a new snapshot."""

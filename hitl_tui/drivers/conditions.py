@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hitl_tui.engine.channel_info import ChannelInfo
+from hitl_tui.engine.channels.info import ChannelInfo
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.suggest import did_you_mean
 

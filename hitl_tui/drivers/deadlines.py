@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from hitl_tui.engine import decisions
-from hitl_tui.engine.session import Session
+from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, ThreadBusy
 
 log = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.drivers.part import DriverPart
-from hitl_tui.engine import decisions, disclosure
-from hitl_tui.engine.session import Session
-from hitl_tui.engine.taint_lineage import Arrival, lineage
+from hitl_tui.engine.humans import decisions, disclosure
+from hitl_tui.engine.reports.taint_lineage import Arrival, lineage
+from hitl_tui.engine.thread.session import Session
 
 
 class Disclosing(DriverPart):

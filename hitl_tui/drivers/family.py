@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hitl_tui.drivers.protocol import Relative
-from hitl_tui.engine.store import Store
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import ThreadInfo
 
 MOST = 40
 """Relatives shown at most: the thread's own line first, then forks by age."""

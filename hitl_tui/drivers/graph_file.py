@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from hitl_tui.engine.compiled import CompiledGraph
-from hitl_tui.engine.events import Event, GraphChanged
-from hitl_tui.engine.graph_change import change_graph, logged_digest
-from hitl_tui.engine.rebuild import state_at
+from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.log.events import Event, GraphChanged
+from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.session import Session, replace
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.thread.graph_change import change_graph, logged_digest
+from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.engine.thread.session import Session, replace
 from hitl_tui.errors import GraphInvalid, HitlError
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.fits import OTHER_GRAPH, Difference, fits

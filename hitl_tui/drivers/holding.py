@@ -6,11 +6,11 @@ import asyncio
 import logging
 import time
 
-from hitl_tui.engine.decisions import note_pause
-from hitl_tui.engine.loop import Run
-from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
-from hitl_tui.engine.threads import PauseRequest
+from hitl_tui.engine.humans.decisions import note_pause
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import PauseRequest
+from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError
 
 log = logging.getLogger(__name__)

@@ -12,12 +12,12 @@ from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.drivers.recorded import RecordedDriver
-from hitl_tui.engine.agent_settings import fresh_agents
-from hitl_tui.engine.compiled import CompiledGraph
+from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
-from hitl_tui.engine.threads import ThreadInfo, ThreadSummary
+from hitl_tui.engine.thread.agent_settings import fresh_agents
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphInvalid, HitlError, UnknownThread, UsageError
 
 log = logging.getLogger(__name__)

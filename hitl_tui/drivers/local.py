@@ -22,9 +22,9 @@ from hitl_tui.drivers.holding import Holding
 from hitl_tui.drivers.nested import Nested
 from hitl_tui.drivers.protocol import NO_BREAKPOINTS, Capabilities, Preview, Relative, Snapshot, Stamped
 from hitl_tui.drivers.trying import Trying
-from hitl_tui.engine import decisions
-from hitl_tui.engine.calling import SyncCaller
-from hitl_tui.engine.events import (
+from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.humans.preview import preview_answer, preview_edit
+from hitl_tui.engine.log.events import (
     AppliedUpdate,
     Event,
     NodeFailed,
@@ -33,11 +33,11 @@ from hitl_tui.engine.events import (
     RunEnded,
     RunStarted,
 )
-from hitl_tui.engine.loop import Run
-from hitl_tui.engine.preview import preview_answer, preview_edit
-from hitl_tui.engine.records import Checkpoint
-from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.nodes.calling import SyncCaller
+from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, ThreadBusy, UsageError
 
 T = TypeVar("T")

@@ -8,11 +8,11 @@ from functools import partial
 
 from hitl_tui.drivers.below import Below, Follower, Runner
 from hitl_tui.drivers.part import DriverPart
-from hitl_tui.engine.children import graph_inside
-from hitl_tui.engine.compiled import CompiledGraph
-from hitl_tui.engine.events import Event, StepCommitted
-from hitl_tui.engine.loop import Run
-from hitl_tui.engine.session import Session
+from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.log.events import Event, StepCommitted
+from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.subgraphs.children import graph_inside
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import ThreadBusy
 
 

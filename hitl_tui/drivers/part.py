@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hitl_tui.drivers.engine_thread import EngineThread
-from hitl_tui.engine.events import Event
-from hitl_tui.engine.loop import Run
-from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
+from hitl_tui.engine.log.events import Event
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.thread.session import Session
 
 T = TypeVar("T")
 

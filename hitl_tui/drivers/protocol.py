@@ -12,16 +12,16 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from hitl_tui.engine.agent_settings import AgentInfo, Settings
-from hitl_tui.engine.channel_info import ChannelInfo
-from hitl_tui.engine.compensation import RollbackEntry
-from hitl_tui.engine.description import EdgeInfo, GraphInfo, InputField, NodeInfo
-from hitl_tui.engine.events import AppliedUpdate, Event, Preview, Progress
-from hitl_tui.engine.outcomes import BranchOutcome
-from hitl_tui.engine.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.taint_lineage import Arrival
-from hitl_tui.engine.threads import Owner, ThreadSummary
-from hitl_tui.engine.verify import Mismatch
+from hitl_tui.engine.channels.info import ChannelInfo
+from hitl_tui.engine.graphs.compensation import RollbackEntry
+from hitl_tui.engine.graphs.description import EdgeInfo, GraphInfo, InputField, NodeInfo
+from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
+from hitl_tui.engine.log.outcomes import BranchOutcome
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.log.threads import Owner, ThreadSummary
+from hitl_tui.engine.reports.taint_lineage import Arrival
+from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
+from hitl_tui.engine.verification.verify import Mismatch
 
 __all__ = [
     "AgentInfo",

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.drivers.protocol import Capabilities, Snapshot, Unfinished
-from hitl_tui.engine.children import link_of
-from hitl_tui.engine.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.rebuild import applied_updates, live_state, state_at
-from hitl_tui.engine.records import Checkpoint
-from hitl_tui.engine.session import Session
-from hitl_tui.engine.state import LiveState
-from hitl_tui.engine.store import Store
-from hitl_tui.engine.threads import Owner, ThreadInfo
+from hitl_tui.engine.channels.state import LiveState
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import Owner, ThreadInfo
+from hitl_tui.engine.subgraphs.children import link_of
+from hitl_tui.engine.thread.rebuild import applied_updates, live_state, state_at
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UnknownThread
 
 

@@ -9,15 +9,15 @@ from hitl_tui.drivers.below import Below
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver
 from hitl_tui.drivers.protocol import Capabilities
-from hitl_tui.engine import disclosure
-from hitl_tui.engine.channels import BoundChannel, Channel
-from hitl_tui.engine.compiled import CompiledGraph
-from hitl_tui.engine.loop import Run
-from hitl_tui.engine.rebuild import state_at
-from hitl_tui.engine.records import Limits
-from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.channels.channel import BoundChannel, Channel
+from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.humans import disclosure
+from hitl_tui.engine.log.records import Limits
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UsageError
 from hitl_tui.loading.sources import source_file
 

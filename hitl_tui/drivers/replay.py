@@ -24,10 +24,10 @@ from hitl_tui.drivers.protocol import (
     Snapshot,
     Stamped,
 )
-from hitl_tui.engine.agent_settings import AgentInfo, Settings
-from hitl_tui.engine.events import AppliedUpdate, RunEnded
-from hitl_tui.engine.records import Checkpoint
-from hitl_tui.engine.threads import ThreadSummary
+from hitl_tui.engine.log.events import AppliedUpdate, RunEnded
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.threads import ThreadSummary
+from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import nesting
 

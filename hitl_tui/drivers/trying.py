@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.drivers.part import DriverPart
-from hitl_tui.engine import agent_changes, forking
-from hitl_tui.engine.agent_settings import AgentInfo, Settings
-from hitl_tui.engine.events import ThreadForked
-from hitl_tui.engine.session import Session
+from hitl_tui.engine.humans import agent_changes, forking
+from hitl_tui.engine.log.events import ThreadForked
+from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
+from hitl_tui.engine.thread.session import Session
 
 
 class Trying(DriverPart):

@@ -7,13 +7,13 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from hitl_tui.engine.children import outdated, refresh
-from hitl_tui.engine.events import Event, HolderChanged, LedgerWritten, ProgressChanged, StepCommitted
-from hitl_tui.engine.limits import limits_near
-from hitl_tui.engine.rebuild import applied_updates
-from hitl_tui.engine.records import Checkpoint
-from hitl_tui.engine.session import Session
-from hitl_tui.engine.store import Store
+from hitl_tui.engine.graphs.limits import limits_near
+from hitl_tui.engine.log.events import Event, HolderChanged, LedgerWritten, ProgressChanged, StepCommitted
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.subgraphs.children import outdated, refresh
+from hitl_tui.engine.thread.rebuild import applied_updates
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, ThreadBusy
 
 log = logging.getLogger(__name__)

@@ -8,22 +8,22 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
-from hitl_tui.engine import decisions, disclosure, forking
-from hitl_tui.engine.agent_changes import AgentControl
-from hitl_tui.engine.agent_settings import Settings, fresh_agents
-from hitl_tui.engine.compiled import CompiledGraph
-from hitl_tui.engine.events import AppliedUpdate, Event
-from hitl_tui.engine.limits import check_limits
-from hitl_tui.engine.loop import OnLimit, Run
-from hitl_tui.engine.rebuild import applied_updates, state_at
-from hitl_tui.engine.records import Checkpoint, Limits
-from hitl_tui.engine.reporting import Reporting
-from hitl_tui.engine.results import RunResult, StepResult
-from hitl_tui.engine.rollback import Rollback, RollbackReport, rollback_report
-from hitl_tui.engine.session import Session, replace
-from hitl_tui.engine.state import WorkflowState
-from hitl_tui.engine.store import Store
-from hitl_tui.engine.syncing import run_on, run_sync
+from hitl_tui.engine.channels.state import WorkflowState
+from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.graphs.limits import check_limits
+from hitl_tui.engine.humans import decisions, disclosure, forking
+from hitl_tui.engine.humans.agent_changes import AgentControl
+from hitl_tui.engine.log.events import AppliedUpdate, Event
+from hitl_tui.engine.log.records import Checkpoint, Limits
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.nodes.results import RunResult, StepResult
+from hitl_tui.engine.reports.reporting import Reporting
+from hitl_tui.engine.running.loop import OnLimit, Run
+from hitl_tui.engine.running.syncing import run_on, run_sync
+from hitl_tui.engine.thread.agent_settings import Settings, fresh_agents
+from hitl_tui.engine.thread.rebuild import applied_updates, state_at
+from hitl_tui.engine.thread.session import Session, replace
+from hitl_tui.engine.undo.rollback import Rollback, RollbackReport, rollback_report
 from hitl_tui.errors import UnknownThread
 
 T = TypeVar("T")

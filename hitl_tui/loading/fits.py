@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from hitl_tui.engine.channel_info import ChannelInfo
-from hitl_tui.engine.description import GraphInfo, NodeInfo
-from hitl_tui.engine.records import Cursor
-from hitl_tui.engine.requests import Request
-from hitl_tui.engine.schema import ChannelSchema
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.channels.info import ChannelInfo
+from hitl_tui.engine.channels.schema import ChannelSchema
+from hitl_tui.engine.graphs.description import GraphInfo, NodeInfo
+from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.errors import HitlError
 
 OTHER_GRAPH = "the graph is not the one that the thread has run on so far"

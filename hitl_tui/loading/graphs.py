@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from hitl_tui.engine.graph import StateGraph
+from hitl_tui.engine.graphs.graph import StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import GraphInvalid, UsageError, in_words
 from hitl_tui.loading.code import blaming, import_file, import_named

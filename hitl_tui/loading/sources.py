@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import hitl_tui
-from hitl_tui.engine.children import WITHIN, inner_graph
-from hitl_tui.engine.graph import StateGraph
+from hitl_tui.engine.channels.values import keepable
+from hitl_tui.engine.graphs.graph import StateGraph
+from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.store import Store
-from hitl_tui.engine.values import keepable
+from hitl_tui.engine.subgraphs.children import WITHIN, inner_graph
 from hitl_tui.errors import UsageError
 from hitl_tui.loading.code import blaming, code_files
 from hitl_tui.loading.graphs import load_graph, resolve_spec, spec_file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitl_tui.engine.agent_settings import AgentInfo
+from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.errors import UsageError
 from hitl_tui.plain.answers import read_settings
 from hitl_tui.plain.console import confirm

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from hitl_tui.engine.requests import Choice, Request
+from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.errors import UsageError
 from hitl_tui.suggest import did_you_mean, nearest
 
@@ -101,7 +101,7 @@ def read_limit(text: str) -> tuple[str, float | None]:
     Raises:
         UsageError: not of this form, or no limit of that name.
     """
-    from hitl_tui.engine.records import Limits
+    from hitl_tui.engine.log.records import Limits
 
     name, equals, word = text.partition("=")
     name = name.strip()

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
-from hitl_tui.engine.events import PRIVATE
-from hitl_tui.engine.requests import Choice, Request
-from hitl_tui.engine.values import thaw
+from hitl_tui.engine.channels.values import thaw
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.answers import named_choice
 from hitl_tui.plain.console import confirm, refusal

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitl_tui.drivers.protocol import Unfinished
-from hitl_tui.engine import events as ev
-from hitl_tui.engine.outcomes import BranchOutcome
-from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.log import events as ev
+from hitl_tui.engine.log.outcomes import BranchOutcome
+from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.plain.content import content, spans
 from hitl_tui.view.branch_lens import outcome_lines
 from hitl_tui.view.branch_words import branches_of_step, counted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitl_tui.engine.events import Progress
+from hitl_tui.engine.log.events import Progress
 from hitl_tui.errors import ExitCode
 
 

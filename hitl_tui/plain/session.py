@@ -8,8 +8,8 @@ from typing import Final
 
 from hitl_tui.drivers.breakpoints import read_breakpoints, stopped_by
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
-from hitl_tui.engine.description import InputField
-from hitl_tui.engine.events import RunEnded
+from hitl_tui.engine.graphs.description import InputField
+from hitl_tui.engine.log.events import RunEnded
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.agents import agents
 from hitl_tui.plain.answers import read_limit

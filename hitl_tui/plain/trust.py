@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitl_tui.drivers.protocol import Snapshot
-from hitl_tui.engine.taint import Taint
+from hitl_tui.engine.log.taint import Taint
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import confirm
 from hitl_tui.plain.content import content, spans

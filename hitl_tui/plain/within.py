@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hitl_tui.drivers.protocol import Snapshot
-from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.errors import UsageError
 from hitl_tui.plain.content import spans
 from hitl_tui.plain.talk import Talk

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from hitl_tui.engine import events as ev
-from hitl_tui.engine.events import Progress
-from hitl_tui.engine.outcomes import BranchOutcome
-from hitl_tui.engine.records import END, ROLLBACK, Checkpoint
+from hitl_tui.engine.log import events as ev
+from hitl_tui.engine.log.events import Progress
+from hitl_tui.engine.log.outcomes import BranchOutcome
+from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint
 from hitl_tui.plain.content import content, spans
 from hitl_tui.plain.inside import branch_lines, inside_lines
 from hitl_tui.view.branch_lens import branch_lens

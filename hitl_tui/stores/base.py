@@ -10,15 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from hitl_tui.engine.rebuild import state_at
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
-from hitl_tui.engine.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
+from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
 from hitl_tui.stores.liveness import holder, new_lease
 
 
 class Checkpointer(ABC):
-    """A store of threads; implements `hitl_tui.engine.store.Store` on top of a thread's own rows."""
+    """A store of threads; implements `hitl_tui.engine.log.store.Store` on top of a thread's own rows."""
 
     def __init__(self) -> None:
         # What a thread shares is fixed when it is made, so a lineage never has to be looked up again.

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
-from hitl_tui.engine.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.errors import ValueRejected
 from hitl_tui.stores import files_json as shapes
 from hitl_tui.stores import nesting

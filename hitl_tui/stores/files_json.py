@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
-from hitl_tui.engine.threads import Lease, PauseRequest, ThreadInfo
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo
 from hitl_tui.stores.lineage import Origin, Past, Spent
 
 T = TypeVar("T", bound=msgspec.Struct)

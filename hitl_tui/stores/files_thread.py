@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
-from hitl_tui.engine.threads import Lease, PauseRequest
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.threads import Lease, PauseRequest
 from hitl_tui.stores import files_json as shapes
 from hitl_tui.stores import snapshots
 from hitl_tui.stores.files_io import damaged, read_file, translate

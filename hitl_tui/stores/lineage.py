@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.records import Checkpoint, Commit, LedgerEntry, Source, UpdateRecord
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.log.records import Checkpoint, Commit, LedgerEntry, Source, UpdateRecord
+from hitl_tui.engine.log.threads import ThreadInfo
 
 UNBOUNDED = 2**32 - 1
 """The highest step, seq and ledger number a thread can have."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from hitl_tui.engine.threads import Lease
+from hitl_tui.engine.log.threads import Lease
 from hitl_tui.errors import StoreUnusable
 
 LEASE_TIME = 30_000_000

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
-from hitl_tui.engine.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.stores import nesting, snapshots
 from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent

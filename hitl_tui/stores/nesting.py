@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.log.threads import ThreadInfo
 
 
 def within(info: ThreadInfo, thread_id: str | None, known: Collection[str]) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hitl_tui.engine.records import Commit
-from hitl_tui.engine.store import UNPRINTABLE
-from hitl_tui.engine.threads import Lease
+from hitl_tui.engine.log.records import Commit
+from hitl_tui.engine.log.store import UNPRINTABLE
+from hitl_tui.engine.log.threads import Lease
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores.liveness import describe, is_dead, is_given_back
 

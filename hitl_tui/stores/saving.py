@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from hitl_tui.engine import journal
-from hitl_tui.engine.canonical import channel_hash, state_hash
-from hitl_tui.engine.changes import Change, after, set_values
-from hitl_tui.engine.channels import BoundChannel, Channel
-from hitl_tui.engine.rebuild import state_at
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Source
-from hitl_tui.engine.state import LiveState
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.channels.canonical import channel_hash, state_hash
+from hitl_tui.engine.channels.changes import Change, after, set_values
+from hitl_tui.engine.channels.channel import BoundChannel, Channel
+from hitl_tui.engine.channels.state import LiveState
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Source
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.errors import StaleWriter, ThreadBusy, UsageError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, UpdateRecord
-from hitl_tui.engine.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.errors import HitlError
 from hitl_tui.stores import snapshots, sqlite_lists
 from hitl_tui.stores import sqlite_rows as rows

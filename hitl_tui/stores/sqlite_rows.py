@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.outcomes import BranchOutcome, Compensation, ModelUse, ToolUse
-from hitl_tui.engine.records import (
+from hitl_tui.engine.log.outcomes import BranchOutcome, Compensation, ModelUse, ToolUse
+from hitl_tui.engine.log.records import (
     Checkpoint,
     Cursor,
     Effect,
@@ -26,8 +26,8 @@ from hitl_tui.engine.records import (
     UpdateRecord,
     next_of,
 )
-from hitl_tui.engine.taint import Lineage, Taint
-from hitl_tui.engine.threads import Lease, Owner, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.taint import Lineage, Taint
+from hitl_tui.engine.log.threads import Lease, Owner, ThreadInfo, ThreadSummary
 from hitl_tui.stores.base import waiting
 from hitl_tui.stores.lineage import Past, Spent, summed
 from hitl_tui.stores.liveness import holder

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.below import inside
-from hitl_tui.engine.events import PRIVATE
-from hitl_tui.engine.outcomes import ToolUse
-from hitl_tui.engine.records import Checkpoint, Cursor, UpdateRecord
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.outcomes import ToolUse
+from hitl_tui.engine.log.records import Checkpoint, Cursor, UpdateRecord
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.subgraphs.below import inside
 from hitl_tui.stores import snapshots
 from hitl_tui.stores.base import Checkpointer
 from hitl_tui.stores.files_json import plain

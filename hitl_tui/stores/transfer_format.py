@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.stores.lineage import Past
 
 FORMAT = "hitl-tui thread"

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.outcomes import BranchOutcome, BranchState
-from hitl_tui.engine.records import Checkpoint, Cursor
-from hitl_tui.engine.requests import Request
-from hitl_tui.engine.threads import Owner, ThreadInfo
+from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState
+from hitl_tui.engine.log.records import Checkpoint, Cursor
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.stores.transfer_format import Header, Place
 
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.errors import LogCorrupt, StoreUnusable, UsageError
 from hitl_tui.stores import snapshots
 from hitl_tui.stores.files_json import row_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from hitl_tui.drivers.protocol import Capabilities
-from hitl_tui.engine.records import Status
+from hitl_tui.engine.log.records import Status
 from hitl_tui.ui.key_names import parse_key, written
 
 Group = Literal["Run", "Look", "Change", "Travel", "Card", "App"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hitl_tui.engine.foreign import Action
-from hitl_tui.engine.requests import Request
-from hitl_tui.engine.values import thaw
+from hitl_tui.engine.channels.values import thaw
+from hitl_tui.engine.interrupts.foreign import Action
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.answers import choice_answer
 from hitl_tui.view.asking import EDIT, actions, allowed, answer_form, edit_form
 from hitl_tui.view.form import Form

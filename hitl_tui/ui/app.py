@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from hitl_tui.drivers.protocol import Driver, Hub
-    from hitl_tui.engine.events import Progress
+    from hitl_tui.engine.log.events import Progress
     from hitl_tui.ui.keymap import Keymap
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.session import Session

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from textual.geometry import Size
 
-from hitl_tui.engine.outcomes import ErrorInfo
-from hitl_tui.engine.records import ROLLBACK
+from hitl_tui.engine.log.outcomes import ErrorInfo
+from hitl_tui.engine.log.records import ROLLBACK
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.cells import cells, cut

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hitl_tui.engine.requests import Request
+from hitl_tui.engine.log.requests import Request
 
 
 @dataclass(frozen=True, slots=True)

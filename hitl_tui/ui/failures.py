@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitl_tui.engine.outcomes import ErrorInfo
+from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.ui.session import Session
 
 

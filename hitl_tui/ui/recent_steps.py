@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
-from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.view.timeline import Place
 
 K = TypeVar("K")

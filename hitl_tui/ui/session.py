@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Capabilities, Driver, Hub, Relative, Stamped
-from hitl_tui.engine.events import (
+from hitl_tui.engine.log.events import (
     LedgerWritten,
     LimitNear,
     NodeStarted,
@@ -20,8 +20,8 @@ from hitl_tui.engine.events import (
     TaintRead,
     ThreadForked,
 )
-from hitl_tui.engine.records import ROLLBACK, Checkpoint
-from hitl_tui.engine.requests import Request
+from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.memo import Memo
 from hitl_tui.ui.recent_steps import Recent, RecentSteps, weight

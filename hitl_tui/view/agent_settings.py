@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hitl_tui.drivers.protocol import AgentInfo
-from hitl_tui.engine.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.values import thaw
+from hitl_tui.engine.channels.values import thaw
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.view.form import Form, form_of
 from hitl_tui.view.format import count, inline, quoted
 from hitl_tui.view.sanitise import sanitise_line

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from hitl_tui.drivers.protocol import AgentInfo
-from hitl_tui.engine.values import thaw
+from hitl_tui.engine.channels.values import thaw
 from hitl_tui.view.format import PRIVATE_TEXT, cost, count, scalar, tokens
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hitl_tui.engine.requests import Choice, Request
+from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.errors import UsageError
 from hitl_tui.view.json_text import NotJson, read_json
 from hitl_tui.view.review import ChoiceView

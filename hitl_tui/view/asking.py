@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hitl_tui.engine.foreign import Action, actions_of, choices_of
-from hitl_tui.engine.requests import Choice, Request
+from hitl_tui.engine.interrupts.foreign import Action, actions_of, choices_of
+from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.view.form import Form, form_of, form_of_value
 
 EDIT = "edit"

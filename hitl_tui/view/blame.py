@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.view.diff import opcodes
 from hitl_tui.view.format import inline, kind
 from hitl_tui.view.sanitise import sanitise, sanitise_line

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hitl_tui.drivers.protocol import NodeInfo
-from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.view.branch_lens import outcome_lines
 from hitl_tui.view.branch_words import overwriters, overwritten, phase_words
 from hitl_tui.view.format import count, kind, tokens

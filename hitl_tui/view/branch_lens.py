@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hitl_tui.engine.events import AppliedUpdate
-from hitl_tui.engine.outcomes import BranchOutcome
+from hitl_tui.engine.log.events import AppliedUpdate
+from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.view.branch_words import overwriters, phase_words
 from hitl_tui.view.format import count, duration
 from hitl_tui.view.glyphs import UNICODE, Glyphs

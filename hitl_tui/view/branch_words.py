@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from hitl_tui.engine.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.view.format import duration, inline, kind
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.inside import BranchPhase, BranchView, InsideView, why_failed

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hitl_tui.drivers.protocol import Relative
-from hitl_tui.engine.records import Checkpoint, Status
+from hitl_tui.engine.log.records import Checkpoint, Status
 from hitl_tui.view.run_view import RunView, find_step
 
 Place = tuple[str, int]

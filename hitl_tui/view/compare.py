@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final, Literal
 
-from hitl_tui.engine.canonical import equal
-from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.channels.canonical import equal
+from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.diff import value_diff
 from hitl_tui.view.value_lines import value_lines
 

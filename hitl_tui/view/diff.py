@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, Literal
 
-from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.value_lines import ValueMode, laid_out, value_lines
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal
 
-from hitl_tui.engine.events import PRIVATE
-from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.step_view import StepView

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from hitl_tui.engine.schema import ChannelSchema
-from hitl_tui.engine.values import thaw
+from hitl_tui.engine.channels.schema import ChannelSchema
+from hitl_tui.engine.channels.values import thaw
 from hitl_tui.errors import SchemaMismatch
 from hitl_tui.view.form_fields import Problem, field_text, hint_of, options_of, read_text
 from hitl_tui.view.form_schema import plain_schema, without_null

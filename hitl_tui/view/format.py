@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final, Literal
 
-from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted
 

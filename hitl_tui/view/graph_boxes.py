@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 from xml.sax.saxutils import escape
 
-from hitl_tui.engine.description import NodeInfo, NodeKind
-from hitl_tui.engine.drawing import made_of
-from hitl_tui.engine.records import END, START
+from hitl_tui.engine.graphs.description import NodeInfo, NodeKind
+from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.reports.drawing import made_of
 from hitl_tui.view.cells import cells
 from hitl_tui.view.sanitise import sanitise_line
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hitl_tui.drivers.protocol import EdgeInfo
-from hitl_tui.engine.description import NodeKind
-from hitl_tui.engine.looks import Look
-from hitl_tui.engine.records import END, START
+from hitl_tui.engine.graphs.description import NodeKind
+from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.reports.looks import Look
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.graph_order import order_nodes

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from hitl_tui.drivers.protocol import EdgeInfo
-from hitl_tui.engine.records import END, START
+from hitl_tui.engine.log.records import END, START
 
 
 def order_nodes(edges: Sequence[EdgeInfo], nodes: Iterable[str] = ()) -> list[str]:

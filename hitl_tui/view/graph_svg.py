@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from hitl_tui.engine.description import GraphInfo
-from hitl_tui.engine.looks import Look
+from hitl_tui.engine.graphs.description import GraphInfo
+from hitl_tui.engine.reports.looks import Look
 from hitl_tui.view.cells import cells
 from hitl_tui.view.graph_boxes import STACKED, Box, box_parts, inner_top, words
 from hitl_tui.view.graph_order import order_nodes

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from hitl_tui.drivers.protocol import Unfinished
-from hitl_tui.engine import events as ev
-from hitl_tui.engine.events import Progress
-from hitl_tui.engine.outcomes import BranchOutcome
-from hitl_tui.engine.requests import Request
+from hitl_tui.engine.log import events as ev
+from hitl_tui.engine.log.events import Progress
+from hitl_tui.engine.log.outcomes import BranchOutcome
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.tool_line import tool_line
 
 TEXT_TAIL: Final = 8 * 1024

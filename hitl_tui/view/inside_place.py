@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hitl_tui.engine.records import Checkpoint
-from hitl_tui.engine.threads import Owner
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.threads import Owner
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 

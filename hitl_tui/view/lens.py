@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, size
 from hitl_tui.view.glyphs import UNICODE, Glyphs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitl_tui.engine.events import LimitNear
+from hitl_tui.engine.log.events import LimitNear
 from hitl_tui.view.format import cost, duration
 
 

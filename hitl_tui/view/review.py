@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from hitl_tui.engine.answers import deadlocked
-from hitl_tui.engine.events import PRIVATE
-from hitl_tui.engine.foreign import actions_of
-from hitl_tui.engine.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.requests import Choice, Request, Vote
+from hitl_tui.engine.interrupts.answers import deadlocked
+from hitl_tui.engine.interrupts.foreign import actions_of
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.log.requests import Choice, Request, Vote
 from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.format import PRIVATE_TEXT, count, duration, inline, kind, size, tokens
 from hitl_tui.view.run_view import RunView

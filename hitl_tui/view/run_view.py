@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from hitl_tui.drivers.protocol import Capabilities, GraphInfo, Snapshot, Stamped, Unfinished
-from hitl_tui.engine import events as ev
-from hitl_tui.engine.events import AppliedUpdate, Progress
-from hitl_tui.engine.outcomes import ErrorInfo
-from hitl_tui.engine.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.threads import Owner, takeover_notice
+from hitl_tui.engine.log import events as ev
+from hitl_tui.engine.log.events import AppliedUpdate, Progress
+from hitl_tui.engine.log.outcomes import ErrorInfo
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.log.threads import Owner, takeover_notice
 from hitl_tui.view.inside import EMPTY, Inside, InsideView, inside_at_start
 from hitl_tui.view.stream_view import STREAM_TAIL, StreamView, with_call, with_line, with_text
 from hitl_tui.view.tool_line import tool_line

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Final
 
 from hitl_tui.drivers.breakpoints import stopped_by
-from hitl_tui.engine.events import Progress
-from hitl_tui.engine.records import END, ROLLBACK, Status
-from hitl_tui.engine.requests import Request, RequestKind
+from hitl_tui.engine.log.events import Progress
+from hitl_tui.engine.log.records import END, ROLLBACK, Status
+from hitl_tui.engine.log.requests import Request, RequestKind
 from hitl_tui.view.branch_words import counted
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hitl_tui.engine.records import Checkpoint
+from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.view.branches import Branch
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.glyphs import Glyphs

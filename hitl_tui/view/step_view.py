@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from hitl_tui.drivers.protocol import ChannelInfo
-from hitl_tui.engine.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.records import Checkpoint, Visibility
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.log.records import Checkpoint, Visibility
 from hitl_tui.view.agent_settings import change_notes
 from hitl_tui.view.branch_lens import branch_lens
 from hitl_tui.view.format import Kind, kind, preview_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hitl_tui.engine import events as ev
+from hitl_tui.engine.log import events as ev
 
 STREAM_TAIL: Final = 64 * 1024
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hitl_tui.drivers.protocol import Arrival, NodeInfo
-from hitl_tui.engine.events import AppliedUpdate, TaintRead
-from hitl_tui.engine.records import Checkpoint
-from hitl_tui.engine.taint import Taint
+from hitl_tui.engine.log.events import AppliedUpdate, TaintRead
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.taint import Taint
 from hitl_tui.view.contract import composition_words
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hitl_tui.engine.threads import ThreadSummary
+from hitl_tui.engine.log.threads import ThreadSummary
 
 
 class ThreadRow(NamedTuple):

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hitl_tui.engine.events import ToolCalled
-from hitl_tui.engine.outcomes import ToolUse
-from hitl_tui.engine.values import thaw
+from hitl_tui.engine.channels.values import thaw
+from hitl_tui.engine.log.events import ToolCalled
+from hitl_tui.engine.log.outcomes import ToolUse
 from hitl_tui.view.format import duration, inline
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.sanitise import sanitise_line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hitl_tui.engine.description import GraphInfo
+from hitl_tui.engine.graphs.description import GraphInfo
 from hitl_tui.view.json_text import NotJson, read_json
 
 

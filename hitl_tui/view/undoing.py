@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hitl_tui.engine.compensation import RollbackEntry
+from hitl_tui.engine.graphs.compensation import RollbackEntry
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, Literal, overload
 
-from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.format import PRIVATE_TEXT, kind, scalar
 from hitl_tui.view.sanitise import sanitise
 

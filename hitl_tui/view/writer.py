@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hitl_tui.engine.records import Checkpoint
-from hitl_tui.engine.requests import DEADLINE_PASSED
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.requests import DEADLINE_PASSED
 from hitl_tui.view.sanitise import sanitise_line
 
 HUMAN: Final = "you"

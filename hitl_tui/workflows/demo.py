@@ -5,8 +5,8 @@ from __future__ import annotations
 from hitl_tui.agents.agent import Agent
 from hitl_tui.agents.demo_advisor import advisor_reply
 from hitl_tui.agents.scripted import ScriptedModel
+from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.store import Store
 from hitl_tui.workflows.advisor import advisor_workflow
 
 TASK = "Explain what a closure is, to somebody who has just learnt functions."

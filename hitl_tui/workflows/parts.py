@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hitl_tui.engine.channels import Channel
-from hitl_tui.engine.records import END, START
-from hitl_tui.engine.store import Store
+from hitl_tui.engine.channels.channel import Channel
+from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.log.store import Store
 from hitl_tui.errors import GraphInvalid
 from hitl_tui.suggest import did_you_mean
 

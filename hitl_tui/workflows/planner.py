@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
-from hitl_tui.engine.attempt import NodeConfig
-from hitl_tui.engine.channels import Channel
-from hitl_tui.engine.description import InputField
-from hitl_tui.engine.gates import Gate, GateChoice
-from hitl_tui.engine.graph import StateGraph
-from hitl_tui.engine.records import END, START, Limits
-from hitl_tui.engine.reducers import append, overwrite
-from hitl_tui.engine.results import NodeResult
+from hitl_tui.engine.channels.channel import Channel
+from hitl_tui.engine.channels.reducers import append, overwrite
+from hitl_tui.engine.channels.state import WorkflowState
+from hitl_tui.engine.graphs.description import InputField
+from hitl_tui.engine.graphs.gates import Gate, GateChoice
+from hitl_tui.engine.graphs.graph import StateGraph
+from hitl_tui.engine.graphs.termination import custom_condition
+from hitl_tui.engine.log.records import END, START, Limits
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.nodes.attempt import NodeConfig
+from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.state import WorkflowState
-from hitl_tui.engine.store import Store
-from hitl_tui.engine.termination import custom_condition
 from hitl_tui.errors import GraphInvalid, HitlError
 from hitl_tui.workflows.asking import ask_alone, task_of, text_of
 from hitl_tui.workflows.parts import Team, at_least, channels_for, check_human, find_word, named, store_for

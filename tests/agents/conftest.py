@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hitl_tui.agents.agent import Agent
-from hitl_tui.engine.activity import Activity, current_activity
-from hitl_tui.engine.events import Event
+from hitl_tui.engine.log.events import Event
+from hitl_tui.engine.nodes.activity import Activity, current_activity
 from tests.support.openai_server import OpenAIServer, openai_server
 
 KEY = "test-key-0123456789"

@@ -15,9 +15,9 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.agents import Agent, ScriptedModel, Tool, ToolCall
-from hitl_tui.engine.events import ToolCalled
-from hitl_tui.engine.requests import Request
-from hitl_tui.engine.results import RunResult
+from hitl_tui.engine.log.events import ToolCalled
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.nodes.results import RunResult
 from hitl_tui.errors import AnswerRefused
 from tests.agents.crashing_tool import build
 from tests.support.openai_server import Call, OpenAIServer, Say

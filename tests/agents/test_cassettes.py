@@ -14,7 +14,7 @@ import pytest
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph
 from hitl_tui.agents import Agent, Cassette, ScriptedModel, cassette
 from hitl_tui.agents.backend import CallFailed, ToolCall
-from hitl_tui.engine.events import NodeRetrying
+from hitl_tui.engine.log.events import NodeRetrying
 from hitl_tui.errors import ModelFailed, UsageError
 from tests.agents.conftest import KEY, Node
 from tests.support.openai_server import Call, OpenAIServer, Refuse, Say

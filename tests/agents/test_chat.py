@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from hitl_tui.agents.agent import Agent
-from hitl_tui.engine.activity import ModelUse
-from hitl_tui.engine.events import ModelCalled, TextStreamed
+from hitl_tui.engine.log.events import ModelCalled, TextStreamed
+from hitl_tui.engine.nodes.activity import ModelUse
 from hitl_tui.errors import UsageError
 from tests.agents.conftest import KEY, Node
 from tests.support.openai_server import OpenAIServer, PlainOnly, Say

@@ -11,8 +11,8 @@ import pytest
 
 from hitl_tui.agents.agent import Agent
 from hitl_tui.agents.scripted import ScriptedModel
-from hitl_tui.engine.activity import AttemptCancelled
-from hitl_tui.engine.events import Event, TextStreamed
+from hitl_tui.engine.log.events import Event, TextStreamed
+from hitl_tui.engine.nodes.activity import AttemptCancelled
 from tests.agents.conftest import Node
 from tests.support.openai_server import Hang, OpenAIServer, Say
 

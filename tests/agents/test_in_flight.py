@@ -11,8 +11,8 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.agents import Agent, ScriptedModel, Tool, ToolCall
-from hitl_tui.engine.in_flight import InFlight
-from hitl_tui.engine.results import RunResult
+from hitl_tui.engine.nodes.in_flight import InFlight
+from hitl_tui.engine.nodes.results import RunResult
 
 SECONDS = 20
 

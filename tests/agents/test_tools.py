@@ -12,7 +12,7 @@ import pydantic
 import pytest
 
 from hitl_tui.agents import Agent, ScriptedModel, Tool, ToolCall
-from hitl_tui.engine.events import ToolCalled
+from hitl_tui.engine.log.events import ToolCalled
 from hitl_tui.errors import ModelFailed, UsageError
 from tests.agents.conftest import Node
 from tests.support.openai_server import Call, OpenAIServer, PlainOnly, Say

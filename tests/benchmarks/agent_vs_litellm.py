@@ -21,7 +21,7 @@ from typing import Any
 from hitl_tui import END, START, Agent, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.agents.litellm_import import preload
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.engine.events import ModelCalled, NodeFailed, RunEnded, TextStreamed
+from hitl_tui.engine.log.events import ModelCalled, NodeFailed, RunEnded, TextStreamed
 
 PROMPT = "Once upon a time there was a small terminal that"
 

@@ -28,7 +28,7 @@ from langgraph.graph import StateGraph as TheirGraph
 from langgraph.types import Send
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, SQLiteCheckpointer, StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.records import Limits
 
 STEPS = 1_000
 ROUNDS = 3

@@ -23,8 +23,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import StateGraph as TheirGraph
 
 from hitl_tui import END, START, Channel, GraphRunner, SQLiteCheckpointer, StateGraph
-from hitl_tui.engine.rebuild import state_at
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.records import Limits
+from hitl_tui.engine.thread.rebuild import state_at
 from tests.benchmarks.long_thread import opened
 
 TIMES = 100

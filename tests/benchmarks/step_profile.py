@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, SQLiteCheckpointer, StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.runner import GraphRunner
 from tests.benchmarks.store_commit import bare
 from tests.benchmarks.typed import seconds

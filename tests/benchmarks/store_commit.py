@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from statistics import median
 
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, UpdateRecord
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, UpdateRecord
+from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.stores import Checkpointer, MemoryCheckpointer, SQLiteCheckpointer
 
 ENTRY = "x" * 200

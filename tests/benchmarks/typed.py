@@ -18,8 +18,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, SQLiteCheckpointer, StateGraph
-from hitl_tui.engine.channels import bind
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.channels.channel import bind
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.runner import GraphRunner
 
 ROUNDS = 3

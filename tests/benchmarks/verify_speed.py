@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hitl_tui import END, START, Channel, SQLiteCheckpointer, StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.runner import GraphRunner
 
 

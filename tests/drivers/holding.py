@@ -23,7 +23,7 @@ from hitl_tui import (
     append,
 )
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import review_loop
 from tests.support.places import ROOT

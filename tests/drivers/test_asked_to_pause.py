@@ -10,8 +10,8 @@ import pytest
 
 from hitl_tui import Channel, GraphRunner
 from hitl_tui.drivers import holding
-from hitl_tui.engine.session import now_us
-from hitl_tui.engine.threads import PauseRequest
+from hitl_tui.engine.log.threads import PauseRequest
+from hitl_tui.engine.thread.session import now_us
 from hitl_tui.stores import Checkpointer
 from tests.drivers.conftest import Bench
 from tests.engine.building import chain

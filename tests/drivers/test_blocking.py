@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import GraphRunner, ThreadBusy
-from hitl_tui.engine.events import AttemptDropped, RunEnded, StepCommitted
+from hitl_tui.engine.log.events import AttemptDropped, RunEnded, StepCommitted
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
 from tests.support.watching import PATIENCE, Blocker, Watcher

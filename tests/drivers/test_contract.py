@@ -21,7 +21,7 @@ from hitl_tui import (
 )
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.replay import ReplayDriver
-from hitl_tui.engine.events import (
+from hitl_tui.engine.log.events import (
     PRIVATE,
     NodeFailed,
     NodeStarted,
@@ -31,7 +31,7 @@ from hitl_tui.engine.events import (
     TextStreamed,
     ThreadForked,
 )
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.errors import UnknownThread
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, review_loop, say

@@ -9,8 +9,8 @@ import pytest
 
 from hitl_tui import StaleWriter
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.engine.events import NodeFailed, RunEnded
-from hitl_tui.engine.records import Commit
+from hitl_tui.engine.log.events import NodeFailed, RunEnded
+from hitl_tui.engine.log.records import Commit
 from hitl_tui.errors import StoreUnusable
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.liveness import giving_back

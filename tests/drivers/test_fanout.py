@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.events import BranchEnded, BranchStarted
+from hitl_tui.engine.log.events import BranchEnded, BranchStarted
 from tests.drivers.conftest import Bench
 
 CHANNELS = {"items": Channel(["a", "b", "c"], reducer="overwrite"), "log": Channel([], reducer="append")}

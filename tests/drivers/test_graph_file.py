@@ -10,7 +10,7 @@ import pytest
 
 from hitl_tui import SQLiteCheckpointer, ThreadBusy
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.engine.events import GraphChanged
+from hitl_tui.engine.log.events import GraphChanged
 from hitl_tui.errors import GraphInvalid, UsageError
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, StaleWriter, ThreadBusy
-from hitl_tui.engine import decisions
-from hitl_tui.engine.events import LimitNear, RunEnded
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.log.events import LimitNear, RunEnded
+from hitl_tui.engine.log.records import Limits
 from tests.drivers.conftest import Bench
 from tests.support.flows import Desk, check_log, line, review_loop, say
 from tests.support.watching import Blocker, Watcher

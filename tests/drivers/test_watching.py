@@ -14,8 +14,8 @@ import pytest
 from hitl_tui import MemoryCheckpointer, SQLiteCheckpointer, ThreadBusy
 from hitl_tui.drivers.watching import EVERY
 from hitl_tui.drivers.watching import Watcher as Follower
-from hitl_tui.engine.events import Event, HolderChanged, RunEnded, StepCommitted
-from hitl_tui.engine.session import Session
+from hitl_tui.engine.log.events import Event, HolderChanged, RunEnded, StepCommitted
+from hitl_tui.engine.thread.session import Session
 from tests.drivers.conftest import Bench
 from tests.drivers.holding import another, gated, ticker
 from tests.support.flows import check_log, ledger_of

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from hitl_tui import SQLiteCheckpointer
-from hitl_tui.engine.rebuild import state_at
+from hitl_tui.engine.thread.rebuild import state_at
 from tests.support.terminal import Terminal
 
 APP = [str(Path(sys.executable).with_name("hitl-tui"))]

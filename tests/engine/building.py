@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import settings
 
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.channels import BoundChannel, bind
+from hitl_tui.engine.channels.channel import BoundChannel, bind
 from hitl_tui.engine.runner import GraphRunner
 
 Node = Callable[..., Any]

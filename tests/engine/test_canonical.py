@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitl_tui import Channel
-from hitl_tui.engine.canonical import (
+from hitl_tui.engine.channels.canonical import (
     canonical,
     channel_hash,
     equal,
@@ -21,8 +21,8 @@ from hitl_tui.engine.canonical import (
     show_hash,
     state_hash,
 )
-from hitl_tui.engine.state import LiveState
-from hitl_tui.engine.values import normalise
+from hitl_tui.engine.channels.state import LiveState
+from hitl_tui.engine.channels.values import normalise
 from tests.engine.building import bound, some
 
 # What RFC 8785 accepts: integers that a double holds exactly, text without lone surrogates.

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, GraphInvalid, NodeFailed, SchemaMismatch
-from hitl_tui.engine import reducers
-from hitl_tui.engine.canonical import channel_hash
+from hitl_tui.engine.channels import reducers
+from hitl_tui.engine.channels.canonical import channel_hash
 from tests.engine.building import bound, one_node, returning
 
 

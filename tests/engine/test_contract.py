@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, NodeFailed, ReadDenied, UndeclaredChannel, WriteDenied
-from hitl_tui.engine.events import StepCommitted
+from hitl_tui.engine.log.events import StepCommitted
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node, returning
 

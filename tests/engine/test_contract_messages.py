@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, NodeFailed
-from hitl_tui.engine.retry import RetryPolicy
+from hitl_tui.engine.graphs.retry import RetryPolicy
 from tests.engine.building import one_node
 
 CHANNELS = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, StateGraph, max_turns
-from hitl_tui.engine.events import (
+from hitl_tui.engine.log.events import (
     AttemptDropped,
     NodeFailed,
     NodeStarted,
@@ -18,9 +18,9 @@ from hitl_tui.engine.events import (
     RunEnded,
     RunStarted,
 )
-from hitl_tui.engine.loop import Run
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.running.loop import Run
 from hitl_tui.errors import HitlError, ThreadBusy
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, NodeFailed
-from hitl_tui.engine.results import RunResult
+from hitl_tui.engine.nodes.results import RunResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain

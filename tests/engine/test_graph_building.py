@@ -22,7 +22,7 @@ from hitl_tui import (
     max_turns,
     text_match,
 )
-from hitl_tui.engine.description import InputField
+from hitl_tui.engine.graphs.description import InputField
 
 
 def node(state: Any, config: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, NodeFailed
-from hitl_tui.engine.values import normalise
+from hitl_tui.engine.channels.values import normalise
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node
 

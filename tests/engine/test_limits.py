@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, GraphInvalid, Limits, NodeResult, UsageError
-from hitl_tui.engine.decisions import extend_limits, start
-from hitl_tui.engine.events import Event, LimitNear, RunEnded, StepCommitted
-from hitl_tui.engine.loop import Run
-from hitl_tui.engine.outcomes import ModelUse
+from hitl_tui.engine.humans.decisions import extend_limits, start
+from hitl_tui.engine.log.events import Event, LimitNear, RunEnded, StepCommitted
+from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.runner import GraphRunner, result_of
-from hitl_tui.engine.session import Session
+from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import loop
 

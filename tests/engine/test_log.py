@@ -11,10 +11,10 @@ import pytest
 import rfc8785
 
 from hitl_tui import Channel, StaleWriter
-from hitl_tui.engine.journal import ledger_hash, record_hash
-from hitl_tui.engine.records import Commit, UpdateRecord
+from hitl_tui.engine.log.records import Commit, UpdateRecord
+from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.taint import Lineage
+from hitl_tui.engine.thread.journal import ledger_hash, record_hash
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, returning
 

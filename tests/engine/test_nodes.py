@@ -20,8 +20,8 @@ from hitl_tui import (
     NodeResult,
     StateGraph,
 )
-from hitl_tui.engine.events import StepCommitted, TextStreamed
-from hitl_tui.engine.outcomes import ModelUse
+from hitl_tui.engine.log.events import StepCommitted, TextStreamed
+from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node, returning
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from hitl_tui import Channel, NodeFailed
-from hitl_tui.engine.canonical import channel_hash, item_hash
-from hitl_tui.engine.decisions import update_state
-from hitl_tui.engine.events import PRIVATE, StepCommitted
+from hitl_tui.engine.channels.canonical import channel_hash, item_hash
+from hitl_tui.engine.humans.decisions import update_state
+from hitl_tui.engine.log.events import PRIVATE, StepCommitted
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, returning

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitl_tui import Channel
-from hitl_tui.engine.channels import bind
-from hitl_tui.engine.prompt_block import state_block
-from hitl_tui.engine.state import NotedState, WorkflowState
-from hitl_tui.engine.taint import Taint
-from hitl_tui.engine.values import normalise
+from hitl_tui.engine.channels.channel import bind
+from hitl_tui.engine.channels.state import NotedState, WorkflowState
+from hitl_tui.engine.channels.values import normalise
+from hitl_tui.engine.log.taint import Taint
+from hitl_tui.engine.nodes.prompt_block import state_block
 from tests.engine.building import chain, some
 
 CHANNELS = bind(

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitl_tui import Channel, MemoryCheckpointer, NodeFailed, SQLiteCheckpointer
-from hitl_tui.engine.canonical import canonical, channel_hash, state_hash
-from hitl_tui.engine.rebuild import state_at
-from hitl_tui.engine.reducers import by_type, parse_reducer
+from hitl_tui.engine.channels.canonical import canonical, channel_hash, state_hash
+from hitl_tui.engine.channels.reducers import by_type, parse_reducer
+from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, returning
 from tests.engine.test_log import state_hash_of

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, GraphInvalid, ReducerError, ValueRejected, append, last_n
-from hitl_tui.engine import reducers
-from hitl_tui.engine.reducers import as_reducer, parse_reducer
-from hitl_tui.engine.values import normalise
+from hitl_tui.engine.channels import reducers
+from hitl_tui.engine.channels.reducers import as_reducer, parse_reducer
+from hitl_tui.engine.channels.values import normalise
 from tests.engine.building import bound
 
 

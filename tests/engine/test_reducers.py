@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitl_tui import Channel, HitlError, ReducerError, ValueRejected
-from hitl_tui.engine.canonical import canonical, equal
-from hitl_tui.engine.values import normalise
+from hitl_tui.engine.channels.canonical import canonical, equal
+from hitl_tui.engine.channels.values import normalise
 from tests.engine.building import bound, one_node, returning, some
 from tests.engine.test_values import json_values
 

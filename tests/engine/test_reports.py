@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, NodeFailed, NodeResult, RetryPolicy, UnknownThread, UsageError
-from hitl_tui.engine.costs import CostLine
-from hitl_tui.engine.outcomes import ModelUse
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.log.records import Limits
+from hitl_tui.engine.reports.costs import CostLine
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, loop, returning
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, NodeFailed, NodeResult, RetryPolicy
-from hitl_tui.engine.activity import current_activity
-from hitl_tui.engine.events import NodeRetrying, NodeStarted, StepCommitted
-from hitl_tui.engine.outcomes import ModelUse
+from hitl_tui.engine.log.events import NodeRetrying, NodeStarted, StepCommitted
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.nodes.activity import current_activity
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from hitl_tui import Channel, MemoryCheckpointer, SQLiteCheckpointer
-from hitl_tui.engine.canonical import canonical
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.channels.canonical import canonical
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.snapshots import part_of

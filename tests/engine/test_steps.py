@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, HitlError, UsageError
-from hitl_tui.engine.events import NodeStarted, StepCommitted
+from hitl_tui.engine.log.events import NodeStarted, StepCommitted
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node, returning
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, MemoryCheckpointer, NodeFailed, StaleWriter, UndeclaredChannel, UsageError
-from hitl_tui.engine.events import StepCommitted
+from hitl_tui.engine.log.events import StepCommitted
+from hitl_tui.engine.log.taint import Lineage, Taint
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.taint import Lineage, Taint
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node, returning
 
@@ -164,7 +164,7 @@ class TestHowItSpreads:
 
     def test_routes_and_gates_and_conditions_spread_nothing(self, store: Checkpointer) -> None:
         from hitl_tui import END, START, Gate, GateChoice, StateGraph
-        from hitl_tui.engine.termination import custom_condition
+        from hitl_tui.engine.graphs.termination import custom_condition
 
         gate = Gate(
             "plain",

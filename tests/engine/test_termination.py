@@ -16,10 +16,10 @@ from hitl_tui import (
     max_turns,
     text_match,
 )
-from hitl_tui.engine.outcomes import ModelUse
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.graphs.termination import Termination
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.termination import Termination
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, loop
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, NodeFailed, RetryPolicy, StateGraph
-from hitl_tui.engine.calling import SyncCaller, call
+from hitl_tui.engine.nodes.calling import SyncCaller, call
 from tests.engine.building import chain, one_node
 
 CHANNELS = {"n": Channel(0, reducer="sum")}

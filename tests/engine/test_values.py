@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitl_tui import Channel, MemoryCheckpointer, NodeFailed, ValueRejected
-from hitl_tui.engine.canonical import canonical
-from hitl_tui.engine.values import MAX_DEPTH, normalise
+from hitl_tui.engine.channels.canonical import canonical
+from hitl_tui.engine.channels.values import MAX_DEPTH, normalise
 from tests.engine.building import one_node, returning, some
 
 UTC = datetime.UTC

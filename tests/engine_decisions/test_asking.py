@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, GraphRunner, NodeFailed, NodeResult
-from hitl_tui.engine.outcomes import ModelUse
+from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import check_log, ledger_of, line, pending_id, say
 
@@ -198,7 +198,7 @@ def test_a_request_that_could_never_be_answered_fails_the_node(
 
 
 def test_what_a_node_used_before_it_asked_is_counted(store: Checkpointer) -> None:
-    from hitl_tui.engine.activity import current_activity
+    from hitl_tui.engine.nodes.activity import current_activity
 
     use = ModelUse("a", "p", "m", 10, 5, 0.25)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice
-from hitl_tui.engine import decisions
-from hitl_tui.engine.session import Session
+from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import SECOND, Clock, Desk, check_log, ledger_of, line, review_loop, say
 

@@ -15,9 +15,9 @@ from hitl_tui import (
     UsageError,
     ValueRejected,
 )
-from hitl_tui.engine import decisions
-from hitl_tui.engine.events import StepCommitted
-from hitl_tui.engine.loop import Run
+from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.log.events import StepCommitted
+from hitl_tui.engine.running.loop import Run
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, line, review_loop, say

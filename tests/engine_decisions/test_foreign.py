@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, GraphRunner
-from hitl_tui.engine.foreign import actions_of
+from hitl_tui.engine.interrupts.foreign import actions_of
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import check_log, ledger_of, line
 

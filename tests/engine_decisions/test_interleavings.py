@@ -18,7 +18,7 @@ from hitl_tui import (
     StaleWriter,
     UsageError,
 )
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.stores import Checkpointer
 from tests.support.any_order import AnyOrder, run_in_any_order
 from tests.support.flows import check_log, head_hash, review_loop

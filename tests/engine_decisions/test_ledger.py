@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice
-from hitl_tui.engine import decisions
-from hitl_tui.engine.events import LedgerWritten
-from hitl_tui.engine.journal import ledger_hash
+from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.log.events import LedgerWritten
+from hitl_tui.engine.thread.journal import ledger_hash
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Clock, Desk, check_log, review_loop
 

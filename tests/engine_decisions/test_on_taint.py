@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Channel, Gate, GateChoice, GraphInvalid, StateGraph
-from hitl_tui.engine.events import TaintRead
-from hitl_tui.engine.on_taint import TaintBlocked
-from hitl_tui.engine.retry import RetryPolicy
+from hitl_tui.engine.graphs.retry import RetryPolicy
+from hitl_tui.engine.interrupts.on_taint import TaintBlocked
+from hitl_tui.engine.log.events import TaintRead
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 
@@ -307,7 +307,7 @@ class TestApprove:
         runner = runner_of(store, "approve")
         waits = runner.invoke(thread_id="t", on_event=events.append)
         session = runner.open("t", events.append)
-        from hitl_tui.engine.decisions import answer
+        from hitl_tui.engine.humans.decisions import answer
 
         with session.writing():
             answer(session, waits.pending[0].id, "approve", step=1)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
-from hitl_tui.engine.graph_change import logged_digest
-from hitl_tui.engine.rebuild import state_at
-from hitl_tui.engine.verify import verify
+from hitl_tui.engine.thread.graph_change import logged_digest
+from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.engine.verification.verify import verify
 from hitl_tui.errors import GraphDiffers
 
 

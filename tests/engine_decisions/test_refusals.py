@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner
-from hitl_tui.engine import decisions
-from hitl_tui.engine.canonical import state_hash
-from hitl_tui.engine.events import LedgerWritten
+from hitl_tui.engine.channels.canonical import state_hash
+from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.log.events import LedgerWritten
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, pending_id, review_loop
 

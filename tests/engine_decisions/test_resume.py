@@ -21,9 +21,9 @@ from hitl_tui import (
     last_n,
     open_store,
 )
-from hitl_tui.engine import decisions
-from hitl_tui.engine.loop import Run
-from hitl_tui.engine.session import Session
+from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, channels, check_log, line, review_loop, say
 

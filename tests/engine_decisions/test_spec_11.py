@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner, NodeFailed
-from hitl_tui.engine import decisions
-from hitl_tui.engine.answers import deadlocked
+from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.interrupts.answers import deadlocked
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, line, pending_id, say
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from hitl_tui import Gate, GateChoice, HitlError, NodeFailed, UsageError, max_turns
-from hitl_tui.engine import decisions
-from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
-from hitl_tui.engine.events import ProgressChanged, RunEnded, RunStarted
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.log.events import NodeFailed as NodeFailedEvent
+from hitl_tui.engine.log.events import ProgressChanged, RunEnded, RunStarted
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, line, review_loop, say
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.events import Event
-from hitl_tui.engine.outcomes import BranchOutcome
+from hitl_tui.engine.log.events import Event
+from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.runner import GraphRunner
 
 CHANNELS = {

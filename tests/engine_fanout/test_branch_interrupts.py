@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, quorum
-from hitl_tui.engine.events import BranchWaits
+from hitl_tui.engine.log.events import BranchWaits
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events, grouped, mapped, statuses
 

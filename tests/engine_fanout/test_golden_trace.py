@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.canonical import channel_hash, state_hash
-from hitl_tui.engine.rebuild import state_at
+from hitl_tui.engine.channels.canonical import channel_hash, state_hash
 from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.stores import Checkpointer
 
 FOUR = {

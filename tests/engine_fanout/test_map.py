@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitl_tui import MemoryCheckpointer, NodeFailed, NodeResult, RetryPolicy, quorum
-from hitl_tui.engine.events import BranchEnded, BranchStarted, NodeRetrying, TextStreamed
+from hitl_tui.engine.log.events import BranchEnded, BranchStarted, NodeRetrying, TextStreamed
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events, mapped, outcomes, statuses
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.events import BranchStarted, TaintRead
-from hitl_tui.engine.on_taint import TaintBlocked
+from hitl_tui.engine.interrupts.on_taint import TaintBlocked
+from hitl_tui.engine.log.events import BranchStarted, TaintRead
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import ledger_of

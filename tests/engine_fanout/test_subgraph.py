@@ -9,8 +9,8 @@ from hitl_tui import (
     START,
     StateGraph,
 )
-from hitl_tui.engine.events import ChildMoved, TextStreamed
-from hitl_tui.engine.threads import Owner
+from hitl_tui.engine.log.events import ChildMoved, TextStreamed
+from hitl_tui.engine.log.threads import Owner
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events
 from tests.engine_fanout.subgraphs import INNER, gated, inner, outer

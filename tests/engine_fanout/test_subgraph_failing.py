@@ -12,8 +12,8 @@ from hitl_tui import (
     NodeFailed,
     NodeResult,
 )
-from hitl_tui.engine.outcomes import ModelUse
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.subgraphs import gated, inner, outer, two_deep
 

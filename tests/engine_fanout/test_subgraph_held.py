@@ -6,8 +6,8 @@ import asyncio
 from contextlib import ExitStack
 from typing import Any
 
-from hitl_tui.engine.children import outdated, refresh
-from hitl_tui.engine.events import AttemptDropped, Event, NodeStarted
+from hitl_tui.engine.log.events import AttemptDropped, Event, NodeStarted
+from hitl_tui.engine.subgraphs.children import outdated, refresh
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events
 from tests.engine_fanout.subgraphs import gated, inner, outer

@@ -11,8 +11,8 @@ from hitl_tui import (
     Gate,
     GateChoice,
 )
-from hitl_tui.engine.decisions import expire
-from hitl_tui.engine.session import now_us
+from hitl_tui.engine.humans.decisions import expire
+from hitl_tui.engine.thread.session import now_us
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.subgraphs import gated, inner, outer, two_deep
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui import END, START, Channel, GraphRunner, NodeResult, RetryPolicy, StateGraph
-from hitl_tui.engine.compensation import RollbackEntry
+from hitl_tui.engine.graphs.compensation import RollbackEntry
 from hitl_tui.stores import Checkpointer
 
 PLACES = ("flight", "hotel", "car")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, NodeFailed, NodeResult, StateGraph
-from hitl_tui.engine.events import ChildMoved
-from hitl_tui.engine.outcomes import ModelUse
-from hitl_tui.engine.rollback import Rollback
+from hitl_tui.engine.log.events import ChildMoved
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.undo.rollback import Rollback
 from hitl_tui.stores import Checkpointer
 from tests.engine_rollback.booking import World, book
 from tests.engine_rollback.nested_trip import DESK, TEAM, nested, part

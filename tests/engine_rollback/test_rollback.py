@@ -21,9 +21,9 @@ from hitl_tui import (
     UsageError,
     open_store,
 )
-from hitl_tui.engine.events import NodeFailed as NodeFailedEvent
-from hitl_tui.engine.events import NodeStarted, RunEnded, RunStarted, StepCommitted
-from hitl_tui.engine.rollback import Rollback
+from hitl_tui.engine.log.events import NodeFailed as NodeFailedEvent
+from hitl_tui.engine.log.events import NodeStarted, RunEnded, RunStarted, StepCommitted
+from hitl_tui.engine.undo.rollback import Rollback
 from hitl_tui.stores import Checkpointer
 from tests.engine_rollback.booking import World, booked, graph, states, trip
 from tests.support.flows import check_log, ledger_of

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from hitl_tui import Channel, GraphRunner, StateGraph, append
-from hitl_tui.engine.records import END, START
-from hitl_tui.engine.verify import VerifyReport
+from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.verification.verify import VerifyReport
 from hitl_tui.stores import Checkpointer
 
 

@@ -21,7 +21,7 @@ from hitl_tui import (
     max_turns,
     open_store,
 )
-from hitl_tui.engine.replay import replay
+from hitl_tui.engine.verification.replay import replay
 from hitl_tui.stores import Checkpointer
 from tests.engine_rollback.booking import World, booked
 from tests.support.flows import review_loop

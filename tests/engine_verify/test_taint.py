@@ -12,10 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from hitl_tui import Channel, MemoryCheckpointer, SQLiteCheckpointer
-from hitl_tui.engine.records import UpdateRecord
+from hitl_tui.engine.log.records import UpdateRecord
+from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.taint import Lineage
-from hitl_tui.engine.taint_trace import TaintFinding, TaintTrace
+from hitl_tui.engine.verification.taint_trace import TaintFinding, TaintTrace
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.transfer import export_thread, import_thread
 from tests.engine.building import chain

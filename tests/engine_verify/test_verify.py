@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui.engine.verify import verify
+from hitl_tui.engine.verification.verify import verify
 from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer, FileCheckpointer, MemoryCheckpointer, SQLiteCheckpointer
 from tests.engine_verify.logs import CHANNELS, graph, run

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from hitl_tui.engine.canonical import item_hash, show_hash
-from hitl_tui.engine.verify import VerifyReport, verify
+from hitl_tui.engine.channels.canonical import item_hash, show_hash
+from hitl_tui.engine.verification.verify import VerifyReport, verify
 from hitl_tui.stores import FileCheckpointer, SQLiteCheckpointer
 from tests.engine_verify.logs import CHANNELS, graph, run, told
 

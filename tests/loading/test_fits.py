@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from hitl_tui import END, START, Channel, InputField, MemoryCheckpointer, StateGraph
-from hitl_tui.engine.description import GraphInfo
-from hitl_tui.engine.records import Cursor
-from hitl_tui.engine.requests import Request
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.graphs.description import GraphInfo
+from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.loading.fits import Difference, fits
 
 CHANNELS = {

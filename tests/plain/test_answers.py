@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hitl_tui import UsageError
-from hitl_tui.engine.requests import Choice, Request
+from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.plain.answers import approving_choice
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.outcomes import ModelUse
-from hitl_tui.engine.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
-from hitl_tui.engine.threads import ThreadInfo
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.stores import Checkpointer
 
 NOW = 1_760_000_000_000_000

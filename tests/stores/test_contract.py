@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hitl_tui.engine.outcomes import BranchOutcome, BranchState, ChildLink, ErrorInfo
-from hitl_tui.engine.records import Cursor, Limits
-from hitl_tui.engine.requests import Request
-from hitl_tui.engine.taint import Lineage, Taint
-from hitl_tui.engine.threads import Owner
+from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, ChildLink, ErrorInfo
+from hitl_tui.engine.log.records import Cursor, Limits
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.taint import Lineage, Taint
+from hitl_tui.engine.log.threads import Owner
 from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import MODEL_USE, NOW, Writer, entry, info

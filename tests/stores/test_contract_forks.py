@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hitl_tui.engine.records import Cursor, Effect
+from hitl_tui.engine.log.records import Cursor, Effect
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import Writer, entry, info

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from hitl_tui.engine.records import Cursor
-from hitl_tui.engine.requests import Request
-from hitl_tui.engine.threads import Lease, PauseRequest
+from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.threads import Lease, PauseRequest
 from hitl_tui.errors import ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import NOW, Writer, info

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import Channel, GraphRunner, StateGraph, append
-from hitl_tui.engine.records import END, START
+from hitl_tui.engine.log.records import END, START
 from hitl_tui.errors import StoreUnusable
 from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
 from hitl_tui.stores.transfer import export_thread, import_thread

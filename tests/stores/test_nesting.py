@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hitl_tui.engine.records import Commit, Cursor
-from hitl_tui.engine.threads import Owner, ThreadInfo
+from hitl_tui.engine.log.records import Commit, Cursor
+from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.lineage import Carried
 

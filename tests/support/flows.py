@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph, append
-from hitl_tui.engine.canonical import channel_hash, equal, state_hash
-from hitl_tui.engine.channels import BoundChannel
-from hitl_tui.engine.events import Event
-from hitl_tui.engine.journal import ledger_hash, record_hash
-from hitl_tui.engine.loop import Run
-from hitl_tui.engine.rebuild import next_value
-from hitl_tui.engine.records import LedgerEntry
-from hitl_tui.engine.session import Session
+from hitl_tui.engine.channels.canonical import channel_hash, equal, state_hash
+from hitl_tui.engine.channels.channel import BoundChannel
+from hitl_tui.engine.log.events import Event
+from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.thread.journal import ledger_hash, record_hash
+from hitl_tui.engine.thread.rebuild import next_value
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
 
 SECOND = 1_000_000

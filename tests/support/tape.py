@@ -14,10 +14,10 @@ from typing import Any
 
 from hitl_tui.drivers import protocol as dp
 from hitl_tui.drivers.replay import ReplayDriver
-from hitl_tui.engine import events as ev
-from hitl_tui.engine import records as rec
-from hitl_tui.engine.requests import Choice, Request
-from hitl_tui.engine.threads import ThreadInfo, ThreadSummary
+from hitl_tui.engine.log import events as ev
+from hitl_tui.engine.log import records as rec
+from hitl_tui.engine.log.requests import Choice, Request
+from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary
 
 T0 = 1_763_000_000_000_000
 SECOND = 1_000_000

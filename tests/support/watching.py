@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hitl_tui.drivers.protocol import Driver, Stamped
-from hitl_tui.engine.events import RunEnded
+from hitl_tui.engine.log.events import RunEnded
 from hitl_tui.view.run_view import RunView, fold, is_gap, open_view
 
 PATIENCE = 20.0

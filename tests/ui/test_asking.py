@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.requests import Choice, Request
+from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.ui.widgets.sending import GRACE, UNDO
 from tests.support import tape as tapes
@@ -200,7 +200,7 @@ async def test_several_questions_are_moved_between_and_each_is_answered_by_itsel
 
 
 async def test_reviewers_who_disagree_are_told_that_they_may_change_their_votes():
-    from hitl_tui.engine.requests import Vote
+    from hitl_tui.engine.log.requests import Vote
 
     votes = (Vote("ann", "approve", 1), Vote("bob", "revise", 2))
     tape = asking({})

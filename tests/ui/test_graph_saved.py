@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Stamped
-from hitl_tui.engine.events import Event, GraphChanged
+from hitl_tui.engine.log.events import Event, GraphChanged
 from tests.support import tape as tapes
 from tests.ui.harness import desk
 

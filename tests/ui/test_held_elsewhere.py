@@ -10,7 +10,7 @@ import pytest
 
 from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
-from hitl_tui.engine.events import HolderChanged
+from hitl_tui.engine.log.events import HolderChanged
 from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.screens.opening import OpeningScreen

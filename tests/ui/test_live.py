@@ -7,7 +7,7 @@ import dataclasses
 import msgspec
 
 from hitl_tui.drivers.protocol import Stamped
-from hitl_tui.engine.events import NodeStarted, TextStreamed
+from hitl_tui.engine.log.events import NodeStarted, TextStreamed
 from hitl_tui.ui.screens.edit import EditScreen
 from hitl_tui.ui.screens.mend import MendScreen
 from hitl_tui.ui.widgets.channels import ChannelsPane

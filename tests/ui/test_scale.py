@@ -12,7 +12,7 @@ from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, State
 from hitl_tui.drivers import reading
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.records import Limits
 from hitl_tui.ui.app import HitlApp, Start
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from tests.support import tape as tapes

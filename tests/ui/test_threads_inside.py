@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from hitl_tui import SQLiteCheckpointer
-from hitl_tui.engine.records import Commit, Cursor
-from hitl_tui.engine.threads import Owner, ThreadInfo
+from hitl_tui.engine.log.records import Commit, Cursor
+from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.lineage import Carried
 from tests.engine_rollback.booking import World

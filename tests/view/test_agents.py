@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from hitl_tui.drivers.protocol import AgentInfo
-from hitl_tui.engine.events import ToolCalled
-from hitl_tui.engine.outcomes import ModelUse, ToolUse
-from hitl_tui.engine.records import LedgerEntry
+from hitl_tui.engine.log.events import ToolCalled
+from hitl_tui.engine.log.outcomes import ModelUse, ToolUse
+from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.view.agent_settings import (
     change_notes,
     change_words,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.compare import Compared, Pair, compare_states, side_by_side
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.blame import blame
 from hitl_tui.view.diff import DiffLine, changed_lines, opcodes, text_diff, value_diff
 from hitl_tui.view.value_lines import ValueMode, laid_out, value_lines

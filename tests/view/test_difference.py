@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.compare import compare_states
 from hitl_tui.view.difference import difference
 from hitl_tui.view.spans import plain_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.find import MOST, find
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.step_view import head_step

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitl_tui.engine.events import PRIVATE
+from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view import format as fmt
 from hitl_tui.view.sanitise import sanitise
 

@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from hitl_tui.drivers.protocol import EdgeInfo
-from hitl_tui.engine.description import NodeKind
-from hitl_tui.engine.looks import Look
+from hitl_tui.engine.graphs.description import NodeKind
+from hitl_tui.engine.reports.looks import Look
 from hitl_tui.view.graph_lanes import Picture, draw
 from hitl_tui.view.graph_order import order_nodes
 

@@ -12,8 +12,8 @@ import pytest
 
 from hitl_tui import END, START, MemoryCheckpointer, StateGraph
 from hitl_tui.drivers.protocol import Driver, Stamped
-from hitl_tui.engine import events as ev
-from hitl_tui.engine.outcomes import BranchOutcome, ErrorInfo
+from hitl_tui.engine.log import events as ev
+from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo
 from hitl_tui.plain.inside import branch_lines, inside_lines
 from hitl_tui.view.branch_detail import branch_detail
 from hitl_tui.view.branch_lens import branch_lens

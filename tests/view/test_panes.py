@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from hitl_tui.engine.costs import CostReport
-from hitl_tui.engine.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.outcomes import ModelUse
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.reports.costs import CostReport
 from hitl_tui.plain.words import step_lines
 from hitl_tui.view.costs import cost_lines
 from hitl_tui.view.lens import lens

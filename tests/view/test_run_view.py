@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitl_tui.drivers.protocol import Stamped
-from hitl_tui.engine import events as ev
+from hitl_tui.engine.log import events as ev
 from hitl_tui.view.run_view import RunView, add_older, fold, is_gap, open_view
 from hitl_tui.view.stream_view import STREAM_TAIL
 from tests.support import tape as tapes

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from hitl_tui import Agent, MemoryCheckpointer, ScriptedModel, debate_workflow
-from hitl_tui.engine.records import Limits
-from hitl_tui.engine.requests import Vote
+from hitl_tui.engine.log.records import Limits
+from hitl_tui.engine.log.requests import Vote
 from hitl_tui.plain.words import standing_line
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.run_view import RunView, fold, open_view

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitl_tui.drivers.protocol import Relative
-from hitl_tui.engine.outcomes import ErrorInfo
+from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.view.cells import cells
 from hitl_tui.view.glyphs import ASCII, UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView, open_view

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hitl_tui.engine.channels import Channel
-from hitl_tui.engine.description import InputField
-from hitl_tui.engine.graph import END, START, StateGraph
+from hitl_tui.engine.channels.channel import Channel
+from hitl_tui.engine.graphs.description import InputField
+from hitl_tui.engine.graphs.graph import END, START, StateGraph
 from hitl_tui.view.typed import typed_input
 
 GRAPH = (

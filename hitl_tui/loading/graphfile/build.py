@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from hitl_tui.engine.description import InputField
-from hitl_tui.engine.graph import StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.graphs.description import InputField
+from hitl_tui.engine.graphs.graph import StateGraph
+from hitl_tui.engine.log.records import Limits
+from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.store import Store
 from hitl_tui.errors import GraphInvalid, HitlError
 from hitl_tui.loading.graphfile.agents import Models, build_agents, check_secrets
 from hitl_tui.loading.graphfile.channels import build_channels

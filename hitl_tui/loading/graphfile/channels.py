@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from hitl_tui.engine.channels import BoundChannel, Channel, bind
-from hitl_tui.engine.reducers import Reducer
+from hitl_tui.engine.channels.channel import BoundChannel, Channel, bind
+from hitl_tui.engine.channels.reducers import Reducer
 from hitl_tui.errors import GraphInvalid, HitlError, UsageError
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.functions import find_file, find_reducer

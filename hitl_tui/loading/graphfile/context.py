@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hitl_tui.engine.channels import RUN_INPUTS, BoundChannel
+from hitl_tui.engine.channels.channel import RUN_INPUTS, BoundChannel
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.problems import Problems
 from hitl_tui.loading.graphfile.shape import GraphFile

@@ -9,13 +9,13 @@ from typing import Any
 
 from msgspec import UNSET
 
-from hitl_tui.engine import termination
-from hitl_tui.engine.compiled import RouteFunction
-from hitl_tui.engine.graph import StateGraph
-from hitl_tui.engine.records import END, START
-from hitl_tui.engine.state import WorkflowState
-from hitl_tui.engine.termination import Termination
-from hitl_tui.engine.topology import check_topology
+from hitl_tui.engine.channels.state import WorkflowState
+from hitl_tui.engine.graphs import termination
+from hitl_tui.engine.graphs.compiled import RouteFunction
+from hitl_tui.engine.graphs.graph import StateGraph
+from hitl_tui.engine.graphs.termination import Termination
+from hitl_tui.engine.graphs.topology import check_topology
+from hitl_tui.engine.log.records import END, START
 from hitl_tui.errors import GraphInvalid
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.context import Context

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from hitl_tui.engine.gates import Gate, GateChoice, TextUse
-from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.channels.state import WorkflowState
+from hitl_tui.engine.graphs.gates import Gate, GateChoice, TextUse
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.context import Context
 from hitl_tui.loading.graphfile.shape import ChoiceTable, GateTable, InterruptsTable

@@ -8,12 +8,12 @@ from typing import Any
 from msgspec import UNSET
 
 from hitl_tui.agents.turns import channel_name
-from hitl_tui.engine.attempt import NodeConfig
-from hitl_tui.engine.compiled import NodeFunction
-from hitl_tui.engine.graph import StateGraph
-from hitl_tui.engine.results import NodeResult
-from hitl_tui.engine.retry import RetryPolicy
-from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.channels.state import WorkflowState
+from hitl_tui.engine.graphs.compiled import NodeFunction
+from hitl_tui.engine.graphs.graph import StateGraph
+from hitl_tui.engine.graphs.retry import RetryPolicy
+from hitl_tui.engine.nodes.attempt import NodeConfig
+from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.context import Context

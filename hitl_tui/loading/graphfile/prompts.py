@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from hitl_tui.engine.channels import RUN_INPUTS
-from hitl_tui.engine.prompt_block import state_block
-from hitl_tui.engine.state import WorkflowState
+from hitl_tui.engine.channels.channel import RUN_INPUTS
+from hitl_tui.engine.channels.state import WorkflowState
+from hitl_tui.engine.nodes.prompt_block import state_block
 from hitl_tui.errors import HitlError
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.context import Context

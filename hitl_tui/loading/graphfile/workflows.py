@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
 from hitl_tui.agents.agent import Agent
+from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.store import Store
 from hitl_tui.loading.graphfile.channels import build_channels
 from hitl_tui.loading.graphfile.decode import check_value
 from hitl_tui.loading.graphfile.functions import find_function

@@ -14,7 +14,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from hitl_tui.engine.events import AppliedUpdate
+from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.session import Session

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitl_tui.engine.costs import CostReport
+from hitl_tui.engine.reports.costs import CostReport
 from hitl_tui.ui.screens.page import PageScreen
 from hitl_tui.ui.session import Session
 from hitl_tui.view.costs import cost_lines

@@ -13,7 +13,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.worker import Worker, WorkerState
 
-from hitl_tui.engine.outcomes import ErrorInfo
+from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.banners import banner_of, failed_what, failure_lines

@@ -12,7 +12,7 @@ from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.graph import GraphPane
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.requests import Request
+    from hitl_tui.engine.log.requests import Request
     from hitl_tui.view.inside_place import InsidePlace
 
 

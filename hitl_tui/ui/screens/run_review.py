@@ -6,7 +6,7 @@ import dataclasses
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Literal, cast
 
-from hitl_tui.engine.requests import Request
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.screens.run_agents import AgentKeys
 from hitl_tui.ui.screens.run_breakpoints import BreakpointKeys

@@ -16,7 +16,7 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Hub
-from hitl_tui.engine.threads import ThreadSummary
+from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, Row

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Driver, RollbackEntry
-from hitl_tui.engine.events import ChildMoved, NodeFailed, NodeStarted, RunEnded, StepCommitted
+from hitl_tui.engine.log.events import ChildMoved, NodeFailed, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.closing import Modal

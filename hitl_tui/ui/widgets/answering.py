@@ -8,7 +8,7 @@ from typing import Any
 
 from textual import on
 
-from hitl_tui.engine.requests import Request
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import UsageError
 from hitl_tui.ui.answer_draft import AnswerDraft
 from hitl_tui.ui.widgets.choices import Choices

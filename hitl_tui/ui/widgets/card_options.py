@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hitl_tui.engine.requests import Request
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.ui.answer_draft import AnswerDraft
 from hitl_tui.ui.key_names import written
 from hitl_tui.ui.widgets.choices import Option

@@ -8,8 +8,8 @@ from textual import events
 from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import GraphInfo
-from hitl_tui.engine.looks import Look, taken_edges
-from hitl_tui.engine.records import END, Checkpoint
+from hitl_tui.engine.log.records import END, Checkpoint
+from hitl_tui.engine.reports.looks import Look, taken_edges
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
-from hitl_tui.engine.requests import Request
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.answer_draft import AnswerDraft
 from hitl_tui.ui.bindings import bound

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 from textual.binding import BindingType
 from textual.containers import Vertical
 
-from hitl_tui.engine.requests import Request
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import AnswerRefused, HitlError
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.decision import Decision

@@ -1,0 +1,1 @@
+"""A graph: how it is built and checked, and as it runs."""

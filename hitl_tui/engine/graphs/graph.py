@@ -1,0 +1,286 @@
+"""Building a graph of nodes, edges and channels (SPEC 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from hitl_tui.engine.channels.channel import BoundChannel, Channel, bind
+from hitl_tui.engine.channels.values import DEFAULT_MAX_BYTES, keepable
+from hitl_tui.engine.graphs.compensation import Compensating, Handler
+from hitl_tui.engine.graphs.compiled import CompiledGraph, Node, NodeFunction, Route, RouteFunction, route_key
+from hitl_tui.engine.graphs.composing import (
+    MAX_DEPTH,
+    Composing,
+    SubgraphWork,
+    depth_of,
+    resolve,
+    waits_for_humans,
+)
+from hitl_tui.engine.graphs.description import InputField
+from hitl_tui.engine.graphs.gates import Gate
+from hitl_tui.engine.graphs.limits import declared_limits
+from hitl_tui.engine.graphs.retry import RetryPolicy
+from hitl_tui.engine.graphs.signatures import takes_second
+from hitl_tui.engine.graphs.termination import Termination
+from hitl_tui.engine.graphs.topology import check_topology
+from hitl_tui.engine.log.records import END, START, Limits
+from hitl_tui.engine.log.taint import OnTaint, declared_policy, declared_source
+from hitl_tui.errors import GraphInvalid, in_words
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.log.store import Store
+    from hitl_tui.engine.runner import GraphRunner
+
+
+@dataclass
+class StateGraph(Composing, Compensating):
+    """A graph under construction; every method returns the graph, so that calls chain.
+
+    Args:
+        channels: name to `Channel`.
+        name: shown on screens and kept with threads.
+    """
+
+    channels: Mapping[str, Channel]
+    name: str = "graph"
+    _nodes: dict[str, Node] = field(default_factory=dict, init=False, repr=False)
+    _edges: list[tuple[str, str]] = field(default_factory=list, init=False, repr=False)
+    _routes: dict[str, Route] = field(default_factory=dict, init=False, repr=False)
+    _members: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False)
+    _subgraphs: dict[str, tuple[StateGraph | GraphRunner, Mapping[str, str], Mapping[str, str]]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _compiling: bool = field(default=False, init=False, repr=False)
+    _compensations: dict[str, Handler] = field(default_factory=dict, init=False, repr=False)
+
+    def add_node(
+        self,
+        name: str,
+        fn: NodeFunction,
+        *,
+        reads: Sequence[str] | None = None,
+        writes: Sequence[str] | None = None,
+        retry: RetryPolicy | None = None,
+        timeout: float | None = None,
+        external: bool | str = False,
+        on_taint: OnTaint = "allow",
+    ) -> Self:
+        """Add a node: a sync or async function `(state, config) -> mapping | NodeResult | None`.
+
+        Args:
+            fn: it may leave config out; a second parameter with a default gets it only where its name
+                is `config`, so `lambda state, word=word: ...` keeps its word.
+            reads, writes: channel names it may touch; None for all, "*" in reads for all public ones.
+            retry: how often it is tried; once by default.
+            timeout: seconds an attempt may take.
+            external: it brings in something from outside (a tool, a file, the network), so all it writes
+                is tainted (SPEC 8); a text names the source, as "web".
+            on_taint: what happens before it where a channel it may read is tainted: "allow", "warn"
+                (an event and a note in the ledger), "block" (the run fails, with reason "policy") or
+                "approve" (a human must agree to exactly what it would read; needs a checkpointer).
+
+        Raises:
+            GraphInvalid: a bad or duplicate name, or no function.
+        """
+        text = isinstance(name, str) and name.strip() and keepable(name) == name
+        if not text or name in (START, END) or ":" in name:
+            raise GraphInvalid(
+                f"node name {name!r} is not allowed", f"any text but {START}, {END} and without ':'"
+            )
+        if name in self._nodes:
+            raise GraphInvalid(f"node {name!r} was added twice", "give each node its own name")
+        if not callable(fn):
+            raise GraphInvalid(f"node {name!r} is {in_words(fn)}", "a node is a function (state, config)")
+        for option, names in (("reads", reads), ("writes", writes)):
+            if isinstance(names, str):
+                raise GraphInvalid(
+                    f"node {name!r}: {option}={names!r} is a text", f"give a list: {option}=[{names!r}]"
+                )
+        if timeout is not None and not timeout > 0:  # nan, too
+            raise GraphInvalid(f"node {name!r}: timeout {timeout!r} must be above 0 seconds")
+        self._nodes[name] = Node(
+            name=name,
+            function=fn,
+            reads=None if reads is None else tuple(reads),
+            writes=None if writes is None else tuple(writes),
+            retry=retry or RetryPolicy(max_attempts=1),
+            timeout=timeout,
+            takes_config=takes_second(fn, "config"),
+            external=declared_source(name, external),
+            on_taint=declared_policy(name, on_taint),
+        )
+        return self
+
+    def add_edge(self, source: str, target: str) -> Self:
+        """Go from `source` to `target`; START and END are the ends."""
+        if (source, target) in self._edges:
+            raise GraphInvalid(f"the edge {source!r} -> {target!r} was added twice", "remove one")
+        self._edges.append((source, target))
+        return self
+
+    def add_conditional_edge(
+        self, source: str, route_fn: RouteFunction, route_map: Mapping[str, str] | Sequence[str]
+    ) -> Self:
+        """Let `route_fn(state)` pick the way on after `source`.
+
+        Args:
+            route_map: key to node (or END); a list of names stands for keys that are names.
+        """
+        if source in self._routes:
+            raise GraphInvalid(
+                f"node {source!r} has two conditional edges", "put all its targets in one route_map"
+            )
+        if not callable(route_fn):
+            raise GraphInvalid(f"the route after {source!r} is no function", "give a function (state) -> key")
+        targets = dict(route_map) if isinstance(route_map, Mapping) else {name: name for name in route_map}
+        self._routes[source] = Route(route_fn, {route_key(key): target for key, target in targets.items()})
+        return self
+
+    def compile(
+        self,
+        *,
+        checkpointer: Store | None = None,
+        agents: Mapping[str, Any] | None = None,
+        interrupt_before: Sequence[str | Gate] | str | Gate = (),
+        interrupt_after: Sequence[str | Gate] | str | Gate = (),
+        termination: Termination | None = None,
+        limits: Limits | None = None,
+        inputs: Sequence[InputField] = (),
+        output: str = "output",
+        max_update_bytes: int = DEFAULT_MAX_BYTES,
+    ) -> GraphRunner:
+        """Check the graph and make a runner of it.
+
+        Args:
+            checkpointer: where threads live; without one nothing is kept.
+            agents: what nodes find as `config.agents`.
+            interrupt_before, interrupt_after: nodes to stop at, "*" for all, or gates.
+            termination: ends a run as completed(termination).
+            limits: what a run may use up; 25 iterations by default.
+            inputs: what to ask a person for when a thread starts.
+            output: the channel that `RunResult.output()` gives.
+            max_update_bytes: how large one update may be; 1 MiB by default.
+
+        Raises:
+            GraphInvalid: says what is wrong and how to mend it.
+        """
+        from hitl_tui.engine.runner import GraphRunner
+
+        channels = bind(self.channels, max_update_bytes)
+        nodes = self._steps(channels, checkpointer, agents or {}, max_update_bytes)
+        before = _interrupts(nodes, interrupt_before, "interrupt_before")
+        after = _interrupts(nodes, interrupt_after, "interrupt_after")
+        graph = CompiledGraph(
+            name=self.name,
+            channels=channels,
+            nodes=nodes,
+            edges={source: target for source, target in self._edges if source != START},
+            routes=dict(self._routes),
+            entry=next((target for source, target in self._edges if source == START), ""),
+            before=before,
+            after=after,
+            termination=termination,
+            limits=declared_limits(limits),
+            agents=dict(agents or {}),
+            inputs=tuple(inputs),
+            output=output,
+            compensations=dict(self._compensations),
+        )
+        if checkpointer is None and waits_for_humans(graph):
+            raise GraphInvalid(
+                "interrupts and on_taint='approve' need a checkpointer, or a stopped run could not go on",
+                "compile(checkpointer=SQLiteCheckpointer(path)), or MemoryCheckpointer(); "
+                "`hitl-tui run` puts the app's own store in its place",
+            )
+        if depth_of(graph) > MAX_DEPTH:
+            raise GraphInvalid(f"subgraphs are nested {depth_of(graph)} deep", f"at most {MAX_DEPTH}")
+        check_topology(
+            nodes, self._edges, {n: r.targets for n, r in self._routes.items()}, termination is not None
+        )
+        self._check_names(channels, inputs, termination, [*before.values(), *after.values()])
+        return GraphRunner(graph, checkpointer)
+
+    def _steps(
+        self,
+        channels: Mapping[str, BoundChannel],
+        checkpointer: Store | None,
+        agents: Mapping[str, Any],
+        max_update_bytes: int,
+    ) -> dict[str, Node]:
+        """The nodes as steps, graphs inside compiled."""
+        if self._compiling:
+            raise GraphInvalid(f"the graph {self.name!r} is a subgraph of itself", "break the cycle")
+        self._compiling = True
+        try:
+            subgraphs = {
+                name: SubgraphWork(
+                    self._inner(name, graph, checkpointer, agents, max_update_bytes),
+                    tuple(ins.items()),
+                    tuple(outs.items()),
+                )
+                for name, (graph, ins, outs) in self._subgraphs.items()
+            }
+        finally:
+            self._compiling = False
+        ends = {name for edge in self._edges for name in edge} | set(self._routes)
+        ends |= {target for route in self._routes.values() for target in route.targets.values()}
+        return resolve(self._nodes, self._members, ends, subgraphs, channels)
+
+    @staticmethod
+    def _inner(
+        name: str,
+        graph: StateGraph | GraphRunner,
+        checkpointer: Store | None,
+        agents: Mapping[str, Any],
+        max_update_bytes: int,
+    ) -> CompiledGraph:
+        if not isinstance(graph, StateGraph):
+            return graph.graph
+        try:
+            # What is left of the outer graph's limits holds for the inner one, too.
+            open_end = Limits(max_iterations=None)
+            runner = graph.compile(
+                checkpointer=checkpointer, agents=agents, limits=open_end, max_update_bytes=max_update_bytes
+            )
+        except GraphInvalid as error:
+            raise GraphInvalid(f"subgraph {name!r}: {error.message}", error.hint) from None
+        return runner.graph
+
+    def _check_names(
+        self,
+        channels: Mapping[str, BoundChannel],
+        inputs: Sequence[InputField],
+        termination: Termination | None,
+        gates: Sequence[Gate | None],
+    ) -> None:
+        wanted = [(f"input {item.name!r}", item.channel) for item in inputs]
+        wanted += [
+            ("a termination condition", name) for name in (termination.channels if termination else ())
+        ]
+        for node in self._nodes.values():
+            wanted += [(f"reads of node {node.name!r}", name.partition(".")[0]) for name in node.reads or ()]
+            wanted += [(f"writes of node {node.name!r}", name) for name in node.writes or ()]
+        for gate in filter(None, gates):
+            wanted += [(f"gate at {gate.node!r}", name) for name in gate.channels]
+        for where, name in wanted:
+            if name not in channels and (name != "*" or not where.startswith("reads")):
+                raise GraphInvalid(
+                    f"{where}: there is no channel {name!r}", f"channels: {', '.join(channels)}"
+                )
+
+
+def _interrupts(
+    nodes: Mapping[str, Node], given: Sequence[str | Gate] | str | Gate, option: str
+) -> dict[str, Gate | None]:
+    found: dict[str, Gate | None] = {}
+    for entry in [given] if isinstance(given, (str, Gate)) else given:
+        if entry == "*":
+            found.update({name: None for name in nodes if name not in found})
+            continue
+        name, gate = (entry.node, entry) if isinstance(entry, Gate) else (entry, None)
+        if name not in nodes:
+            raise GraphInvalid(f"{option} names an unknown node {name!r}", f"nodes: {', '.join(nodes)}")
+        found[name] = gate
+    return found

@@ -1,0 +1,134 @@
+"""What a human answers for by name: clearing a channel's taint, revealing a private value (SPEC 8).
+
+Each writes one commit; but for `exported` the session must be held for writing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.channels.changes import Change, set_values
+from hitl_tui.engine.channels.state import undeclared
+from hitl_tui.engine.interrupts.on_taint import settled
+from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.log.taint import Lineage
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.engine.thread.session import Session, replace
+from hitl_tui.engine.thread.steps import Step
+from hitl_tui.errors import StaleWriter, UsageError
+
+
+def declassify(
+    session: Session,
+    channel: str,
+    *,
+    actor: str,
+    reason: str,
+    expected_step: int | None = None,
+    seen: bytes = b"",
+) -> int:
+    """Clear a channel's taint as one new step that changes no value; returns the step.
+
+    Channels that were written from it before stay tainted: each is cleared by itself.  Questions of a
+    node's `on_taint` that nothing is left of are withdrawn; others are bound to the new step.
+
+    Raises:
+        UndeclaredChannel: the graph has no such channel.
+        UsageError: it is not tainted, or nobody says who and why.
+        StaleWriter: the head is not `expected_step`; nothing was stored.
+    """
+    cursor = session.cursor
+    _check_named(actor, reason)
+    if channel not in session.graph.channels:
+        raise undeclared(channel, session.graph.channels)
+    if expected_step is not None and expected_step != cursor.head:
+        raise StaleWriter(
+            f"thread {session.thread_id!r} is at step {cursor.head}, {channel!r} was looked at on "
+            f"{expected_step}",
+            "look at it as it is now, then declassify it again",
+        )
+    if channel not in session.state.taint:
+        others = ", ".join(session.state.taint) or "none"
+        raise UsageError(f"channel {channel!r} is not tainted", f"tainted channels: {others}")
+    step = cursor.head + 1
+    left = {name: taint for name, taint in session.state.taint.items() if name != channel}
+    gone = settled(session, left)
+    pending = tuple(request for request in cursor.pending if request not in gone)
+    taint = session.state.taint[channel]
+    data = {"channel": channel, "sources": list(taint.sources), "since": taint.step, "by": taint.node}
+    ledger: list[LedgerEntry] = []
+    _note(session, ledger, "declassify", step=step, actor=actor, note=reason, seen=seen, data=data)
+    for request in cursor.pending:
+        kind = "withdrawn" if request in gone else "rebound"
+        _note(session, ledger, kind, step=step, request_id=request.id, actor=actor)
+    if gone and not pending:
+        cursor = replace(cursor, status="waiting", reason="paused")
+    session.commit_step(
+        replace(cursor, pending=session.rebound(pending, step)),
+        [_cleared(session, channel, step)],
+        Step(source="human", actor=actor, note=reason, decision="declassify"),
+        ledger=ledger,
+    )
+    return step
+
+
+def reveal(session: Session, channel: str, step: int, *, actor: str, note: str | None = None) -> Any:
+    """A channel's value as of a step, private or not; the ledger keeps who has seen it.
+
+    Raises:
+        UndeclaredChannel, UnknownThread: no such channel or step.
+        UsageError: nobody says who looks.
+    """
+    if not actor.strip():
+        raise UsageError("nobody is named who looks", "give an actor")
+    channels = session.graph.channels
+    if channel not in channels:
+        raise undeclared(channel, channels)
+    default = channels[channel].default
+    if session.store is None or (step == session.cursor.head and not session.exists):
+        return session.state.values[channel]
+    value = state_at(session.store, session.thread_id, step).get(channel, default)
+    ledger: list[LedgerEntry] = []
+    _note(session, ledger, "reveal", step=step, actor=actor, note=note, data={"channel": channel})
+    session.commit_cursor(session.cursor, ledger)
+    return value
+
+
+def exported(session: Session, channels: Iterable[str], *, actor: str, to: str) -> None:
+    """Note in the ledger who takes the values of private channels out of the store, and where to.
+
+    Raises:
+        UsageError: nobody is named.
+        ThreadBusy: another process runs the thread.
+    """
+    if not actor.strip():
+        raise UsageError("nobody is named who exports private values", "give an actor")
+    with session.writing():
+        ledger: list[LedgerEntry] = []
+        data = {"channels": sorted(channels)}
+        _note(session, ledger, "export", step=session.cursor.head, actor=actor, note=to, data=data)
+        session.commit_cursor(session.cursor, ledger)
+
+
+def _cleared(session: Session, channel: str, step: int) -> Change:
+    """The channel set to what it holds, with its taint gone."""
+    value = session.state.values[channel]
+    change = set_values(session.state, session.graph.channels, {channel: value})[0]
+    return msgspec.structs.replace(change, tainted=False, lineage=Lineage(step, "", cleared=True))
+
+
+def _check_named(actor: str, reason: str) -> None:
+    if not actor.strip():
+        raise UsageError("nobody is named who declassifies", "give an actor")
+    if not reason.strip():
+        raise UsageError("declassifying needs a reason", "say why this may be trusted now")
+
+
+def _note(session: Session, ledger: list[LedgerEntry], kind: str, **facts: Any) -> None:
+    """One more entry of the ledger for the same commit."""
+    cursor = journal.behind(session.cursor, ledger)
+    ledger.append(journal.ledger_entry(cursor, kind, at=session.clock(), **facts))

@@ -1,0 +1,1 @@
+"""Asking humans: the requests that stop a run, and which answers they take."""

@@ -1,0 +1,147 @@
+"""What became of work: errors, model calls, branches of maps, parallels and subgraphs (SPEC 7, 10, 13).
+
+Units are those of `records`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from hitl_tui.engine.log.taint import Lineage
+
+BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
+
+
+class ErrorInfo(msgspec.Struct, frozen=True):
+    """A node's failure as stored and shown; `details` is its traceback.
+
+    `node` is "" where none is to blame, as when the store can't be used.
+    `channel` is the one whose value must be mended before the node can go on, "" for none.
+    """
+
+    node: str
+    attempt: int
+    title: str
+    message: str
+    hint: str = ""
+    details: str = ""
+    channel: str = ""
+
+
+class ModelUse(msgspec.Struct, frozen=True):
+    """One model call's use; `cost` in US dollars, None where the price is unknown."""
+
+    agent: str
+    provider: str
+    model: str
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
+class ToolUse(msgspec.Struct, frozen=True):
+    """One call of a tool by an agent; `duration` in microseconds.
+
+    Args:
+        arguments: what it ran with; text where they could not be read, or are too long to be kept whole.
+        result, error: what came of it, cut where it is long; neither is set where a tool gave no text.
+        attempt: of the node.
+        path: the branch it was made for, "" for a plain node.
+    """
+
+    agent: str
+    tool: str
+    arguments: Any
+    result: str | None = None
+    error: str | None = None
+    duration: int = 0
+    attempt: int = 1
+    path: str = ""
+
+
+class Compensation(msgspec.Struct, frozen=True):
+    """How to undo what a node did: a handler's name and what it is given (SPEC 13).
+
+    `path` names the branch it came from, "" for a plain node.
+    """
+
+    handler: str
+    args: Any = None
+    path: str = ""
+
+
+class Exchange(msgspec.Struct, frozen=True):
+    """What a node got from outside before it asked a human, so that it is not asked again.
+
+    `key` is a digest of all that was asked; `value` a model's reply, a tool's result or an answer.
+    """
+
+    key: str
+    value: Any
+
+
+class BranchOutcome(msgspec.Struct, frozen=True):
+    """What became of one branch of a map or a parallel, or of a subgraph's run (SPEC 7).
+
+    Args:
+        path: as in the branch's records: `scan[0]`, `group/member`, `team#1`.
+        name: the map's node, the member, or the subgraph's node.
+        index: its place: of the item, or in the list of members.
+        status: "failed" contributes nothing; "cancelled" was given up while it ran, because others
+            had settled the join; "unneeded" had not begun then.
+        attempts: how often it was tried.
+        duration: microseconds, waits between attempts included.
+        overridden: overwrite channels whose value of this branch a later one replaced.
+        thread: the thread of a subgraph's run.
+    """
+
+    path: str
+    name: str
+    index: int
+    status: BranchStatus
+    error: ErrorInfo | None = None
+    attempts: int = 0
+    duration: int = 0
+    overridden: tuple[str, ...] = ()
+    thread: str = ""
+
+
+class ChildLink(msgspec.Struct, frozen=True):
+    """The thread of a subgraph's run, and how much of its spending its parent has counted.
+
+    `uses` are its model calls, which the parent's step will have: until then they are told from here.
+    """
+
+    thread_id: str
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    cost_known: bool = True
+    uses: tuple[ModelUse, ...] = ()
+
+
+class BranchState(msgspec.Struct, frozen=True):
+    """What the cursor keeps of a branch until its step is committed: nothing done or answered is lost.
+
+    Args:
+        item: the hash of the branch's item; another item at its place makes a new branch of it.
+        answers, exchanges: what humans answered inside it, and what it got from outside until then.
+        outcome: how it ended, with all it made; None while it has to run (again).
+        updates: (channel, update), in their order.
+        child: the thread that a subgraph runs in.
+    """
+
+    path: str
+    item: str = ""
+    answers: tuple[Any, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+    outcome: BranchOutcome | None = None
+    updates: tuple[tuple[str, Any], ...] = ()
+    text: str = ""
+    attempt: int = 1
+    read: tuple[str, ...] = ()
+    lineage: Lineage | None = None
+    compensation: Compensation | None = None
+    child: ChildLink | None = None

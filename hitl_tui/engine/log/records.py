@@ -1,0 +1,251 @@
+"""What is written down of a thread: update records, checkpoints, the ledger, the cursor (SPEC 9, 10).
+
+Times are microseconds since the Unix epoch, UTC; durations are microseconds; hashes are 32 raw
+bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where the price is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from hitl_tui.engine.log.outcomes import (
+    BranchOutcome,
+    BranchState,
+    Compensation,
+    ErrorInfo,
+    Exchange,
+    ModelUse,
+    ToolUse,
+)
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.taint import Lineage, Taint
+
+Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
+Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
+Operation = Literal["reduce", "set"]
+Visibility = Literal["public", "private"]
+
+START = "START"
+END = "END"
+ROLLBACK = "rollback"
+"""The position of a thread that is being undone: it goes no way on but that (SPEC 13)."""
+ROLLED_BACK: tuple[Status, str] = ("cancelled", "rolled_back")
+"""The status and the reason of a thread that has been undone."""
+
+
+class UpdateRecord(msgspec.Struct, frozen=True, gc=False):
+    """One change of one channel; the log of these is the truth (SPEC 10).
+
+    `path` names the branch or subgraph it came from ("" for a plain node).  `result` is stored
+    for custom reducers only, so that looking at history never runs user code.  `lineage` says why the
+    update tainted its channel, or that a human cleared it; None where `tainted` did not change by it.
+    """
+
+    thread_id: str
+    seq: int
+    step: int
+    invocation: int
+    node: str
+    path: str
+    attempt: int
+    channel: str
+    op: Operation
+    reducer: str
+    visibility: Visibility
+    source: Source
+    update: Any
+    previous_hash: bytes
+    update_hash: bytes
+    next_hash: bytes
+    tainted: bool
+    actor: str | None
+    note: str | None
+    at: int
+    prev_record_hash: bytes
+    record_hash: bytes
+    result: Any = msgspec.UNSET
+    lineage: Lineage | None = None
+
+
+class Effect(msgspec.Struct, frozen=True, gc=False):
+    """What an update record does to its channel: all that a rebuild of a state needs of it."""
+
+    channel: str
+    op: Operation
+    reducer: str
+    update: Any
+    result: Any = msgspec.UNSET
+
+    @classmethod
+    def of(cls, record: UpdateRecord) -> Effect:
+        """The effect of a record."""
+        return cls(record.channel, record.op, record.reducer, record.update, record.result)
+
+
+class Checkpoint(msgspec.Struct, frozen=True, gc=False):
+    """One committed step.  Step 0 is the input (SPEC 10).
+
+    `position` is the cursor after it: "node:NAME" (NAME runs next), "route:NAME" (NAME is done, its
+    way on is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
+    `tainted` are the tainted channels after it.  `read` is what the node read, where that was noted: in
+    runs that somebody watches or that have taint to follow.  `calls` are the tools that its agents called, in
+    failed attempts, too.
+    """
+
+    thread_id: str
+    step: int
+    parent_thread: str | None
+    parent_step: int
+    source: Source
+    node: str
+    position: str
+    status: Status
+    reason: str
+    invocation: int
+    iteration: int
+    attempt: int
+    duration: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    state_hash: bytes
+    first_seq: int
+    last_seq: int
+    at: int
+    actor: str | None = None
+    note: str | None = None
+    decision: str | None = None
+    text: str | None = None
+    uses: tuple[ModelUse, ...] = ()
+    branches: tuple[BranchOutcome, ...] = ()
+    tainted: tuple[Taint, ...] = ()
+    read: tuple[str, ...] = ()
+    compensations: tuple[Compensation, ...] = ()
+    calls: tuple[ToolUse, ...] = ()
+
+    @property
+    def next_node(self) -> str | None:
+        """The node that runs next, END, or None while the route is undecided."""
+        return next_of(self.position)
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """Sums over the steps of a thread up to one of them; `active` in microseconds."""
+
+    visits: dict[str, int]
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    cost_known: bool
+    active: int
+
+
+def next_of(position: str) -> str | None:
+    """The node a position leads to: a name, END, or None while the route is undecided."""
+    kind, _, name = position.partition(":")
+    return name if kind == "node" else END if kind == "end" else None
+
+
+class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
+    """One entry of the decision ledger: who decided what, when, why and seeing what (SPEC 10).
+
+    `kind` is one of input (goal and constraints, as they were given), request, rebound, withdrawn, vote,
+    answer, refused, timeout, edit, declassify, reveal, export, taint, extend, cancel, pause, resume, fork,
+    takeover, graph, agent, stop, failed, rollback, undone, undo_failed, rolled_back.  `seen` is the
+    state_hash that was on screen, b"" where there was none.
+    Entries form a hash chain of their own.
+    """
+
+    thread_id: str
+    n: int
+    kind: str
+    step: int
+    request_id: str | None
+    actor: str | None
+    note: str | None
+    seen: bytes
+    data: Any
+    at: int
+    prev_hash: bytes
+    hash: bytes
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What a run may use up (SPEC 5); None is no limit.  `max_seconds` is active time."""
+
+    max_iterations: int | None = 25
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_seconds: float | None = None
+
+
+class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """Where a thread stands: the one mutable row of a thread, replaced in each commit.
+
+    `version` grows by one a commit; a writer that expects another one is stale.
+    `head` is the last step (-1: none yet), `answers` the answers given to interrupts inside the
+    node at `position`, `passed` says that the interrupt before that node has been answered, `branches` is
+    what that node's branches have come to, `approved_hash` what that node would read when a human agreed
+    that it does, tainted as it is.
+    `exchanges` is what that node got from outside before it asked a human, `uses` and `calls` the calls of
+    models and tools since the last step of a node that no checkpoint has yet, `compensated` says that some
+    step may have something to undo.
+    """
+
+    thread_id: str
+    version: int = 0
+    head: int = -1
+    last_seq: int = 0
+    last_record_hash: bytes = b""
+    ledger_n: int = 0
+    ledger_hash: bytes = b""
+    status: Status = "pending"
+    reason: str = ""
+    position: str = "end"
+    invocation: int = 0
+    iteration: int = 0
+    attempt: int = 1
+    passed: bool = False
+    approved_hash: str = ""
+    answers: tuple[Any, ...] = ()
+    pending: tuple[Request, ...] = ()
+    visits: dict[str, int] = {}
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    cost_known: bool = True
+    active: int = 0
+    retries: int = 0
+    limits: Limits = Limits()
+    goal: Any = None
+    constraints: Any = None
+    error: ErrorInfo | None = None
+    log_bytes: int = 0
+    snapshot_bytes: int = 0
+    created_at: int = 0
+    updated_at: int = 0
+    branches: tuple[BranchState, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+    uses: tuple[ModelUse, ...] = ()
+    agents: dict[str, dict[str, Any]] = {}
+    compensated: bool = False
+    calls: tuple[ToolUse, ...] = ()
+
+    @property
+    def next_node(self) -> str | None:
+        """The node that runs next, END, or None while the route is undecided."""
+        return next_of(self.position)
+
+
+class Commit(msgspec.Struct, frozen=True, gc=False):
+    """All that one transaction writes: either all of it is there after a crash, or none."""
+
+    cursor: Cursor
+    expected_version: int
+    lease_token: str
+    records: tuple[UpdateRecord, ...] = ()
+    checkpoint: Checkpoint | None = None
+    snapshot: bytes | None = None
+    ledger: tuple[LedgerEntry, ...] = ()

@@ -1,0 +1,103 @@
+"""What the engine asks of a store (SPEC 10); `hitl_tui.stores` has the implementations.
+
+A fork shares its parent's log: every read resolves the lineage, so a caller never sees the seam.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
+from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+
+UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What no thread's name may hold."""
+
+
+class Store(Protocol):
+    """Threads, each an append-only log with one cursor."""
+
+    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+        """Add a thread; raises `ThreadBusy` when the name is taken."""
+
+    def commit(self, thread_id: str, commit: Commit) -> None:
+        """Write all of a commit or none of it.
+
+        Raises:
+            StaleWriter: the thread's version is not `commit.expected_version`.
+            ThreadBusy: the thread's lease is not `commit.lease_token`.
+            StoreUnusable: the store is read-only, full or locked.
+        """
+
+    def info(self, thread_id: str) -> ThreadInfo | None:
+        """The thread's fixed facts, or None when there is no such thread."""
+
+    def cursor(self, thread_id: str) -> Cursor | None:
+        """Where the thread stands, or None when there is no such thread."""
+
+    def checkpoint(self, thread_id: str, step: int) -> Checkpoint | None:
+        """The checkpoint of a step, the parent's where the thread shares it."""
+
+    def checkpoints(self, thread_id: str, before: int | None, limit: int) -> list[Checkpoint]:
+        """At most `limit` checkpoints with step < `before` (None: from the head), newest first."""
+
+    def records(self, thread_id: str, first_step: int, last_step: int) -> Iterator[UpdateRecord]:
+        """The records of steps `first_step` to `last_step`, both included, by seq."""
+
+    def effects(self, thread_id: str, first_step: int, last_step: int) -> Iterator[Effect]:
+        """The effects of the records of steps `first_step` to `last_step`, both included, by seq."""
+
+    def snapshot(self, thread_id: str, step: int) -> tuple[int, bytes] | None:
+        """The newest snapshot at or before `step`: its step and its bytes."""
+
+    def snapshots(self, thread_id: str, first_step: int, last_step: int) -> Iterator[tuple[int, bytes]]:
+        """The snapshots of steps `first_step` to `last_step`, both included, oldest first."""
+
+    def ledger(self, thread_id: str) -> list[LedgerEntry]:
+        """The thread's decisions, oldest first; a fork's begin with its parent's up to the fork."""
+
+    def totals(self, thread_id: str, step: int) -> Totals:
+        """Sums over the checkpoints of steps 0 to `step`; visits count the steps of nodes of any kind."""
+
+    def children(self, thread_id: str) -> list[ThreadInfo]:
+        """The forks of a thread, oldest first."""
+
+    def threads(
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+    ) -> list[ThreadSummary]:
+        """Threads by last change, newest first; `query` is a part of the thread id.
+
+        Args:
+            within: "" for those at the top, which ran inside no thread of this store; a thread's id for
+                those that ran directly inside it, oldest first.  Both count what is inside each.
+        """
+
+    def new_lease(self, now: int) -> Lease:
+        """A lease of this process with a fresh token; `now` in microseconds."""
+
+    def summary(self, thread_id: str) -> ThreadSummary | None:
+        """The thread's line in `threads`, or None when there is no such thread."""
+
+    def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
+        """Take the thread for writing; returns the dead or expired lease that was taken over.
+
+        Raises:
+            ThreadBusy: a living holder has it (names user, host and process).
+        """
+
+    def renew(self, thread_id: str, token: str, expires_at: int) -> None:
+        """Keep a lease; raises `ThreadBusy` when another holder has taken the thread."""
+
+    def release(self, thread_id: str, token: str) -> None:
+        """Give a lease back; nothing happens when it is not held."""
+
+    def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
+        """Ask whoever holds the thread to pause it, in place of what was asked before; None asks no more."""
+
+    def pause_request(self, thread_id: str) -> PauseRequest | None:
+        """What was asked last of the thread's holder."""
+
+    def close(self) -> None:
+        """Release files and handles."""

@@ -1,0 +1,84 @@
+"""What is known of a thread as a whole: its origin, its row in a list, who may write it (SPEC 9, 10).
+
+Times are microseconds since the Unix epoch, UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.log.records import Status
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The thread and the subgraph node that a child thread runs for."""
+
+    thread_id: str
+    node: str
+
+
+class ThreadInfo(msgspec.Struct, frozen=True):
+    """What never changes about a thread: its graph and where it was forked from.
+
+    `source` says how to build the graph again: {"graph": "module:attribute", "options": {...}}.
+    `fork_seq` is the last record it shares with its parent.  A fork that was carried here from another
+    store has no parent, but keeps `fork_step`: the steps up to it are still another thread's doing.  `owner`
+    is set for the thread of a subgraph's run; its `source` names the way to its graph as
+    "within": [node, ...].
+    """
+
+    thread_id: str
+    graph_name: str
+    graph_digest: str
+    source: dict[str, Any]
+    parent: str | None
+    fork_step: int
+    fork_seq: int
+    created_at: int
+    created_by: str | None = None
+    owner: Owner | None = None
+
+
+class ThreadSummary(msgspec.Struct, frozen=True):
+    """A row in a list of threads.  `last_writer` is a node's name or a person's.
+
+    `inside` is how many threads of subgraphs' runs are directly below it, None where nobody asked.
+    """
+
+    info: ThreadInfo
+    head: int
+    status: Status
+    reason: str
+    next_node: str | None
+    waiting_for: str
+    waiting_since: int | None
+    last_writer: str
+    updated_at: int
+    held_by: str | None = None
+    inside: int | None = None
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """Who may write a thread: a token, and the process behind it (SPEC 10)."""
+
+    token: str
+    user: str
+    host: str
+    pid: int
+    process_started: int
+    expires_at: int
+
+
+class PauseRequest(msgspec.Struct, frozen=True):
+    """What somebody asks of the process that holds a thread: to pause it; `at` in microseconds."""
+
+    actor: str | None
+    note: str | None
+    at: int
+
+
+def takeover_notice(holder: str) -> str:
+    """What to tell somebody who has taken a thread over from a process that died."""
+    return f"taken over from {holder}, which ended without giving the thread back"

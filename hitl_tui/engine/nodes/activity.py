@@ -1,0 +1,175 @@
+"""What a running node tells the world while it works: text, model calls, retries; and whether to stop.
+
+The engine sets the activity of the running attempt in a context variable, so that an agent called
+anywhere below a node finds it without being handed it; outside a run there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStreamed
+from hitl_tui.engine.log.outcomes import Exchange, ModelUse, ToolUse
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.channels.state import WorkflowState
+    from hitl_tui.engine.nodes.in_flight import InFlight
+    from hitl_tui.engine.nodes.memory import Memory
+
+__all__ = ["Activity", "AttemptCancelled", "ModelUse", "current_activity"]
+
+
+class AttemptCancelled(BaseException):
+    """Raised below a node whose attempt was given up; not an Exception, so that nodes don't catch it."""
+
+
+class Activity:
+    """The running attempt of one node.  Thread-safe: nodes and agents may call it from any thread."""
+
+    def __init__(self, node: str, attempt: int, sink: Callable[[Event], None] | None, path: str = "") -> None:
+        self.node = node
+        self.path = path
+        """The branch of a map or a parallel it is at work for, "" for a plain node."""
+        self.attempt = attempt
+        self.uses: list[ModelUse] = []
+        self.calls: list[ToolUse] | None = None
+        """Where calls of tools are noted for the step's record; None where nobody keeps one."""
+        self.tainted_by: list[str] = []
+        self.read: dict[str, None] | None = {} if sink else None
+        """What the node has read of the state, in order; None where that is not noted."""
+        self.interrupt: Callable[..., Any] | None = None
+        """Ask a human as `config.interrupt` does, for agents below a node; None outside a graph."""
+        self.state: WorkflowState | None = None
+        """What the node may read; None outside a graph."""
+        self.kept: tuple[Exchange, ...] = ()
+        """What earlier tries of this attempt got from outside, before they asked a human."""
+        self.added: dict[str, list[Any]] = {}
+        """Entries for channels that agents below the node add to its updates, as their turns."""
+        self._memory: Memory | None = None
+        self._in_flight: InFlight | None = None
+        self._undo: list[Callable[[], None]] = []
+        self._sink = sink
+        self._cancelled = False
+        self._on_cancel: list[Callable[[], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """True once the attempt was given up: stop as soon as possible, nothing will be committed."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Give the attempt up and call everyone who asked to know."""
+        self._cancelled = True
+        for callback in tuple(self._on_cancel):
+            callback()
+
+    def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` (from any thread) when the attempt is given up; returns a way to unsubscribe."""
+        self._on_cancel.append(callback)
+        if self._cancelled:
+            callback()
+        return lambda: self._on_cancel.remove(callback)
+
+    def note_reads(self) -> None:
+        """Note what the node reads, though nobody watches it."""
+        if self.read is None:
+            self.read = {}
+
+    @property
+    def memory(self) -> Memory:
+        """What is not asked or done again when a human's answer restarts the node."""
+        if self._memory is None:
+            from hitl_tui.engine.nodes.memory import Memory
+
+            self._memory = Memory(self.kept)
+        return self._memory
+
+    @property
+    def in_flight(self) -> InFlight:
+        """The calls of models and tools that are being made now."""
+        if self._in_flight is None:
+            from hitl_tui.engine.nodes.in_flight import InFlight
+
+            self._in_flight = InFlight()
+        return self._in_flight
+
+    async def settled(self) -> None:
+        """Before a question leaves the attempt: what was begun is done and kept, and nothing begins."""
+        if self._in_flight:
+            await self._in_flight.settled()
+
+    def end(self) -> None:
+        """The attempt is over, however it went."""
+        if self._in_flight:
+            self._in_flight.end()
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What to store with a request, so that a restart of the node finds it again."""
+        return self._memory.exchanges if self._memory else self.kept
+
+    def add(self, channel: str, entries: Sequence[Any]) -> None:
+        """Add entries to a list channel with the node's updates, whatever reducer it has."""
+        self.added.setdefault(channel, []).extend(entries)
+
+    def on_undo(self, callback: Callable[[], None]) -> None:
+        """Call `callback` if the attempt ends without a result: what it left in memory is taken back."""
+        self._undo.append(callback)
+
+    def undo(self) -> None:
+        """The attempt has no result: take back what it left in the memory of agents."""
+        while self._undo:
+            self._undo.pop()()
+
+    def taint(self, source: str) -> None:
+        """Say that something from outside (a tool, file, network) went into what the node writes (SPEC 8)."""
+        if source not in self.tainted_by:
+            self.tainted_by.append(source)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """What came from outside into the attempt so far: brought in, or read in tainted channels."""
+        read = self.state.tainted_sources() if self.state is not None else ()
+        return tuple(dict.fromkeys((*self.tainted_by, *read)))
+
+    def text(self, text: str, agent: str = "") -> None:
+        """Stream a piece of text to whoever watches."""
+        if self._sink and text and not self._cancelled:
+            self._sink(TextStreamed(self.node, agent, text, self.path))
+
+    def model_called(self, use: ModelUse, duration: int) -> None:
+        """Count a model call, failed ones included; `duration` in microseconds."""
+        self.uses.append(use)
+        if self._sink and not self._cancelled:
+            self._sink(
+                ModelCalled(
+                    self.node,
+                    use.agent,
+                    use.model,
+                    use.tokens_in,
+                    use.tokens_out,
+                    use.cost,
+                    duration,
+                    self.path,
+                )
+            )
+
+    def tool_called(self, use: ToolUse) -> None:
+        """Note a call of a tool that was made now, not one that is served again after an answer."""
+        if self.calls is not None:
+            self.calls.append(use)
+
+    def tell(self, event: Event) -> None:
+        """Tell something else that happens below the node."""
+        if self._sink and not self._cancelled:
+            self._sink(event)
+
+    def retrying(self, attempt: int, max_attempts: int, wait: float, error: str) -> None:
+        """Say that a call or attempt failed and will be tried again after `wait` seconds."""
+        if self._sink:
+            self._sink(NodeRetrying(self.node, attempt, max_attempts, wait, error, self.path))
+
+
+current_activity: ContextVar[Activity | None] = ContextVar("hitl_tui_activity", default=None)

@@ -1,0 +1,286 @@
+"""One attempt at a node: call it, read its answer, reduce its updates (SPEC 5, 6)."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hitl_tui.engine.channels.changes import Change, reduce_updates
+from hitl_tui.engine.channels.channel import RUN_INPUTS
+from hitl_tui.engine.channels.state import LiveState, NotedState, WorkflowState, undeclared
+from hitl_tui.engine.channels.values import freeze, keepable
+from hitl_tui.engine.graphs.compensation import check_compensation
+from hitl_tui.engine.graphs.compiled import CompiledGraph, Node
+from hitl_tui.engine.graphs.raised_at import raised_at
+from hitl_tui.engine.interrupts.answers import ANSWER
+from hitl_tui.engine.interrupts.on_taint import check_source, mark
+from hitl_tui.engine.interrupts.questions import InterruptRaised, inside_request
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.nodes.activity import Activity, current_activity
+from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
+from hitl_tui.engine.nodes.memory import MISSING
+from hitl_tui.engine.nodes.prompt_block import state_block
+from hitl_tui.engine.nodes.results import NodeResult
+from hitl_tui.errors import HitlError, ModelFailed, NodeFailed, UndeclaredChannel, WriteDenied, in_words
+
+
+class Place(NamedTuple):
+    """The item of a branch and its place in the list."""
+
+    item: Any
+    place: int
+
+
+class NodeConfig:
+    """What a node gets as its second argument.
+
+    Attributes:
+        agents: as given to `compile`.
+        thread_id, invocation, iteration, attempt: where the run stands; all counts begin at 1.
+        item, index: of a branch of a map: its item and the item's place, from 0; in a parallel the
+            node's place in the list (SPEC 7).
+    """
+
+    item: Any = None
+    index: int | None = None
+
+    def __init__(
+        self, agents: Mapping[str, Any], cursor: Cursor, activity: Activity, clock: Callable[[], int]
+    ) -> None:
+        self.agents = agents
+        self.thread_id = cursor.thread_id
+        self.invocation = cursor.invocation
+        self.iteration = cursor.iteration + 1
+        self.attempt = activity.attempt
+        self._cursor = cursor
+        self._activity = activity
+        self._clock = clock
+        self._asked = 0
+        activity.interrupt = self.interrupt
+        activity.kept = cursor.exchanges
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every attempt at this step, for calls to the outside."""
+        cursor = self._cursor
+        text = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head + 1}\0{self._activity.node}"
+        if self._activity.path:
+            text += f"\0{self._activity.path}"
+        return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
+
+    @property
+    def cancelled(self) -> bool:
+        """True once this attempt was given up; a long loop should look and return."""
+        return self._activity.cancelled
+
+    def emit(self, text: str) -> None:
+        """Stream a piece of text to whoever watches."""
+        self._activity.text(text)
+
+    def state_block(self) -> str:
+        """The channels in the node's `reads` as one block for an agent's prompt (SPEC 8).
+
+        No value can close the block's tags; a private channel is in it only if `reads` names it.
+        """
+        state = self._activity.state
+        return "" if state is None else state_block(state)
+
+    def taint(self, source: str) -> None:
+        """Say that something from outside went into what this node writes (SPEC 8).
+
+        Args:
+            source: where it came from, in a word or two: "web", "mail of a customer".
+        """
+        self._activity.taint(check_source(source))
+
+    def interrupt(self, request: Any, *, response_schema: Any = None, key: str = "") -> Any:
+        """Ask a human and return the answer.
+
+        The node stops here, and restarts from its top once there is an answer; answers of earlier
+        calls in the same node are served by order (SPEC 11).
+
+        Title, payload and answer are public, whatever the node read to make them: screens, events, the
+        ledger and exports have them as given.  To ask about a private channel name it as the `subject`:
+        it then shows as [private], and whoever decides may reveal it, which is logged.
+
+        Args:
+            request: any JSON to show, or a mapping with `kind` (approve, edit, choose, ask) and any of
+                title, payload, subject (a channel), choices, schema, reviewers, quorum, deadline (seconds),
+                on_timeout.  A payload in the shape of Agent Inbox or LangChain's middleware is answered
+                in that shape.
+            response_schema: what the answer to a payload must be: a JSON Schema, type or pydantic model.
+            key: names the question where the order of questions may differ between runs of the node,
+                as where agents work at the same time; the answer then is served by this name.
+        """
+        if response_schema is not None:
+            request = {"kind": "ask", "payload": request, "schema": response_schema}
+        order = -1
+        if key:
+            answer = self._activity.memory.recall(f"{ANSWER}{key}")
+            if answer is not MISSING:
+                return answer
+        else:
+            order = self._asked
+            self._asked += 1
+            if order < len(self._cursor.answers):
+                return freeze(self._cursor.answers[order])
+        node, path, now = self._activity.node, self._activity.path, self._clock()
+        raise InterruptRaised(inside_request(self._cursor, node, order, request, now, key=key, path=path))
+
+
+async def run_attempt(
+    graph: CompiledGraph,
+    node: Node,
+    state: LiveState,
+    cursor: Cursor,
+    activity: Activity,
+    *,
+    agents: Mapping[str, Any],
+    clock: Callable[[], int],
+    threads: SyncCaller | None,
+    place: Place | None = None,
+) -> tuple[NodeResult, list[Change]]:
+    """Run a node once and reduce what it returns; nothing is written down.
+
+    Raises:
+        NodeFailed: the node raised, timed out or broke its contract; `__cause__` has the error.
+        InterruptRaised: the node asks a human.
+    """
+    extras = {"goal": cursor.goal, "constraints": cursor.constraints}
+    if state.taint:
+        activity.note_reads()
+    if activity.read is None:
+        view = WorkflowState(state.values, graph.channels, node.reads, extras)
+    else:
+        view = NotedState(
+            state.values, graph.channels, node.reads, extras, noted=activity.read, taint=state.taint
+        )
+    config = NodeConfig(agents, cursor, activity, clock)
+    activity.state = view
+    if node.external:
+        activity.taint(node.external)
+    if place is not None:
+        config.item, config.index = place
+    args = (view, config) if node.takes_config else (view,)
+    token = current_activity.set(activity)
+    try:
+        answer = await call(node.function, args, threads, node.timeout)
+        result = as_result(answer, node.name)
+        updates: Sequence[tuple[str, Any]] = tuple(result.updates.items())
+        if activity.added:
+            updates = (*_entries(activity.added, graph, state), *updates)
+        _check_writes(node, graph, updates)
+        if result.compensation is not None:
+            check_compensation(result.compensation, graph.compensations)
+        changes = reduce_updates(state, graph.channels, updates)
+        if state.taint or node.external or activity.tainted_by:
+            changes = mark(
+                changes,
+                node,
+                cursor.head + 1,
+                sources=activity.tainted_by,
+                read=activity.read or (),
+                taint=state.taint,
+            )
+        return result, changes
+    except BaseException as error:
+        activity.undo()
+        if isinstance(error, InterruptRaised):
+            await activity.settled()
+        if not isinstance(error, Exception):
+            raise
+        raise _failure(node, activity, error) from error
+    finally:
+        activity.end()
+        current_activity.reset(token)
+
+
+def as_result(answer: Any, node: str) -> NodeResult:
+    """What a node returned, as the envelope; None and {} are no update."""
+    if isinstance(answer, NodeResult):
+        if answer.status != "completed":
+            raise HitlError(f"the node reports status {answer.status!r}: {answer.text or 'without a reason'}")
+        if not isinstance(answer.updates, Mapping):
+            raise HitlError(
+                f"node {node!r} returned a NodeResult whose updates are {in_words(answer.updates)}",
+                "give a dict of channel updates, or leave them out",
+            )
+        if answer.usage is not None:
+            _check_usage(answer.usage, node)
+        return answer
+    if answer is None:
+        return NodeResult()
+    if isinstance(answer, (dict, Mapping)):  # a dict is told sooner by itself
+        return NodeResult(answer)
+    raise HitlError(
+        f"node {node!r} returned {in_words(answer)}",
+        "return a dict of channel updates, a NodeResult or None",
+    )
+
+
+def _check_usage(usage: Any, node: str) -> None:
+    known = isinstance(usage, Sequence) and all(isinstance(use, ModelUse) for use in usage)
+    if not known:
+        raise HitlError(
+            f"node {node!r} returned a NodeResult whose usage is {in_words(usage)}",
+            "give a list of ModelUse(agent, provider, model, tokens_in, tokens_out, cost)",
+        )
+
+
+def _entries(
+    added: Mapping[str, Sequence[Any]], graph: CompiledGraph, state: LiveState
+) -> Iterator[tuple[str, Any]]:
+    """Entries that agents add to list channels, as updates in the way of each channel's reducer."""
+    for name, entries in added.items():
+        channel = graph.channels.get(name)
+        reducer = channel.reducer.text.partition("(")[0] if channel else ""
+        if reducer in ("append", "last_n"):
+            yield from ((name, entry) for entry in entries)
+        elif reducer == "overwrite":
+            yield name, [*(state.values[name] or ()), *entries]
+        else:
+            yield name, list(entries)
+
+
+def _check_writes(node: Node, graph: CompiledGraph, updates: Sequence[tuple[str, Any]]) -> None:
+    for name, _ in updates:
+        if name in RUN_INPUTS:
+            raise undeclared(name, graph.channels)
+        if name not in graph.channels:
+            close = difflib.get_close_matches(str(name), graph.channels, 1)
+            raise UndeclaredChannel(
+                f"it writes {name!r}, which is no channel of the graph",
+                f"did you mean {close[0]!r}?" if close else f"channels: {', '.join(graph.channels)}",
+            )
+        if node.writes is not None and name not in node.writes:
+            raise WriteDenied(
+                f"it writes {name!r}, which is not among its writes ({', '.join(node.writes) or 'none'})",
+                f"add {name!r} to writes=[...] of the node",
+            )
+
+
+def _failure(node: Node, activity: Activity, error: Exception) -> NodeFailed:
+    if isinstance(error, HitlError):
+        cause, hint = error.message, error.hint
+    elif isinstance(error, TookTooLong):
+        cause, hint = (
+            f"it took longer than {node.timeout:g} s",
+            "raise the node's timeout, or look why it hangs",
+        )
+    else:
+        cause, hint = f"{type(error).__name__}: {error}", ""
+    if not isinstance(error, (ModelFailed, TookTooLong)) and (place := raised_at(error)):
+        hint = f"{hint}; at {place}" if hint else f"at {place}"
+    where = f"branch {activity.path!r}" if activity.path else f"node {node.name!r}"
+    return NodeFailed(
+        keepable(f"{where}, attempt {activity.attempt}: {cause}"),
+        keepable(hint),
+        node=node.name,
+        attempt=activity.attempt,
+        details=keepable("".join(traceback.format_exception(error))),
+        channel=error.channel if isinstance(error, HitlError) else "",
+    )

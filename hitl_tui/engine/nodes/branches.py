@@ -1,0 +1,185 @@
+"""The branches of a map or a parallel: which there are, and what the cursor keeps of them (SPEC 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.channels.canonical import item_hash, show_hash
+from hitl_tui.engine.channels.state import LiveState, WorkflowState
+from hitl_tui.engine.channels.values import thaw
+from hitl_tui.engine.graphs.compiled import CompiledGraph, Node
+from hitl_tui.engine.graphs.composing import FanOutWork
+from hitl_tui.engine.interrupts.answers import ANSWER
+from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, Exchange
+from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.taint import Lineage
+from hitl_tui.engine.nodes.activity import Activity
+from hitl_tui.errors import HitlError, NodeFailed, in_words
+
+# What is kept of a branch's traceback with a checkpoint.
+_DETAILS = 4_000
+
+
+class Branch:
+    """One branch while its step runs."""
+
+    def __init__(self, node: Node, path: str, index: int, item: Any = None) -> None:
+        self.node = node
+        self.path = path
+        self.index = index
+        self.item = item
+        self.item_mark = ""
+        self.attempt = 1
+        self.tried = 0
+        self.started = 0
+        self.answers: tuple[Any, ...] = ()
+        self.exchanges: tuple[Exchange, ...] = ()
+        self.request: Request | None = None
+        self.outcome: BranchOutcome | None = None
+        self.updates: tuple[tuple[str, Any], ...] = ()
+        self.compensation: Compensation | None = None
+        self.text = ""
+        self.read: tuple[str, ...] = ()
+        self.lineage: Lineage | None = None
+        self.activity: Activity | None = None
+
+    @property
+    def failed(self) -> bool:
+        """True once it has failed for good."""
+        return self.outcome is not None and self.outcome.status == "failed"
+
+    @property
+    def succeeded(self) -> bool:
+        """True once it has a result."""
+        return self.outcome is not None and self.outcome.status == "ok"
+
+    def recall(self, kept: BranchState, request: Request | None) -> None:
+        """Take over what it did before the step had to wait."""
+        self.answers, self.exchanges = kept.answers, kept.exchanges
+        self.compensation = kept.compensation
+        self.outcome, self.updates, self.text = kept.outcome, kept.updates, kept.text
+        self.read, self.lineage, self.attempt = kept.read, kept.lineage, kept.attempt
+        self.request = request
+
+    def state(self, *, keep_failure: bool) -> BranchState:
+        """What the cursor keeps of it."""
+        outcome = self.outcome
+        # Anything but a result that counts is made anew.
+        if outcome and outcome.status != "ok" and not (keep_failure and outcome.status == "failed"):
+            outcome = None
+        return BranchState(
+            path=self.path,
+            item=self.item_mark,
+            answers=self.answers,
+            outcome=outcome,
+            exchanges=self.exchanges,
+            updates=tuple((name, thaw(value)) for name, value in self.updates) if outcome else (),
+            text=self.text if outcome else "",
+            attempt=self.attempt,
+            read=self.read if outcome else (),
+            lineage=self.lineage if outcome else None,
+            compensation=self.compensation if outcome else None,
+        )
+
+    def ended(self, status: Any, now: int, error: NodeFailed | None = None) -> BranchOutcome:
+        """Note how it ended."""
+        duration = now - self.started if self.started else 0
+        self.outcome = BranchOutcome(
+            self.path,
+            self.node.name,
+            self.index,
+            status,
+            error_info(error, self.node.name) if error else None,
+            self.tried,
+            duration,
+        )
+        return self.outcome
+
+
+def branches_of(graph: CompiledGraph, node: Node, state: LiveState, cursor: Cursor) -> list[Branch]:
+    """The branches of a map or a parallel, with what the cursor keeps of them.
+
+    Raises:
+        HitlError: there is no list to go over, or it has too many items.
+    """
+    work = node.work
+    assert isinstance(work, FanOutWork)
+    if work.over:
+        items = enumerate(_items(graph, work, state))
+        found = [Branch(node, f"{node.name}[{place}]", place, item) for place, item in items]
+    else:
+        found = [
+            Branch(member, f"{node.name}/{member.name}", place) for place, member in enumerate(work.members)
+        ]
+    if cursor.branches:
+        mark_items(found)
+        _recall(found, cursor)
+    return found
+
+
+def _items(graph: CompiledGraph, work: FanOutWork, state: LiveState) -> list[Any]:
+    items = WorkflowState(state.values, graph.channels)[work.over]
+    if not isinstance(items, list):
+        raise HitlError(
+            f"{work.over!r} holds {in_words(items)}, not a list", "a map goes over the items of a list"
+        )
+    if len(items) > work.max_items:
+        raise HitlError(
+            f"{work.over!r} has {len(items)} items, more than max_items={work.max_items}",
+            "raise max_items of the map, or let the list be shorter",
+        )
+    return items
+
+
+def _recall(branches: list[Branch], cursor: Cursor) -> None:
+    kept = {state.path: state for state in cursor.branches}
+    asked = {request.path: request for request in cursor.pending}
+    for branch in branches:
+        state = kept.get(branch.path)
+        if state is not None and state.item == branch.item_mark:
+            branch.recall(state, asked.get(branch.path))
+
+
+def mark_items(branches: list[Branch]) -> None:
+    """Note which items the branches are about, so that others at their places make new branches."""
+    for branch in branches:
+        if branch.node.work is not None and not branch.item_mark:
+            branch.item_mark = show_hash(item_hash(branch.item))
+
+
+def error_info(error: NodeFailed, node: str) -> ErrorInfo:
+    """A branch's failure as it is kept; of a long traceback, the end."""
+    return ErrorInfo(
+        node, error.attempt, error.title, error.message, error.hint, error.details[-_DETAILS:], error.channel
+    )
+
+
+def answered(branches: tuple[BranchState, ...], request: Request, value: Any) -> tuple[BranchState, ...]:
+    """The kept branches with an answer to a request of one of them."""
+
+    def told(state: BranchState) -> BranchState:
+        if request.key:
+            kept = Exchange(f"{ANSWER}{request.key}", value)
+            return replace(state, exchanges=(*state.exchanges, kept))
+        return replace(state, answers=(*state.answers, value))
+
+    return tuple(told(state) if state.path == request.path else state for state in branches)
+
+
+def to_run_again(branches: tuple[BranchState, ...]) -> tuple[BranchState, ...]:
+    """The kept branches after an edit of the state: their answers stay, what they made of it does not."""
+    return tuple(
+        replace(state, outcome=None, updates=(), text="", read=(), lineage=None, compensation=None)
+        for state in branches
+    )
+
+
+def can_go_on(cursor: Cursor) -> bool:
+    """Whether some branch can run though others wait for humans."""
+    asking = {request.path for request in cursor.pending}
+    return "" not in asking and any(
+        state.outcome is None and state.path not in asking for state in cursor.branches
+    )

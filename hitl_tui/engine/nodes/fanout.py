@@ -1,0 +1,323 @@
+"""Running a map or a parallel: branches side by side, one commit at the boundary (SPEC 7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.channels.changes import Change, reduce_updates
+from hitl_tui.engine.channels.state import LiveState
+from hitl_tui.engine.graphs.compensation import check_compensation
+from hitl_tui.engine.graphs.compiled import Node
+from hitl_tui.engine.graphs.composing import FanOutWork, Quorum
+from hitl_tui.engine.graphs.retry import NEVER_RETRIED
+from hitl_tui.engine.interrupts.questions import InterruptRaised
+from hitl_tui.engine.log.events import BranchEnded, BranchStarted, BranchWaits
+from hitl_tui.engine.log.outcomes import BranchStatus, ModelUse
+from hitl_tui.engine.log.taint import spread
+from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
+from hitl_tui.engine.nodes.attempt import Place, run_attempt
+from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
+from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
+from hitl_tui.engine.nodes.made import BranchesFailed, BranchesWait, Made
+from hitl_tui.engine.nodes.racing import race
+from hitl_tui.engine.nodes.results import NodeResult
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import HitlError, NodeFailed
+
+
+async def run_fanout(
+    session: Session,
+    node: Node,
+    activity: Activity,
+    uses: list[ModelUse],
+    threads: SyncCaller | None,
+) -> Made:
+    """Run the branches of a map or a parallel and reduce what they return; nothing is written down.
+
+    Args:
+        activity: of the node as a whole; giving it up gives up every branch.
+        uses: gets the model calls of all branches, whatever becomes of them.
+        threads: where the nodes run; None runs async ones on this loop.
+
+    Raises:
+        NodeFailed: no list or too many items, a join that can't be reached, or `on_error="fail"`.
+        BranchesWait: some branches ask a human, and all others have ended.
+    """
+    try:
+        branches = branches_of(session.graph, node, session.state, session.cursor)
+    except HitlError as error:
+        raise _node_failed(node, activity.attempt, error) from error
+    callers = BranchCaller(on_this_loop=threads is None)
+    try:
+        run = _FanOut(session, node, branches, activity=activity, uses=uses, callers=callers)
+        return await run.run()
+    finally:
+        callers.close()
+
+
+class _FanOut:
+    """One run of the branches."""
+
+    def __init__(
+        self,
+        session: Session,
+        node: Node,
+        branches: list[Branch],
+        *,
+        activity: Activity,
+        uses: list[ModelUse],
+        callers: SyncCaller,
+    ) -> None:
+        assert isinstance(node.work, FanOutWork)
+        self.session = session
+        self.node = node
+        self.work = node.work
+        self.branches = branches
+        self.activity = activity
+        self.uses = uses
+        self.callers = callers
+        self.retries = 0
+        self.succeeded = sum(branch.succeeded for branch in branches)
+        self.failed = sum(branch.failed for branch in branches)
+
+    async def run(self) -> Made:
+        session, branches = self.session, self.branches
+        for branch in branches:
+            if branch.outcome:
+                session.emit(BranchEnded(self.node.name, branch.outcome, session.clock()))
+        unsubscribe = self.activity.on_cancel(self._give_up_all)
+        try:
+            await race(
+                [branch for branch in branches if not branch.outcome and not branch.request],
+                self._run_branch,
+                at_once=self.work.max_concurrent or max(len(branches), 1),
+                decided=self._decided,
+                give_up=self._give_up,
+            )
+        finally:
+            unsubscribe()
+        self._check_join()
+        asking = [branch.request for branch in branches if branch.request and not branch.outcome]
+        if asking and not self._joined():
+            mark_items(branches)
+            raise BranchesWait(asking, tuple(branch.state(keep_failure=True) for branch in branches))
+        for branch in branches:
+            if branch.outcome is None:
+                self._end(branch, "cancelled" if branch.started or branch.request else "unneeded")
+        return self._boundary()
+
+    # -- one branch -------------------------------------------------------------------------------
+
+    async def _run_branch(self, branch: Branch) -> None:
+        session = self.session
+        branch.started = session.clock()
+        first = branch.attempt = session.cursor.attempt
+        session.emit(
+            BranchStarted(
+                self.node.name,
+                branch.path,
+                branch.node.name,
+                branch.index,
+                len(self.branches),
+                first,
+                branch.started,
+            )
+        )
+        try:
+            result, changes = await self._attempts(branch, first)
+        except InterruptRaised as asked:
+            if not self._decided():
+                branch.request = asked.request
+                session.emit(BranchWaits(self.node.name, branch.path, asked.request.title))
+        except NodeFailed as error:
+            if not self._decided():
+                self.failed += 1
+                self._end(branch, "failed", error)
+        except (asyncio.CancelledError, AttemptCancelled):
+            if self.activity.cancelled or self._decided():
+                return
+            inside = HitlError("it was cancelled from inside")
+            self.failed += 1
+            self._end(branch, "failed", _node_failed(branch.node, branch.attempt, inside, branch.path))
+        else:
+            # What ends after the join was settled is not waited for: it counts as given up.
+            if not self._decided():
+                self.succeeded += 1
+                branch.updates = tuple((change.channel.name, change.update) for change in changes)
+                branch.text = result.text or ""
+                branch.lineage = next((change.lineage for change in changes if change.lineage), None)
+                self.uses.extend(result.usage or ())
+                if result.compensation is not None:
+                    undo = check_compensation(result.compensation, session.graph.compensations)
+                    branch.compensation = replace(undo, path=branch.path)
+                self._end(branch, "ok")
+
+    async def _attempts(self, branch: Branch, first: int) -> tuple[NodeResult, list[Change]]:
+        retry = branch.node.retry
+        while True:
+            branch.tried += 1
+            activity = branch.activity = Activity(
+                self.node.name, branch.attempt, self.session.sink, branch.path
+            )
+            activity.calls = self.activity.calls
+            try:
+                return await self._attempt(branch, activity)
+            except NodeFailed as error:
+                if branch.tried >= retry.max_attempts or isinstance(error.__cause__, NEVER_RETRIED):
+                    if branch.tried > 1:
+                        error.message += f" (after {branch.tried} attempts)"
+                    raise
+                wait = retry.wait_after(branch.tried)
+                activity.retrying(branch.attempt, first + retry.max_attempts - 1, wait, error.message)
+                branch.attempt += 1
+                self.retries += 1
+                await asyncio.sleep(wait)
+            finally:
+                self.uses.extend(activity.uses)
+                branch.exchanges = activity.exchanges
+
+    async def _attempt(self, branch: Branch, activity: Activity) -> tuple[NodeResult, list[Change]]:
+        session = self.session
+        cursor = session.cursor
+        if branch.answers or branch.exchanges:
+            cursor = replace(cursor, answers=branch.answers, exchanges=branch.exchanges)
+        if session.state.taint:
+            activity.note_reads()
+        if self.work.over and activity.read is not None:
+            activity.read[self.work.over] = None
+        made = await run_attempt(
+            session.graph,
+            branch.node,
+            session.state,
+            cursor,
+            activity,
+            agents=session.agents,
+            clock=session.clock,
+            threads=self.callers,
+            place=Place(branch.item, branch.index),
+        )
+        branch.read = tuple(activity.read or ())
+        return made
+
+    def _end(self, branch: Branch, status: BranchStatus, error: NodeFailed | None = None) -> None:
+        session = self.session
+        now = session.clock()
+        session.emit(BranchEnded(self.node.name, branch.ended(status, now, error), now))
+
+    @staticmethod
+    def _give_up(branch: Branch) -> None:
+        if branch.activity:
+            branch.activity.cancel()
+
+    def _give_up_all(self) -> None:
+        for branch in self.branches:
+            if branch.outcome is None:
+                self._give_up(branch)
+
+    # -- the join ---------------------------------------------------------------------------------
+
+    def _joined(self) -> bool:
+        needed = self.work.needed
+        return needed is not None and self.succeeded >= needed
+
+    def _unreachable(self) -> bool:
+        needed = self.work.needed
+        return needed is not None and len(self.branches) - self.failed < needed
+
+    def _decided(self) -> bool:
+        return self._joined() or self._unreachable() or (self.failed > 0 and self.work.on_error == "fail")
+
+    def _check_join(self) -> None:
+        """Raise `BranchesFailed` where the branches that failed are too many."""
+        failed = [branch for branch in self.branches if branch.failed]
+        if failed and self.work.on_error == "fail":
+            raise self._failure("", failed)
+        if self._unreachable():
+            of = f"{len(self.branches)} branch{'es' if len(self.branches) != 1 else ''}"
+            join = self.work.join if isinstance(self.work.join, Quorum) else f'join "{self.work.join}"'
+            raise self._failure(f"{join} of {of} can't be reached: {len(failed)} failed", failed)
+
+    def _failure(self, what: str, failed: Sequence[Branch]) -> BranchesFailed:
+        error = failed[0].outcome.error if failed and failed[0].outcome else None
+        parts = [f"node {self.node.name!r}, attempt {self.activity.attempt}" if what else "", what]
+        parts.append(error.message if error else "")
+        found = BranchesFailed(
+            ": ".join(part for part in parts if part),
+            error.hint if error else "",
+            node=self.node.name,
+            attempt=self.activity.attempt,
+            details=error.details if error else "",
+        )
+        mark_items(self.branches)
+        if any(branch.succeeded or branch.answers for branch in self.branches):
+            found.branches = tuple(branch.state(keep_failure=False) for branch in self.branches)
+        return found
+
+    # -- the boundary -----------------------------------------------------------------------------
+
+    def _boundary(self) -> Made:
+        """Reduce what the branches returned, by their places, then by channel name (SPEC 7)."""
+        began = self.session.state
+        state = LiveState(began.values.copy(), began.digests.copy(), began.taint)
+        changes: list[Change] = []
+        writers: dict[str, Branch] = {}
+        for branch in self.branches:
+            if not branch.succeeded:
+                continue
+            try:
+                own = reduce_updates(state, self.session.graph.channels, branch.updates)
+            except HitlError as error:
+                self._spoilt(branch, error)
+                continue
+            for change in own:
+                name = change.channel.name
+                state.values[name], state.digests[name] = change.after, change.after_hash
+                changes.append(_of_branch(change, branch))
+                if change.channel.reducer.text in ("overwrite", "last"):
+                    _override(writers.get(name), name)
+                    writers[name] = branch
+            if branch.lineage:
+                written = [(change.channel.name, branch.lineage) for change in own]
+                state.taint = spread(state.taint, written)
+        counted = [branch for branch in self.branches if branch.succeeded]
+        texts = [f"{branch.path}: {branch.text}" for branch in counted if branch.text]
+        return Made(
+            NodeResult(text="\n".join(texts) or None),
+            changes,
+            "map",
+            tuple(branch.outcome for branch in self.branches if branch.outcome),
+            retries=self.retries,
+            read=tuple(dict.fromkeys(name for branch in counted for name in branch.read)),
+            compensations=tuple(branch.compensation for branch in counted if branch.compensation),
+        )
+
+    def _spoilt(self, branch: Branch, error: HitlError) -> None:
+        """A branch that only fails together with the others: its update does not fit after theirs."""
+        self.succeeded -= 1
+        self.failed += 1
+        self._end(branch, "failed", _node_failed(branch.node, branch.attempt, error, branch.path))
+        self._check_join()
+
+
+def _of_branch(change: Change, branch: Branch) -> Change:
+    """A change as its branch made it, tainted by what the branch read or brought in."""
+    lineage = branch.lineage
+    tainted = change.tainted or lineage is not None
+    return replace(change, path=branch.path, attempt=branch.attempt, tainted=tainted, lineage=lineage)
+
+
+def _override(earlier: Branch | None, channel: str) -> None:
+    """Flag a value that a later place has replaced."""
+    if earlier and earlier.outcome:
+        overridden = (*earlier.outcome.overridden, channel)
+        earlier.outcome = replace(earlier.outcome, overridden=overridden)
+
+
+def _node_failed(node: Node, attempt: int, error: HitlError, path: str = "") -> NodeFailed:
+    where = f"branch {path!r}" if path else f"node {node.name!r}"
+    return NodeFailed(
+        f"{where}, attempt {attempt}: {error.message}", error.hint, node=node.name, attempt=attempt
+    )

@@ -1,0 +1,102 @@
+"""What a node returns and what a run returns (SPEC 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.channels.state import undeclared
+from hitl_tui.engine.log.events import AppliedUpdate
+from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse
+from hitl_tui.engine.log.records import Status
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.errors import HitlError
+
+
+class NodeResult(msgspec.Struct, frozen=True):
+    """The envelope a node may return instead of a plain mapping of updates (seed 001).
+
+    Attributes:
+        updates: channel name to update.
+        text: a summary for people, kept with the checkpoint.
+        status: "completed", or "failed" to fail the attempt with `text` as the reason.
+        compensation: (handler, args), how to undo what this run of the node did outside the state: the
+            name of a registered handler and any JSON (SPEC 13).
+        usage: model calls the engine did not see, for the totals.
+    """
+
+    updates: Mapping[str, Any] = {}
+    text: str | None = None
+    status: str = "completed"
+    compensation: tuple[str, Any] | None = None
+    usage: Sequence[ModelUse] | None = None
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """One committed step, as `stream` yields it; values of private channels are masked (SPEC 8)."""
+
+    node: str
+    step: int
+    iteration: int
+    updates: tuple[AppliedUpdate, ...]
+    state: Mapping[str, Any]
+
+
+class RunResult(Mapping[str, Any]):
+    """Where a run stopped: `result["channel"]` is a value.
+
+    Attributes:
+        status: completed, waiting, failed or cancelled tell apart done, a human, an error or a
+            limit (`reason` "limit"), and the end by hand.
+        step: the thread's last step.
+        pending: the requests that wait for a human.
+    """
+
+    def __init__(
+        self,
+        *,
+        thread_id: str,
+        status: Status,
+        reason: str,
+        step: int,
+        state: Mapping[str, Any],
+        pending: tuple[Request, ...],
+        error: ErrorInfo | None,
+        output: str = "output",
+    ) -> None:
+        self.thread_id = thread_id
+        self.status = status
+        self.reason = reason
+        self.step = step
+        self.state = MappingProxyType(dict(state))
+        self.pending = pending
+        self.error = error
+        self._output = output
+
+    def __getitem__(self, channel: str) -> Any:
+        if channel not in self.state:
+            raise undeclared(channel, self.state)
+        return self.state[channel]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.state)
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+    def __repr__(self) -> str:
+        return f"RunResult({self.thread_id!r}, {self.status}({self.reason}), step {self.step})"
+
+    def output(self) -> Any:
+        """The value of the graph's output channel; raises `HitlError` where it has none."""
+        if self._output not in self.state:
+            raise HitlError(
+                f"the graph has no channel {self._output!r}",
+                f'add "{self._output}": Channel("") or read another channel of the result',
+            )
+        return self.state[self._output]

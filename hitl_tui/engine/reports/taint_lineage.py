@@ -1,0 +1,71 @@
+"""Why a channel is tainted: what brought it in, and through which nodes it came (SPEC 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from hitl_tui.engine.log.records import UpdateRecord
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """One way by which taint came into a channel.
+
+    Args:
+        path: the branch of a map or a parallel, "" for a plain node.
+        sources: what the node brought in from outside itself.
+        channels: the tainted channels it had read.
+    """
+
+    channel: str
+    step: int
+    node: str
+    path: str
+    sources: tuple[str, ...]
+    channels: tuple[str, ...]
+
+
+def lineage(records: Iterable[UpdateRecord], channel: str) -> tuple[Arrival, ...]:
+    """Everything that tainted a channel since it was last cleared, and what tainted that, oldest first.
+
+    Args:
+        records: those of the thread up to the step in question.
+    """
+    arrivals: dict[str, list[Arrival]] = {}
+    for record in records:
+        found = record.lineage
+        if found is None:
+            continue
+        ways = arrivals.setdefault(record.channel, [])
+        if found.cleared:
+            # What was written from it before keeps this part of its past, so it is not forgotten.
+            ways.append(Arrival(record.channel, record.step, "", "", (), ()))
+        else:
+            ways.append(
+                Arrival(record.channel, record.step, record.node, record.path, found.sources, found.channels)
+            )
+    reached: dict[tuple[str, int, str], Arrival] = {}
+    wanted = [(channel, None)] if channel in arrivals else []
+    todo: list[tuple[str, int | None]] = [*wanted]
+    while todo:
+        name, before = todo.pop()
+        for way in _since_cleared(arrivals.get(name, ()), before):
+            key = (way.channel, way.step, way.path)
+            if key not in reached:
+                reached[key] = way
+                todo += [(source, way.step) for source in way.channels]
+    return tuple(sorted(reached.values(), key=lambda way: (way.step, way.channel != channel, way.channel)))
+
+
+def _since_cleared(ways: Iterable[Arrival], before: int | None) -> list[Arrival]:
+    """A channel's arrivals before a step (None: all) that its last clearing has not undone."""
+    found: list[Arrival] = []
+    for way in ways:
+        if before is not None and way.step >= before:
+            break
+        if way.node or way.sources or way.channels:
+            found.append(way)
+        else:
+            found.clear()
+    return found

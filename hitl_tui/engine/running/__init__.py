@@ -1,0 +1,1 @@
+"""The run loop, and the nodes and subgraphs it works through."""

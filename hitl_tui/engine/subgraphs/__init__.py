@@ -1,0 +1,1 @@
+"""The threads below a thread, in which its subgraphs run."""

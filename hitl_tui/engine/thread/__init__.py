@@ -1,0 +1,1 @@
+"""One thread, open for reading and writing: its cursor, its state, its agents and its commits."""

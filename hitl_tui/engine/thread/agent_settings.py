@@ -1,0 +1,143 @@
+"""A thread's own agents: fresh memories, and other models or instructions from its next step on.
+
+The engine knows no models.  An agent is anything; one that can be changed has `configure(settings)`,
+`settings`, and what `AgentInfo` tells as attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hitl_tui.engine.channels.values import normalise, thaw
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.graphs.compiled import CompiledGraph
+    from hitl_tui.engine.log.records import LedgerEntry
+
+Settings = Mapping[str, Mapping[str, Any]]
+"""Settings by agent, as {"worker": {"model": "...", "temperature": 0}}; None takes one back."""
+
+
+class AgentInfo(msgspec.Struct, frozen=True):
+    """An agent of a thread as it is for the next step.
+
+    `changed` are the settings that a human has changed since the graph was made.  Calls, tokens and cost
+    (US dollars, None where a price is unknown) are those of the thread's committed steps.  `turns` is
+    its chat: of this process alone, which a restore, an edit or a fork does not touch (seed 000), or the
+    value of the channel `history` where that keeps them.  `last` is its newest model call, `tools` the names
+    of what it may call.
+    """
+
+    name: str
+    model: str
+    instructions: str
+    role: str
+    temperature: float | None
+    changed: tuple[str, ...]
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+    turns: tuple[Mapping[str, Any], ...]
+    history: str | None
+    can_change: bool
+    last: ModelUse | None = None
+    tools: tuple[str, ...] = ()
+
+
+class Agents(dict[str, Any]):
+    """What a node finds as `config.agents`: agents by name, with an error that names them for a wrong one."""
+
+    def __missing__(self, name: str) -> Any:
+        known = f"agents: {', '.join(self)}" if self else f"hand it over: compile(agents={{{name!r}: …}})"
+        raise UsageError(f"the graph has no agent {name!r}", known)
+
+
+def fresh_agents(graph: CompiledGraph) -> dict[str, Any]:
+    """The graph's agents with chat histories of their own, where they know how to start afresh."""
+    return Agents(
+        (name, agent.fresh() if hasattr(agent, "fresh") else agent) for name, agent in graph.agents.items()
+    )
+
+
+def apply(agents: Mapping[str, Any], settings: Settings) -> None:
+    """Give agents the settings of their thread; those that it says nothing of go back to the graph's."""
+    for name, agent in agents.items():
+        wanted = settings.get(name, {})
+        if hasattr(agent, "configure") and dict(agent.settings) != dict(wanted):
+            agent.configure(wanted)
+
+
+def merged(agents: Mapping[str, Any], now: Settings, changes: Settings) -> dict[str, dict[str, Any]]:
+    """The settings once changes are made, checked on fresh copies of the agents.
+
+    Raises:
+        UsageError: no such agent, one that can't be changed, or a setting it does not take.
+    """
+    result = {name: dict(settings) for name, settings in now.items()}
+    for name, changed in changes.items():
+        agent = agents.get(name)
+        if agent is None:
+            known = ", ".join(agents) or "none"
+            raise UsageError(f"the graph has no agent {name!r}", f"agents: {known}")
+        if not hasattr(agent, "configure"):
+            raise UsageError(f"agent {name!r} can't be changed", "it is no Agent of hitl-tui")
+        settings = result.get(name, {}) | thaw(normalise(dict(changed), name))
+        settings = {setting: value for setting, value in settings.items() if value is not None}
+        agent.fresh().configure(settings)
+        result[name] = settings
+    return {name: settings for name, settings in result.items() if settings}
+
+
+def settings_at(ledger: Iterable[LedgerEntry]) -> dict[str, dict[str, Any]]:
+    """The settings in force after these entries of a ledger."""
+    found: dict[str, dict[str, Any]] = {}
+    for entry in ledger:
+        if entry.kind == "agent" and isinstance(entry.data, Mapping) and "is" in entry.data:
+            found[str(entry.data["agent"])] = dict(entry.data["is"])
+    return {name: settings for name, settings in found.items() if settings}
+
+
+def differences(before: Settings, now: Settings) -> list[dict[str, Any]]:
+    """What the ledger keeps of a change: one fact for each agent that is not as it was."""
+    return [
+        {"agent": name, "was": dict(before.get(name, {})), "is": dict(now.get(name, {}))}
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name, {}) != now.get(name, {})
+    ]
+
+
+def agent_info(name: str, agent: Any, uses: Iterable[ModelUse], channel_turns: Any) -> AgentInfo:
+    """An agent as data.
+
+    Args:
+        uses: the model calls it has made in the thread, oldest first.
+        channel_turns: the value of the channel that keeps its turns, None where none does.
+    """
+    made = list(uses)
+    costs = [use.cost for use in made]
+    channel = getattr(agent, "history_channel", None)
+    turns = channel_turns if channel else getattr(agent, "turns", ())
+    options = getattr(agent, "options", {})
+    return AgentInfo(
+        name=name,
+        model=str(getattr(agent, "model", type(agent).__name__)),
+        instructions=str(getattr(agent, "instructions", None) or ""),
+        role=str(getattr(agent, "role", None) or ""),
+        temperature=options.get("temperature"),
+        changed=tuple(getattr(agent, "settings", ())),
+        calls=len(made),
+        tokens_in=sum(use.tokens_in for use in made),
+        tokens_out=sum(use.tokens_out for use in made),
+        cost=None if None in costs else sum(cost for cost in costs if cost is not None),
+        turns=tuple(thaw(turn) for turn in turns or () if isinstance(turn, Mapping)),
+        history=channel,
+        can_change=hasattr(agent, "configure"),
+        last=made[-1] if made else None,
+        tools=tuple(getattr(agent, "tools", ())),
+    )

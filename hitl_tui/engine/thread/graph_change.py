@@ -1,0 +1,81 @@
+"""The graph that a thread runs on: which one the log knows, and going on with another (SPEC 9, 11)."""
+
+from __future__ import annotations
+
+from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import GraphDiffers, HitlError
+
+GRAPH = "graph"
+"""The kind of the ledger's entry for another graph, with the digests of both."""
+
+
+def logged_digest(session: Session) -> str:
+    """The digest of the graph that the thread's log was last written with, "" where it tells none."""
+    began = session.info.graph_digest
+    if not session.store or not began or began == session.graph.digest:
+        return began
+    # Those of a fork's parent may be older than the graph that the fork began with.
+    later = (
+        entry
+        for entry in reversed(session.store.ledger(session.thread_id))
+        if entry.kind == GRAPH and entry.at >= session.info.created_at
+    )
+    newest = next(later, None)
+    return newest.data["is"] if newest else began
+
+
+def note_graph(session: Session) -> None:
+    """Before a run: write down that the graph is another than the log knows, if it has the thread's place.
+
+    Raises:
+        GraphDiffers: it does not; nothing was changed.
+    """
+    refuse_gone(session)
+    if session.info.graph_digest in ("", session.graph.digest):
+        return
+    was = logged_digest(session)
+    if was != session.graph.digest:
+        session.commit_cursor(session.cursor, [_entry(session, was, None)])
+
+
+def refuse_gone(session: Session) -> None:
+    """A thread stands at a node; a graph without that node can't take it on.
+
+    Raises:
+        GraphDiffers: the graph has no such node.
+    """
+    kind, _, node = session.cursor.position.partition(":")
+    if kind in ("node", "route") and node and node not in session.graph.nodes:
+        raise GraphDiffers(
+            f"thread {session.thread_id!r} stands at node {node!r}, "
+            f"which the graph {session.graph.name!r} does not have",
+            "give the node back its name; or go on at another one, with an edit as one of the graph's nodes "
+            "(as_node), or in a fork of an earlier step",
+        )
+
+
+def change_graph(session: Session, graph: CompiledGraph, *, actor: str | None = None) -> None:
+    """Go on with another version of the thread's graph; logged with the digests of both.
+
+    Raises:
+        LogCorrupt: the log does not make this graph's state; the thread keeps the graph it had.
+    """
+    was, before, agents = logged_digest(session), session.graph, session.agents
+    session.graph, session.agents = graph, fresh_agents(graph)
+    try:
+        apply(session.agents, session.cursor.agents)
+        session.load_state()
+    except HitlError:
+        session.graph, session.agents = before, agents
+        raise
+    if session.exists:
+        session.commit_cursor(session.cursor, [_entry(session, was, actor)])
+
+
+def _entry(session: Session, was: str, actor: str | None) -> LedgerEntry:
+    data = {"was": was, "is": session.graph.digest}
+    return journal.ledger_entry(session.cursor, GRAPH, at=session.clock(), actor=actor, data=data)

@@ -1,0 +1,212 @@
+"""Writing things down: update records, ledger entries and snapshots in their hash chains (SPEC 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.channels.canonical import canonical
+from hitl_tui.engine.channels.changes import Change
+from hitl_tui.engine.channels.state import OtherChannels
+from hitl_tui.engine.channels.values import freeze, thaw
+from hitl_tui.engine.log.records import Cursor, LedgerEntry, Source, UpdateRecord
+from hitl_tui.engine.log.threads import Lease
+from hitl_tui.errors import LogCorrupt, ValueRejected
+
+CHANNELS = "channels"
+"""The kind of the ledger's entry for the first step of a state with other channels."""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+# What a record takes in the log besides its update, for the balance of log and snapshots.
+_RECORD_OVERHEAD = 200
+_SMALLEST_SNAPSHOT = 16_384
+_SNAPSHOT_PART = 8
+
+
+def record_hash(record: UpdateRecord) -> bytes:
+    """The digest of a record, chained to the one before it; values enter by their hashes."""
+    facts = _encode(
+        (
+            record.thread_id,
+            record.seq,
+            record.step,
+            record.invocation,
+            record.node,
+            record.path,
+            record.attempt,
+            record.channel,
+            record.op,
+            record.reducer,
+            record.visibility,
+            record.source,
+            record.tainted,
+            record.actor,
+            record.note,
+            record.at,
+        )
+    )
+    if record.lineage is not None:
+        facts += _encode(record.lineage)
+    hashes = record.prev_record_hash + record.previous_hash + record.update_hash + record.next_hash
+    return sha256(hashes + facts).digest()
+
+
+def write_records(
+    cursor: Cursor,
+    changes: Sequence[Change],
+    *,
+    step: int,
+    node: str,
+    source: Source,
+    at: int,
+    attempt: int = 1,
+    actor: str | None = None,
+    note: str | None = None,
+) -> tuple[UpdateRecord, ...]:
+    """The records of one step's changes, chained to the cursor's last record."""
+    records = []
+    previous = cursor.last_record_hash
+    for seq, change in enumerate(changes, cursor.last_seq + 1):
+        channel = change.channel
+        custom = channel.reducer.custom and change.op == "reduce"
+        # By place, in the order of its fields: finding so many by their names takes ten times as long.
+        record = UpdateRecord(
+            cursor.thread_id,
+            seq,
+            step,
+            cursor.invocation,
+            node,
+            change.path,
+            change.attempt or attempt,
+            channel.name,
+            change.op,
+            channel.reducer.signature,
+            channel.visibility,
+            source,
+            change.update,
+            change.before_hash,
+            change.update_hash,
+            change.after_hash,
+            change.tainted,
+            actor,
+            note,
+            at,
+            previous,
+            b"",
+            change.after if custom else msgspec.UNSET,
+            change.lineage,
+        )
+        previous = record_hash(record)
+        # Nobody has seen it yet; a copy of so many fields would take longer than making them.
+        msgspec.structs.force_setattr(record, "record_hash", previous)
+        records.append(record)
+    return tuple(records)
+
+
+def ledger_entry(
+    cursor: Cursor,
+    kind: str,
+    *,
+    at: int,
+    step: int | None = None,
+    request_id: str | None = None,
+    actor: str | None = None,
+    note: str | None = None,
+    seen: bytes = b"",
+    data: Any = None,
+) -> LedgerEntry:
+    """The next entry of the decision ledger after the cursor's last one; see `behind`."""
+    entry = LedgerEntry(
+        thread_id=cursor.thread_id,
+        n=cursor.ledger_n + 1,
+        kind=kind,
+        step=cursor.head if step is None else step,
+        request_id=request_id,
+        actor=actor,
+        note=note,
+        seen=seen,
+        data=thaw(data),
+        at=at,
+        prev_hash=cursor.ledger_hash,
+        hash=b"",
+    )
+    return msgspec.structs.replace(entry, hash=ledger_hash(entry))
+
+
+def behind(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> Cursor:
+    """The cursor as the next entry follows on it, after entries that are not committed yet."""
+    last = ledger[-1] if ledger else None
+    return msgspec.structs.replace(cursor, ledger_n=last.n, ledger_hash=last.hash) if last else cursor
+
+
+def with_channels(
+    ledger: Sequence[LedgerEntry], cursor: Cursor, step: int, other: OtherChannels, at: int
+) -> tuple[LedgerEntry, ...]:
+    """The entries of a step's commit, and one that says that from it on the state has other channels."""
+    data = {"new": list(other.new), "gone": list(other.gone)}
+    return (*ledger, ledger_entry(behind(cursor, ledger), CHANNELS, at=at, step=step, data=data))
+
+
+def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:
+    """What is written down when a thread is taken over from a process that died; its note says from whom."""
+    who = f"{dead.user}@{dead.host}, process {dead.pid}"
+    return ledger_entry(cursor, "takeover", at=at, note=who, data={"status": cursor.status})
+
+
+def ledger_hash(entry: LedgerEntry) -> bytes:
+    """The digest of a ledger entry, chained to the one before it."""
+    facts = [
+        entry.thread_id,
+        entry.n,
+        entry.kind,
+        entry.step,
+        entry.request_id,
+        entry.actor,
+        entry.note,
+        entry.seen.hex(),
+        entry.data,
+        entry.at,
+    ]
+    try:
+        return sha256(entry.prev_hash + canonical(facts)).digest()
+    except UnicodeEncodeError as error:
+        raise ValueRejected(
+            f"a name, a note or an answer has text with a lone surrogate at {error.start}",
+            'decode bytes with errors="replace"',
+        ) from None
+
+
+def log_size(changes: Sequence[Change]) -> int:
+    """About how many bytes the changes add to the log."""
+    return sum(change.size + _RECORD_OVERHEAD for change in changes)
+
+
+def snapshot_due(log_bytes: int, last_snapshot_bytes: int) -> bool:
+    """True when the log since the last snapshot has outgrown a part of it, so that all snapshots
+    together stay a constant factor of the log, and a rebuild costs about one state (SPEC 10)."""
+    return log_bytes > max(_SMALLEST_SNAPSHOT, last_snapshot_bytes // _SNAPSHOT_PART)
+
+
+def encode_snapshot(values: dict[str, Any]) -> bytes:
+    """A state as JSON; how small it is stored is the store's business."""
+    return _encode(values)
+
+
+def decode_snapshot(data: bytes, only: Container[str] | None = None) -> dict[str, Any]:
+    """The state back from `encode_snapshot`, frozen; with `only` no more than the channels of these names.
+
+    Raises:
+        LogCorrupt: that is not what it is.
+    """
+    try:
+        if only is None:
+            return {name: freeze(value) for name, value in _decode(data).items()}
+        return {name: freeze(_decode(raw)) for name, raw in _decode_values(data).items() if name in only}
+    except (msgspec.MsgspecError, ValueError, AttributeError, RecursionError) as error:
+        raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error

@@ -1,0 +1,132 @@
+"""State at any step, from the nearest snapshot and the records after it (SPEC 10).
+
+Looking at history never runs user code: results of custom reducers are in their records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.channels.canonical import channel_hash, state_hash
+from hitl_tui.engine.channels.channel import BoundChannel
+from hitl_tui.engine.channels.reducers import parse_reducer
+from hitl_tui.engine.channels.state import LiveState, OtherChannels
+from hitl_tui.engine.channels.values import freeze
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.log.records import Effect, UpdateRecord
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.thread.journal import decode_snapshot
+from hitl_tui.errors import LogCorrupt, UnknownThread
+
+
+def state_at(
+    store: Store,
+    thread_id: str,
+    step: int,
+    defaults: Mapping[str, Any] | None = None,
+    only: Container[str] | None = None,
+) -> dict[str, Any]:
+    """All channel values as of a step, or those of some channels.
+
+    Args:
+        defaults: values of channels that no record names yet; without them those are left out.
+        only: the names of the channels that are wanted, None for all of them.
+
+    Raises:
+        UnknownThread: no such thread or step.
+    """
+    if store.checkpoint(thread_id, step) is None:
+        raise UnknownThread(f"thread {thread_id!r} has no step {step}", "see `hitl-tui threads`")
+    found = store.snapshot(thread_id, step)
+    first = found[0] + 1 if found else 0
+    begun = {name: value for name, value in (defaults or {}).items() if only is None or name in only}
+    values = {**begun, **(decode_snapshot(found[1], only) if found else {})}
+    own_lists: set[str] = set()
+    for record in store.effects(thread_id, first, step):
+        name = record.channel
+        if only is not None and name not in only:
+            continue
+        if record.op == "reduce" and record.reducer == "append" and name in own_lists:
+            # A list made here and seen by nobody yet may grow in place; copying it per record is quadratic.
+            list.append(values[name], freeze(record.update))
+            continue
+        values[name] = next_value(record, values.get(name))
+        if record.op == "reduce" and record.reducer == "append":
+            own_lists.add(name)
+        else:
+            own_lists.discard(name)
+    return values
+
+
+def next_value(record: UpdateRecord | Effect, previous: Any) -> Any:
+    """What a record makes of the value before it."""
+    update = freeze(record.update)
+    if record.op == "set":
+        return update
+    if record.result is not msgspec.UNSET:
+        return freeze(record.result)
+    return parse_reducer(record.reducer).reduce(previous, update)
+
+
+def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, BoundChannel]) -> LiveState:
+    """The state at a step with its digests, checked against the checkpoint's hash.
+
+    Raises:
+        LogCorrupt: the log does not reproduce the state that was committed.
+    """
+    stored = state_at(store, thread_id, step)
+    values = {name: channel.default for name, channel in channels.items()} | stored
+    digests = {name: channel_hash(value) for name, value in values.items()}
+    checkpoint = store.checkpoint(thread_id, step)
+    # A channel that the graph got since then is in its state, but not in what was committed.
+    candidates = (digests, {name: digests[name] for name in stored})
+    if (
+        checkpoint
+        and set(values) == set(channels)
+        and all(state_hash(candidate) != checkpoint.state_hash for candidate in candidates)
+    ):
+        raise LogCorrupt(
+            f"thread {thread_id!r}: the log rebuilds another state at step {step} than was committed",
+            "the store was changed from outside, or the defaults of the graph's channels were",
+        )
+    known = {name: values[name] for name in channels}
+    taint = {one.channel: one for one in checkpoint.tainted} if checkpoint else {}
+    other = None
+    if stored.keys() != channels.keys():
+        new, gone = channels.keys() - stored.keys(), stored.keys() - channels.keys()
+        other = OtherChannels(tuple(sorted(new)), tuple(sorted(gone)))
+    return LiveState(known, {name: digests[name] for name in channels}, taint, other)
+
+
+def applied_updates(
+    records: Iterable[UpdateRecord], values: Mapping[str, Any]
+) -> tuple[tuple[AppliedUpdate, ...], dict[str, Any]]:
+    """A step's updates for the lens, from its records and the values before it; and the values after."""
+    current = dict(values)
+    updates = []
+    for record in records:
+        before = current.get(record.channel)
+        after = current[record.channel] = next_value(record, before)
+        private = record.visibility == "private"
+        updates.append(
+            AppliedUpdate(
+                channel=record.channel,
+                op=record.op,
+                reducer=record.reducer.partition("#")[0],
+                visibility=record.visibility,
+                source=record.source,
+                before=PRIVATE if private else before,
+                update=PRIVATE if private else record.update,
+                after=PRIVATE if private else after,
+                changed=record.previous_hash != record.next_hash,
+                actor=record.actor,
+                note=record.note,
+                path=record.path,
+                tainted=record.tainted,
+                lineage=record.lineage,
+            )
+        )
+    return tuple(updates), current

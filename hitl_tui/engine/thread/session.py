@@ -1,0 +1,328 @@
+"""One thread, open for reading and writing: its cursor, its state, and commits (SPEC 9-11)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.channels.changes import Change, after
+from hitl_tui.engine.channels.state import LiveState
+from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.graphs.limits import limits_near
+from hitl_tui.engine.log.events import Event, LedgerWritten, ProgressChanged, StepCommitted
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import Lease, ThreadInfo, takeover_notice
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
+from hitl_tui.engine.thread.outlook import Outlook
+from hitl_tui.engine.thread.rebuild import live_state
+from hitl_tui.engine.thread.run_inputs import frozen
+from hitl_tui.engine.thread.steps import Step, checkpoint_of, records_of
+from hitl_tui.errors import StoreUnusable, ThreadBusy, UnknownThread
+
+replace = msgspec.structs.replace
+Clock = Callable[[], int]
+Sink = Callable[[Event], None]
+
+
+def now_us() -> int:
+    """Microseconds since the epoch."""
+    return time.time_ns() // 1000
+
+
+class Session(Outlook):
+    """A thread of a graph, in a store or (without one) in memory only.
+
+    Facts go to `sink` once they are committed.  Nothing is changed here unless its commit went through.
+    """
+
+    def __init__(
+        self,
+        graph: CompiledGraph,
+        store: Store | None,
+        info: ThreadInfo,
+        cursor: Cursor,
+        state: LiveState,
+        *,
+        agents: Mapping[str, Any] | None = None,
+        sink: Sink | None = None,
+        clock: Clock = now_us,
+    ) -> None:
+        self.graph = graph
+        self.store = store
+        self.info = info
+        self.cursor = cursor
+        self.state = state
+        self.agents = fresh_agents(graph) if agents is None else agents
+        apply(self.agents, cursor.agents)
+        self.sink = sink
+        self.clock = clock
+        self.notice = ""
+        self.children: dict[str, Session] = {}
+        self.on_moved: Callable[[], None] | None = None  # taking the thread has loaded what others wrote
+        self.on_below: Callable[[str, Event], None] | None = None
+        """Told what happens in threads below while this one runs them."""
+        self._lease: Lease | None = None
+
+    @classmethod
+    def new(
+        cls,
+        graph: CompiledGraph,
+        store: Store | None,
+        thread_id: str,
+        *,
+        source: Mapping[str, Any] | None = None,
+        actor: str | None = None,
+        agents: Mapping[str, Any] | None = None,
+        sink: Sink | None = None,
+        clock: Clock = now_us,
+    ) -> Session:
+        """A thread that does not exist yet; its first commit creates it."""
+        now = clock()
+        info = ThreadInfo(
+            thread_id=thread_id,
+            graph_name=graph.name,
+            graph_digest=graph.digest if store else "",
+            source=dict(source or {}),
+            parent=None,
+            fork_step=-1,
+            fork_seq=0,
+            created_at=now,
+            created_by=actor,
+        )
+        cursor = Cursor(
+            thread_id=thread_id,
+            limits=graph.limits,
+            position=f"node:{graph.entry}",
+            created_at=now,
+            updated_at=now,
+        )
+        state = LiveState.initial(graph.channels)
+        return cls(graph, store, info, cursor, state, agents=agents, sink=sink, clock=clock)
+
+    @classmethod
+    def open(
+        cls,
+        graph: CompiledGraph,
+        store: Store,
+        thread_id: str,
+        *,
+        agents: Mapping[str, Any] | None = None,
+        sink: Sink | None = None,
+        clock: Clock = now_us,
+        with_state: bool = True,
+    ) -> Session:
+        """A thread of a store; without its state where only its place is needed.
+
+        Raises:
+            UnknownThread, LogCorrupt.
+        """
+        info, cursor = store.info(thread_id), store.cursor(thread_id)
+        if info is None or cursor is None:
+            raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
+        cursor = frozen(cursor)
+        session = cls(graph, store, info, cursor, LiveState({}, {}), agents=agents, sink=sink, clock=clock)
+        if with_state:
+            session.load_state()
+        return session
+
+    @property
+    def thread_id(self) -> str:
+        """The thread's id."""
+        return self.info.thread_id
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the thread for writing; what others wrote meanwhile is loaded first.
+
+        Raises:
+            ThreadBusy: another run or process holds it.
+        """
+        if self._lease is not None:
+            raise ThreadBusy(f"thread {self.thread_id!r} is running", "pause it first")
+        if self.store is None:
+            yield
+            return
+        try:
+            # A thread that does not exist yet is made by its first commit, so a refused input makes none.
+            if self.exists or self.store.info(self.thread_id) is not None:
+                self._acquire(self.store)
+            yield
+        finally:
+            lease, self._lease = self._lease, None
+            if lease:
+                # A store that can't be written now knows by itself that the lease is given back.
+                with suppress(StoreUnusable):
+                    self.store.release(self.thread_id, lease.token)
+
+    def _acquire(self, store: Store) -> None:
+        now = self.clock()
+        lease = store.new_lease(now)
+        dead = store.acquire(self.thread_id, lease, now)
+        self._lease = lease
+        if self.reload() and self.on_moved:
+            self.on_moved()
+        if dead is not None:
+            self._note_takeover(dead)
+
+    def recover(self) -> None:
+        """Take over a thread that runs by its record though its process has died; a living one keeps it."""
+        if self.exists and self.cursor.status == "running":
+            with suppress(ThreadBusy), self.writing():
+                pass
+
+    def renew(self, lasting: int) -> None:
+        """Keep the lease for `lasting` microseconds more while it is held."""
+        if self.store and self._lease:
+            self.store.renew(self.thread_id, self._lease.token, self.clock() + lasting)
+            for child in self.children.values():
+                child.renew(lasting)
+
+    def reload(self) -> bool:
+        """Load what another writer has committed since; True where there was something."""
+        cursor = self.store.cursor(self.thread_id) if self.store else None
+        if cursor is None or cursor.version == self.cursor.version:
+            return False
+        self.cursor = frozen(cursor)
+        apply(self.agents, cursor.agents)
+        self.load_state()
+        return True
+
+    def emit(self, event: Event) -> None:
+        """Tell whoever listens."""
+        if self.sink:
+            self.sink(event)
+
+    def commit_step(
+        self,
+        cursor: Cursor,
+        changes: Sequence[Change],
+        step: Step,
+        *,
+        state: LiveState | None = None,
+        ledger: Sequence[LedgerEntry] = (),
+    ) -> None:
+        """Write one step: its records, its checkpoint and the cursor as given, in one transaction.
+
+        Args:
+            cursor: the cursor after the step, but for head, seq and hashes, which are set here.
+            state: the state after the changes, where the caller has it already.
+        """
+        now, before = self.clock(), self.cursor
+        other = self.state.other
+        state = state or after(self.state, changes)
+        if other:
+            ledger = journal.with_channels(ledger, cursor, before.head + 1, other, now)
+        if self.store is None and self.sink is None:  # nobody will look at a checkpoint
+            self.state = state
+            self._write(self._moved(cursor, now, ledger, head=before.head + 1), ledger)
+            return
+        records = records_of(step, cursor, changes, now) if self.store else ()
+        parent = self._parent_thread()
+        checkpoint = checkpoint_of(step, cursor, state, len(records), parent_thread=parent, at=now)
+        snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state, whole=other is not None)
+        cursor = self._moved(
+            cursor,
+            now,
+            ledger,
+            head=checkpoint.step,
+            last_seq=checkpoint.last_seq,
+            last_record_hash=records[-1].record_hash if records else cursor.last_record_hash,
+            log_bytes=log_bytes,
+            snapshot_bytes=snapshot_bytes,
+        )
+        self._write(cursor, ledger, records=records, checkpoint=checkpoint, snapshot=snapshot)
+        self.state = state
+        if self.sink:
+            updates = tuple(change.applied(step.source, step.actor, step.note) for change in changes)
+            self.sink(StepCommitted(checkpoint, updates, self.progress))
+            self._warn(before)
+
+    def commit_cursor(self, cursor: Cursor, ledger: Sequence[LedgerEntry] = ()) -> None:
+        """Write a change of the cursor, and entries of the ledger, without a step."""
+        before = self.cursor
+        self._write(self._moved(cursor, self.clock(), ledger), ledger)
+        if self.sink:
+            self.sink(ProgressChanged(self.progress))
+            self._warn(before)
+
+    def _warn(self, before: Cursor) -> None:
+        for alert in limits_near(before, self.cursor):
+            self.emit(alert)
+
+    def rebound(self, pending: Sequence[Request], step: int) -> tuple[Request, ...]:
+        """Pending requests bound to a new step: answers and votes made against the old one are stale."""
+        return tuple(replace(request, step=step, votes=()) for request in pending)
+
+    def _moved(self, cursor: Cursor, now: int, ledger: Sequence[LedgerEntry], **facts: Any) -> Cursor:
+        """The cursor as it is written next, with entries of the ledger and other facts of it."""
+        version = self.cursor.version + 1
+        if ledger:
+            facts |= {"ledger_n": ledger[-1].n, "ledger_hash": ledger[-1].hash}
+        return replace(cursor, version=version, updated_at=now, **facts)
+
+    def _write(
+        self,
+        cursor: Cursor,
+        ledger: Sequence[LedgerEntry],
+        *,
+        records: tuple[UpdateRecord, ...] = (),
+        checkpoint: Checkpoint | None = None,
+        snapshot: bytes | None = None,
+    ) -> None:
+        if self.store:
+            if self._lease is None and not self.exists:
+                self.store.create_thread(self.info, self.cursor)
+                self._acquire(self.store)
+            self.store.commit(
+                self.thread_id,
+                Commit(
+                    cursor=cursor,
+                    expected_version=self.cursor.version,
+                    lease_token=self._lease.token if self._lease else "",
+                    records=records,
+                    checkpoint=checkpoint,
+                    snapshot=snapshot,
+                    ledger=tuple(ledger),
+                ),
+            )
+        self.cursor = cursor
+        for entry in ledger:
+            self.emit(LedgerWritten(entry))
+
+    def _snapshot(
+        self, cursor: Cursor, changes: Sequence[Change], state: LiveState, *, whole: bool
+    ) -> tuple[bytes | None, int, int]:
+        if self.store is None:
+            return None, 0, 0
+        log_bytes = cursor.log_bytes + journal.log_size(changes)
+        # Defaults are in no record, so the first step keeps the whole state: the store alone must give it.
+        if self.cursor.head >= 0 and not whole and not journal.snapshot_due(log_bytes, cursor.snapshot_bytes):
+            return None, log_bytes, cursor.snapshot_bytes
+        data = journal.encode_snapshot(state.values)
+        return data, 0, len(data)
+
+    def _parent_thread(self) -> str:
+        shares = self.info.parent is not None and self.cursor.head == self.info.fork_step
+        return self.info.parent if shares and self.info.parent else self.thread_id
+
+    def load_state(self) -> None:
+        """Rebuild the state at the cursor from the log; raises `LogCorrupt`."""
+        if self.cursor.head < 0 or self.store is None:
+            self.state = LiveState.initial(self.graph.channels)
+        else:
+            self.state = live_state(self.store, self.thread_id, self.cursor.head, self.graph.channels)
+
+    def _note_takeover(self, dead: Lease) -> None:
+        entry = journal.takeover_entry(self.cursor, dead, self.clock())
+        self.notice = takeover_notice(entry.note or "")
+        cursor = self.cursor
+        if cursor.status == "running":
+            cursor = replace(cursor, status="waiting", reason="paused", attempt=cursor.attempt + 1)
+        self.commit_cursor(cursor, [entry])

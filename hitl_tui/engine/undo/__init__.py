@@ -1,0 +1,1 @@
+"""Undoing what a thread did outside of it, last one first."""

@@ -1,0 +1,294 @@
+"""Rollback: the compensation handlers of a thread, last one first, each as a step of its own (SPEC 13).
+
+A thread that is being rolled back stands at the position `ROLLBACK`, so that a crash in between can't send
+it forward again: the next rollback goes on with what is not undone yet.  The thread of a subgraph is rolled
+back at the place of its step, by a rollback of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from hitl_tui.engine.channels.values import thaw
+from hitl_tui.engine.graphs.compensation import UNDO_FAILED, UNDONE, RollbackEntry, unknown_handler
+from hitl_tui.engine.graphs.compiled import Node
+from hitl_tui.engine.log.events import AttemptDropped, NodeStarted
+from hitl_tui.engine.log.events import NodeFailed as NodeFailedEvent
+from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse
+from hitl_tui.engine.log.records import ROLLBACK, ROLLED_BACK, Cursor, LedgerEntry, Status
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
+from hitl_tui.engine.nodes.made import Made
+from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.session import Session, replace
+from hitl_tui.engine.thread.spending import spent
+from hitl_tui.engine.thread.steps import Step
+from hitl_tui.engine.undo.descent import Descent, child_below
+from hitl_tui.engine.undo.undo_order import Below, rollback_entries, undo_order
+from hitl_tui.errors import HitlError, NodeFailed, StoreUnusable
+
+
+class RollbackReport(msgspec.Struct, frozen=True):
+    """What a rollback left: where the thread stands, and all its entries, in the order in which they run."""
+
+    thread_id: str
+    status: Status
+    reason: str
+    step: int
+    entries: tuple[RollbackEntry, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True where nothing remains to be undone."""
+        return self.status != "failed" and not any(entry.remains for entry in self.entries)
+
+
+class Rollback(Run):
+    """One rollback of a thread; driven, paused and told of as a run is.
+
+    Args:
+        actor, note: who rolls back, and why, for the record.
+
+    Attributes:
+        failed: what could not be undone, here and in the threads below: (thread, why).
+    """
+
+    def __init__(
+        self, session: Session, *, actor: str | None = None, note: str | None = None, **options: object
+    ) -> None:
+        super().__init__(session, **options)  # type: ignore[arg-type]
+        self._actor = actor
+        self._note = note
+        self._todo: list[RollbackEntry | Below] = []
+        self._entry: RollbackEntry | Below | None = None
+        self.failed: list[tuple[str, ErrorInfo]] = []
+
+    def _begin(self) -> bool:
+        """Set the thread rolling back; False where that is done already."""
+        session = self.session
+        cursor = session.cursor
+        self._todo = [one for one in undo_order(session.store, cursor) if one.remains][::-1]
+        if not self._todo and (cursor.status, cursor.reason) == ROLLED_BACK:
+            return False
+        ledger: list[LedgerEntry] = []
+        for request in cursor.pending:
+            self._write_down(ledger, "withdrawn", request_id=request.id, actor=self._actor)
+        data = {"entries": [_named(entry) for one in reversed(self._todo) for entry in _remaining(one)]}
+        self._write_down(ledger, "rollback", actor=self._actor, note=self._note, data=data)
+        # An attempt that a crash or a person ended counts, if it was one at undoing.
+        attempt = cursor.attempt if cursor.position == ROLLBACK else 1
+        session.commit_cursor(
+            replace(
+                cursor,
+                status="running",
+                reason="",
+                position=ROLLBACK,
+                pending=(),
+                answers=(),
+                branches=(),
+                exchanges=(),
+                passed=False,
+                error=None,
+                attempt=attempt,
+            ),
+            ledger,
+        )
+        return True
+
+    def _next(self, first: bool) -> str:
+        session = self.session
+        if session.cursor.status != "running":
+            return ""
+        if not self._todo:
+            return self._finish()
+        if self._pause_asked:
+            return self._stop("waiting", "paused")
+        entry = self._entry = self._todo.pop()
+        if isinstance(entry, Below):
+            return f"<{ROLLBACK}>/{entry.node}"
+        # Not written down by itself: the attempts before are in the ledger.
+        attempt = max(session.cursor.attempt, entry.attempts + 1)
+        session.cursor = replace(session.cursor, attempt=attempt)
+        return entry.runs_as
+
+    async def _run_node(self, name: str) -> bool:
+        if isinstance(self._entry, Below):
+            return await self._descend(self._entry, name)
+        entry = self._undoing
+        handlers = self.session.graph.compensations
+        if entry.handler in handlers:
+            await super()._run_node(name)
+        else:
+            session = self.session
+            session.emit(NodeStarted(name, session.cursor.head + 1, session.cursor.attempt, session.clock()))
+            self._fail(unknown_handler(entry.handler, handlers), name)
+        return self.session.cursor.status == "running"
+
+    async def _descend(self, below: Below, name: str) -> bool:
+        """Roll back the thread of a subgraph; False where that was paused or given up."""
+        session, started = self.session, self.session.clock()
+        try:
+            child = child_below(session, below)
+            if child is None:
+                return True
+            inner = Rollback(child, actor=self._actor, note=self._note, threads=self._threads)
+            self._inner = inner
+            activity = Activity(name, session.cursor.attempt, session.sink)
+            self._begun(activity)
+            await Descent(session, below.node, child).run(inner, activity)
+        except HitlError as error:
+            if isinstance(error, StoreUnusable):
+                raise
+            self._unreachable(error, name, below)
+            return True
+        except (asyncio.CancelledError, AttemptCancelled):
+            self._left((), started)
+            if not self._drop_reason:
+                raise
+            self._dropped(name)
+            return False
+        finally:
+            self._activity = self._inner = None
+        if child.cursor.status == "waiting":
+            self._stop("waiting", "paused")
+            return False
+        self.failed += inner.failed
+        return True
+
+    def _dropped(self, name: str) -> None:
+        task = asyncio.current_task()
+        if task:
+            task.uncancel()
+        self.session.emit(AttemptDropped(name, self.session.cursor.attempt, self._drop_reason))
+        self._drop_reason = ""
+
+    def _unreachable(self, error: HitlError, name: str, below: Below) -> None:
+        """Write down that a thread below can't be undone now; the others are all the same."""
+        session = self.session
+        info = ErrorInfo(name, 1, error.title, error.message, error.hint)
+        self.failed.append((below.thread_id, info))
+        ledger: list[LedgerEntry] = []
+        data = {"node": name, "thread": below.thread_id}
+        self._write_down(ledger, "failed", actor=self._actor, note=error.message, data=data)
+        session.commit_cursor(replace(session.cursor, error=info), ledger)
+        session.emit(NodeFailedEvent(info))
+
+    def _called(self, name: str) -> tuple[Node, Cursor]:
+        entry = self._undoing
+        handler = self.session.graph.compensations[entry.handler]
+        node = Node(
+            name=name,
+            function=lambda state, config: handler.function(state, config, thaw(entry.args)),
+            reads=None,
+            writes=None,
+            retry=handler.retry,
+            timeout=handler.timeout,
+            takes_config=True,
+        )
+        # Its idempotency key is the entry's own, whenever and however often it is tried.
+        return node, replace(self.session.cursor, head=entry.step - 1, invocation=entry.invocation)
+
+    def _commit(self, name: str, made: Made, uses: Sequence[ModelUse], started: int) -> None:
+        result, changes = made.result, made.changes
+        if result.compensation is not None:
+            raise HitlError("it returned a compensation", "what undoes a step can't be undone itself")
+        session = self.session
+        ledger: list[LedgerEntry] = []
+        step = session.cursor.head + 1
+        self._write_down(ledger, UNDONE, step=step, actor=self._actor, data=_named(self._undoing))
+        all_uses = (*uses, *(result.usage or ()))
+        duration = session.clock() - started
+        session.commit_step(
+            replace(spent(session.cursor, all_uses, duration), attempt=1, uses=(), calls=()),
+            changes,
+            Step(
+                source="rollback",
+                node=name,
+                actor=self._actor,
+                note=self._note,
+                text=result.text,
+                duration=duration,
+                uses=(*session.cursor.uses, *all_uses),
+                calls=(*session.cursor.calls, *self._calls),
+                attempt=session.cursor.attempt,
+                read=made.read,
+            ),
+            ledger=ledger,
+        )
+
+    def _fail(self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "") -> str:
+        """Write a failure down; the entries before this one are undone all the same."""
+        session = self.session
+        attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
+        details = error.details if isinstance(error, NodeFailed) else ""
+        info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details)
+        self.failed.append((session.thread_id, info))
+        ledger: list[LedgerEntry] = []
+        data = {**_named(self._undoing), "attempt": attempt}
+        self._write_down(ledger, UNDO_FAILED, actor=self._actor, note=error.message, data=data)
+        session.commit_cursor(replace(cursor or session.cursor, attempt=1, error=info), ledger)
+        session.emit(NodeFailedEvent(info))
+        return ""
+
+    def _open(self, requests: Sequence[Request], cursor: Cursor | None = None) -> None:
+        request = requests[0]
+        asked = HitlError(f"it asks a human: {request.title!r}", "a handler must be able to end by itself")
+        self._fail(asked, request.node, cursor)
+
+    def _finish(self) -> str:
+        """End the thread: cancelled where everything is undone, failed with what remains."""
+        cursor = self.session.cursor
+        if self.failed:
+            cursor = replace(cursor, status="failed", reason="node_error", attempt=1, error=self._remains())
+        else:
+            cursor = replace(cursor, status="cancelled", reason="rolled_back", position="end", error=None)
+        ledger: list[LedgerEntry] = []
+        data = {"failed": len(self.failed)}
+        self._write_down(ledger, "rolled_back", actor=self._actor, data=data)
+        self.session.commit_cursor(cursor, ledger)
+        return ""
+
+    def _remains(self) -> ErrorInfo:
+        last = self.failed[-1][1]
+        own = self.session.thread_id
+        where = ["" if thread == own else f" of {thread}" for thread, _ in self.failed]
+        told = zip(self.failed, where, strict=True)
+        what = "; ".join(f"{info.node}{inside}: {info.message}" for (_, info), inside in told)
+        return ErrorInfo(
+            last.node,
+            last.attempt,
+            "The rollback is not complete",
+            f"{len(self.failed)} could not be undone: {what}",
+            "roll back again once the cause is mended: what is undone already is left alone",
+            last.details,
+        )
+
+    @property
+    def _undoing(self) -> RollbackEntry:
+        assert isinstance(self._entry, RollbackEntry)
+        return self._entry
+
+    def _write_down(self, written: list[LedgerEntry], kind: str, **facts: object) -> None:
+        """Add an entry of the ledger to those of the same commit."""
+        cursor = journal.behind(self.session.cursor, written)
+        written.append(journal.ledger_entry(cursor, kind, at=self.session.clock(), **facts))  # type: ignore[arg-type]
+
+
+def rollback_report(session: Session) -> RollbackReport:
+    """How a thread stands with its rollback."""
+    cursor = session.cursor
+    entries = rollback_entries(session.store, cursor)
+    return RollbackReport(session.thread_id, cursor.status, cursor.reason, cursor.head, entries)
+
+
+def _remaining(one: RollbackEntry | Below) -> list[RollbackEntry]:
+    return [entry for entry in one.entries if entry.remains] if isinstance(one, Below) else [one]
+
+
+def _named(entry: RollbackEntry) -> dict[str, object]:
+    facts = {"step": entry.step, "index": entry.index, "node": entry.node, "handler": entry.handler}
+    return {**facts, "thread": entry.thread} if entry.thread else facts

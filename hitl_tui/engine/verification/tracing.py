@@ -1,0 +1,204 @@
+"""Following each channel through a log by its hashes, as `verify` does (SPEC 12).
+
+An append is followed by its hash alone, so a long list is not held.  The value itself is kept only where
+a reducer needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from hitl_tui.engine.channels.canonical import EMPTY_LIST_DIGEST, channel_hash, extend_chain, item_hash
+from hitl_tui.engine.channels.channel import BoundChannel
+from hitl_tui.engine.channels.values import FrozenDict, FrozenList, freeze
+from hitl_tui.engine.log.records import UpdateRecord
+from hitl_tui.engine.thread.rebuild import next_value
+from hitl_tui.errors import HitlError
+
+_UNKNOWN: Any = object()
+_NULL = item_hash(None)
+# What a channel may hold before anything was written to it, to be recognised by its hash.
+_USUAL_DEFAULTS = {
+    channel_hash(value): value for value in (None, FrozenList(), FrozenDict(), 0, 1, "", True, False)
+}
+
+
+class Finding(NamedTuple):
+    """Something wrong with a record that none of its own hashes shows."""
+
+    kind: Literal["value", "reducer"]
+    field: str
+    expected: Any
+    actual: Any
+
+
+class Followed(NamedTuple):
+    """What the hashes of a record should be, by field, and what else was found."""
+
+    expected: dict[str, bytes]
+    findings: tuple[Finding, ...] = ()
+
+
+class _Channel:
+    """How far one channel was followed; `stored` is its last hash as written, `digest` as it should be."""
+
+    __slots__ = ("digest", "stored", "value", "written")
+
+    def __init__(self, value: Any = _UNKNOWN, digest: bytes | None = None) -> None:
+        self.value = value
+        self.digest = self.stored = digest
+        self.written = False
+
+
+class Trace:
+    """All channels of a thread, followed record by record.
+
+    Args:
+        channels: the graph's, or None where it is not at hand.
+        strict: reduce by the graph's reducers instead of taking stored results.
+    """
+
+    def __init__(self, channels: Mapping[str, BoundChannel] | None, strict: bool) -> None:
+        self.channels = channels
+        self.strict = strict
+        self.private = {name for name, one in (channels or {}).items() if one.visibility == "private"}
+        self.changes = 0
+        self._all = {
+            name: _Channel(channel.default, channel.default_hash)
+            for name, channel in (channels or {}).items()
+        }
+        self._told: set[tuple[str, str]] = set()
+
+    def digest(self, name: str) -> bytes | None:
+        """A channel's hash as it should be, None while it is unknown."""
+        found = self._all.get(name)
+        return found.digest if found else None
+
+    def digests(self) -> dict[str, bytes] | None:
+        """The hashes of all channels, None while one is unknown."""
+        found = {name: one.digest for name, one in self._all.items() if one.digest is not None}
+        return found if len(found) == len(self._all) else None
+
+    def written(self) -> dict[str, bytes]:
+        """The hashes of the channels that a record names."""
+        return {name: one.digest for name, one in self._all.items() if one.written and one.digest is not None}
+
+    def learn(self, name: str, value: Any, digest: bytes) -> None:
+        """Take a channel's value from a snapshot."""
+        channel = self._all.setdefault(name, _Channel())
+        channel.value, channel.digest, channel.stored = value, digest, digest
+        self.changes += 1
+
+    def keep(self, values: Mapping[str, Any]) -> None:
+        """From here on there are these channels and no others; what was not followed has these values."""
+        self._all = {name: self._all.get(name) or _Channel() for name in values}
+        for name, channel in self._all.items():
+            if channel.digest is None:
+                self.learn(name, values[name], channel_hash(values[name]))
+        self.changes += 1
+
+    def lose(self) -> None:
+        """Forget where the channels stand: something between is missing."""
+        for channel in self._all.values():
+            channel.value, channel.digest, channel.stored = _UNKNOWN, None, None
+        self.changes += 1
+
+    def follow(self, record: UpdateRecord, intact: bool) -> Followed:
+        """Take a channel one record further.
+
+        Args:
+            intact: the record's own hash is right, so its hashes are as they were written.
+        """
+        self.changes += 1
+        if record.visibility == "private":
+            self.private.add(record.channel)
+        channel = self._all.setdefault(record.channel, _Channel())
+        channel.written = True
+        expected: dict[str, bytes] = {}
+        findings: list[Finding] = []
+        if channel.digest is None:
+            channel.digest = channel.stored = record.previous_hash
+            channel.value = _USUAL_DEFAULTS.get(record.previous_hash, _UNKNOWN)
+        elif record.previous_hash != channel.stored:
+            expected["previous_hash"] = channel.digest
+        update_hash = item_hash(record.update)
+        if update_hash != record.update_hash and intact:
+            findings.append(Finding("value", "update", record.update_hash, update_hash))
+            channel.value = _UNKNOWN
+            channel.digest = channel.stored = record.next_hash
+            return Followed(expected, tuple(findings))
+        expected["update_hash"] = update_hash
+        findings += self._changed_reducer(record)
+        digest = self._reduced(channel, record, update_hash, findings)
+        if digest is None or (digest != record.next_hash and intact):
+            if digest is not None and not findings:
+                field = "next_hash" if record.result is msgspec.UNSET else "result"
+                findings.append(Finding("value", field, record.next_hash, digest))
+            channel.value = _UNKNOWN if digest != record.next_hash else channel.value
+            digest = record.next_hash
+        else:
+            expected["next_hash"] = digest
+        channel.digest, channel.stored = digest, record.next_hash
+        return Followed(expected, tuple(findings))
+
+    def _reduced(
+        self, channel: _Channel, record: UpdateRecord, update_hash: bytes, findings: list[Finding]
+    ) -> bytes | None:
+        """The channel's hash after a record, None where it can't be told."""
+        update, reducer = record.update, record.reducer
+        previous = channel.value
+        channel.value = _UNKNOWN
+        if record.op == "set" or reducer in ("overwrite", "last"):
+            channel.value = freeze(update)
+            return channel_hash(update) if isinstance(update, list) else update_hash
+        start = EMPTY_LIST_DIGEST if channel.digest == _NULL else channel.digest or b""
+        if reducer == "append":
+            return sha256(start + update_hash).digest()
+        if reducer == "extend" and isinstance(update, list):
+            return extend_chain(start, update)
+        if record.result is not msgspec.UNSET:
+            channel.value = freeze(record.result)
+            if self.strict:
+                self._reduce_again(previous, record, findings)
+            return channel_hash(channel.value)
+        if previous is _UNKNOWN:
+            return None
+        try:
+            channel.value = next_value(record, previous)
+        except Exception as error:
+            findings.append(Finding("value", "update", "an update for " + reducer, _told(error)))
+            return None
+        return channel_hash(channel.value)
+
+    def _reduce_again(self, previous: Any, record: UpdateRecord, findings: list[Finding]) -> None:
+        """Run a user's reducer on what it got then."""
+        own = (self.channels or {}).get(record.channel)
+        if own is None or previous is _UNKNOWN:
+            return
+        try:
+            value = own.reduce(previous, freeze(record.update))
+        except Exception as error:
+            findings.append(Finding("reducer", "result", record.next_hash, _told(error)))
+            return
+        if (digest := channel_hash(value)) != record.next_hash:
+            findings.append(Finding("reducer", "result", record.next_hash, digest))
+
+    def _changed_reducer(self, record: UpdateRecord) -> list[Finding]:
+        """The graph's reducer where it is another one than the record's, told once."""
+        if not self.strict or record.op == "set":
+            return []
+        own = (self.channels or {}).get(record.channel)
+        today = own.reducer.signature if own else None
+        known = (record.channel, record.reducer)
+        if today == record.reducer or known in self._told:
+            return []
+        self._told.add(known)
+        return [Finding("reducer", "reducer", record.reducer, today)]
+
+
+def _told(error: Exception) -> str:
+    return error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"

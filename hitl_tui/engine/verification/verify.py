@@ -1,0 +1,399 @@
+"""Whether a thread's log agrees with itself (SPEC 12).
+
+The log is read in windows and never held whole.  A mismatch is named where it is and does not spread:
+what follows is checked against what was written, so that one changed field is one finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from hitl_tui.engine.channels.canonical import GrowingHashes, show_hash, state_hash
+from hitl_tui.engine.channels.channel import BoundChannel
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.records import Checkpoint, Cursor, UpdateRecord
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.thread.journal import decode_snapshot, ledger_hash, record_hash
+from hitl_tui.engine.verification.channel_sets import ChannelSets
+from hitl_tui.engine.verification.taint_trace import TaintTrace
+from hitl_tui.engine.verification.tracing import Trace
+from hitl_tui.errors import LogCorrupt, UnknownThread, UsageError
+
+Kind = Literal[
+    "gap",
+    "record",
+    "value",
+    "channel",
+    "reducer",
+    "taint",
+    "checkpoint",
+    "snapshot",
+    "ledger",
+    "cursor",
+    "unreadable",
+    "node",
+]
+
+
+# Steps read at a time.
+_WINDOW = 256
+
+
+class Mismatch(msgspec.Struct, frozen=True):
+    """One thing that is not as it should be.
+
+    Args:
+        kind: "gap" (a record, a step or, with the field "thread", the log of a subgraph's run is missing),
+            "record" (a record was changed), "value" (an update or its result is not what was hashed),
+            "channel" (a record does not begin where the one before it ended), "reducer" (strict: the graph
+            reduces otherwise today), "taint" (it does not follow from what the node brought in and read),
+            "checkpoint", "snapshot", "ledger", "cursor", "unreadable", or of a replay "node" (the graph
+            goes another way today).
+        seq: of the record, or number of the decision; None for other findings.
+        field: of the record, checkpoint, entry or cursor.
+        expected, actual: hashes as text, `[private]` for a private channel's.
+        thread: of a subgraph's run, whose log it is; "" for the thread's own.
+    """
+
+    kind: Kind
+    seq: int | None
+    step: int | None
+    channel: str | None
+    field: str
+    expected: Any
+    actual: Any
+    thread: str = ""
+
+
+class VerifyReport(msgspec.Struct, frozen=True):
+    """What `verify` found.
+
+    Args:
+        records: how many were checked.
+        unchecked: checkpoints whose state_hash could not be compared: without the graph's channels
+            the defaults of channels that nothing has written yet are unknown.
+        threads: of subgraphs' runs below, which were checked, too.
+        missing: threads of such runs that are not in this store; each is a finding, too.
+    """
+
+    mismatches: tuple[Mismatch, ...] = ()
+    records: int = 0
+    checkpoints: int = 0
+    unchecked: int = 0
+    threads: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True where nothing was found."""
+        return not self.mismatches
+
+
+def verify(
+    store: Store,
+    thread_id: str,
+    channels: Mapping[str, BoundChannel] | None = None,
+    *,
+    strict: bool = False,
+    watch: Callable[[int, int], object] | None = None,
+) -> VerifyReport:
+    """Check a thread's log and change nothing.
+
+    Args:
+        channels: the graph's; without them defaults are taken from the log as far as it tells them.
+        strict: reduce every update again, custom reducers included, as the graph does it today.
+        watch: called with (steps done, steps in all) now and then; what it raises ends the check.
+
+    Raises:
+        UnknownThread: there is no such thread.
+        UsageError: strict without channels.
+    """
+    cursor = store.cursor(thread_id)
+    if cursor is None:
+        raise UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
+    if strict and channels is None:
+        raise UsageError("a strict check needs the graph's channels", "verify with the graph at hand")
+    return _Check(store, cursor, channels, strict).run(watch)
+
+
+class _Check:
+    """One pass over one thread."""
+
+    def __init__(
+        self, store: Store, cursor: Cursor, channels: Mapping[str, BoundChannel] | None, strict: bool
+    ) -> None:
+        self.store = store
+        self.thread_id = cursor.thread_id
+        self.cursor = cursor
+        self.trace = Trace(channels, strict)
+        self.sets = ChannelSets(store, self.thread_id, self.trace)
+        self.taint = TaintTrace()
+        self.found: list[Mismatch] = []
+        self.seq = 0
+        # The hash of the record before, as stored and as it should be; None after a gap.
+        self.previous: tuple[bytes, bytes] | None = (b"", b"")
+        self.records = self.checkpoints = self.unchecked = 0
+        # Whether all channels are known, so that a state can be hashed.
+        self.complete = channels is not None
+        self.hashed: tuple[int, bytes] = (-1, b"")
+        # What was said of snapshots that can't be read.
+        self.told = ""
+        self.hashes = GrowingHashes()
+
+    def run(self, watch: Callable[[int, int], object] | None) -> VerifyReport:
+        head = self.cursor.head
+        for first in range(0, head + 1, _WINDOW):
+            if watch:
+                watch(first, head + 1)
+            last = min(first + _WINDOW - 1, head)
+            snapshots = self._snapshots(first, last)
+            for step, point, records in self._window(first, last):
+                self._step(step, point, records, snapshots.get(step))
+                if step in snapshots:
+                    self._snapshot(step, snapshots.pop(step))
+        self._ledger()
+        self._cursor()
+        return VerifyReport(tuple(self.found), self.records, self.checkpoints, self.unchecked)
+
+    def _add(self, kind: Kind, field: str, expected: Any, actual: Any, **place: Any) -> None:
+        shown = [show_hash(value) if isinstance(value, bytes) else value for value in (expected, actual)]
+        at: dict[str, Any] = {"seq": None, "step": None, "channel": None, **place}
+        self.found.append(Mismatch(kind=kind, field=field, expected=shown[0], actual=shown[1], **at))
+
+    # -- steps ------------------------------------------------------------------------------------
+
+    def _window(self, first: int, last: int) -> Iterable[tuple[int, Checkpoint | None, list[UpdateRecord]]]:
+        """The steps of a range, one by one where the range can't be read as a whole."""
+        try:
+            return self._read(first, last)
+        except LogCorrupt as error:
+            if first < last:
+                middle = (first + last) // 2
+                return self._halves(first, middle, last)
+            self._add("unreadable", "step", None, error.message, step=first)
+            self._lose()
+            return ()
+
+    def _halves(
+        self, first: int, middle: int, last: int
+    ) -> Iterator[tuple[int, Checkpoint | None, list[UpdateRecord]]]:
+        # A generator: what can't be read is noted in its place, after the steps before it.
+        yield from self._window(first, middle)
+        yield from self._window(middle + 1, last)
+
+    def _read(self, first: int, last: int) -> list[tuple[int, Checkpoint | None, list[UpdateRecord]]]:
+        found = self.store.checkpoints(self.thread_id, last + 1, last + 1 - first)
+        points = {point.step: point for point in found}
+        records: dict[int, list[UpdateRecord]] = {step: [] for step in range(first, last + 1)}
+        by_seq = _steps_by_seq([points[step] for step in sorted(points)])
+        step = first
+        for record in self.store.records(self.thread_id, first, last):
+            # Either its step or its seq may have been changed, not both in the same way.
+            told = (record.step, by_seq.get(record.seq, record.step))
+            step = min((one for one in told if step <= one <= last), default=step)
+            records[step].append(record)
+        return [(step, points.get(step), own) for step, own in records.items()]
+
+    def _step(
+        self, step: int, point: Checkpoint | None, records: list[UpdateRecord], snapshot: bytes | None
+    ) -> None:
+        if self.previous is None and point is not None:
+            self.seq = point.first_seq - 1
+        first = self.seq + 1
+        intact = [self._record(step, record) for record in records]
+        self.sets.follow(step, snapshot)
+        if point is None:
+            self._add("gap", "step", step, None, step=step)
+            self.taint.lose()
+            return
+        self.checkpoints += 1
+        facts = {"parent_step": step - 1, "first_seq": first, "last_seq": self.seq}
+        if records:
+            facts |= {name: getattr(records[0], name) for name in ("invocation", "node", "at")}
+        if point.last_seq > self.seq:
+            self._add("gap", "seq", point.last_seq, self.seq, step=step)
+            self._lose()
+            self.seq = point.last_seq
+            facts.pop("last_seq")
+        for name, expected in facts.items():
+            if getattr(point, name) != expected:
+                self._add("checkpoint", name, expected, getattr(point, name), step=step)
+        self._state(point)
+        for record, name, should, actual in self.taint.follow(point, records, all(intact)):
+            place = {"seq": record.seq, "channel": record.channel} if record else {}
+            private = record is not None and record.visibility == "private" and name.endswith("hash")
+            shown = (PRIVATE, PRIVATE) if private else (should, actual)
+            self._add("taint", name, *shown, step=step, **place)
+
+    def _state(self, point: Checkpoint) -> None:
+        trace = self.trace
+        if self.hashed[0] != trace.changes:
+            digests = trace.digests()
+            self.hashed = (trace.changes, b"" if digests is None else state_hash(digests))
+        expected = self.hashed[1]
+        if not expected:
+            self.unchecked += 1
+        elif point.state_hash == expected:
+            self.complete = True
+        elif trace.channels is not None and point.state_hash == state_hash(trace.written()):
+            # A thread made by `save` has no channels but those that were saved.
+            return
+        elif self.complete:
+            self._add("checkpoint", "state_hash", expected, point.state_hash, step=point.step)
+        else:
+            self.unchecked += 1
+
+    def _lose(self) -> None:
+        """Go on after something that is missing: only what follows can tell how it ended."""
+        self.previous = None
+        self.trace.lose()
+        self.taint.lose()
+
+    # -- records ----------------------------------------------------------------------------------
+
+    def _record(self, step: int, record: UpdateRecord) -> bool:
+        """Check a record; True where it is as it was written."""
+        self.records += 1
+        place = {"seq": record.seq, "step": step, "channel": record.channel}
+        true = record_hash(record)
+        intact = true == record.record_hash
+        expected: dict[str, Any] = {"seq": self.seq + 1, "step": step}
+        if record.seq > self.seq + 1 and record_hash(replace(record, seq=self.seq + 1)) != record.record_hash:
+            self._add("gap", "seq", self.seq + 1, record.seq, **place)
+            self._lose()
+            # A store that derives the hash of the record before has lost that, too.
+            intact = True
+        if intact:
+            expected = {}
+            self.seq = record.seq
+        else:
+            self.seq += 1
+        stored, should = self.previous or (record.prev_record_hash,) * 2
+        if record.prev_record_hash not in (stored, should):
+            expected["prev_record_hash"] = should
+        traced = self.trace.follow(record, intact)
+        expected |= traced.expected
+        wrong = {name: value for name, value in expected.items() if getattr(record, name) != value}
+        if not intact:
+            mended = replace(record, **wrong)
+            if should != stored and not wrong:
+                mended = replace(record, prev_record_hash=should)
+            mended_hash = record_hash(mended)
+            if mended_hash != record.record_hash:
+                wrong["record_hash"] = true = mended_hash
+            else:
+                true = record.record_hash
+        private = record.visibility == "private"
+        for name, value in wrong.items():
+            kind: Kind = "channel" if name == "previous_hash" else "value" if name in _VALUES else "record"
+            actual = getattr(record, name)
+            self._add(kind, name, *((PRIVATE, PRIVATE) if private else (value, actual)), **place)
+        for finding in traced.findings:
+            shown = (PRIVATE, PRIVATE) if private else (finding.expected, finding.actual)
+            self._add(finding.kind, finding.field, *shown, **place)
+        self.previous = (record.record_hash, true)
+        return intact
+
+    # -- what stands beside the log -----------------------------------------------------------------
+
+    def _snapshots(self, first: int, last: int) -> dict[int, bytes]:
+        """The snapshots of a range of steps, one by one where they can't be read as a whole."""
+        found: dict[int, bytes] = {}
+        with suppress(LogCorrupt):
+            return dict(self.store.snapshots(self.thread_id, first, last))
+        step = last
+        while step >= first:
+            try:
+                newest = self.store.snapshot(self.thread_id, step)
+            except LogCorrupt as error:
+                if error.message != self.told:
+                    self.told = error.message
+                    self._add("unreadable", "snapshot", None, self.told, step=step)
+                step -= 1 + step // 8
+                continue
+            if newest is None or newest[0] < first:
+                break
+            found[newest[0]] = newest[1]
+            step = newest[0] - 1
+        return found
+
+    def _snapshot(self, step: int, data: bytes) -> None:
+        try:
+            values = decode_snapshot(data)
+        except Exception as error:
+            self._add("unreadable", "snapshot", None, f"{type(error).__name__}: {error}", step=step)
+            return
+        for name, value in values.items():
+            digest = self.hashes.of(name, value)
+            expected = self.trace.digest(name)
+            if expected is not None and digest != expected:
+                shown = (PRIVATE, PRIVATE) if name in self.trace.private else (expected, digest)
+                self._add("snapshot", "value", *shown, step=step, channel=name)
+            elif expected is None:
+                self.trace.learn(name, value, digest)
+        for name in self.trace.written().keys() - values.keys():
+            self._add("snapshot", "channel", name, None, step=step, channel=name)
+
+    def _ledger(self) -> None:
+        stored = true = b""
+        n = 0
+        try:
+            entries = self.store.ledger(self.thread_id)
+        except LogCorrupt as error:
+            self._add("unreadable", "ledger", None, error.message)
+            return
+        now = self.store.cursor(self.thread_id)
+        if now is not None and now.version != self.cursor.version:
+            # The thread has gone on meanwhile: what is new is for the next check.
+            entries = entries[: self.cursor.ledger_n]
+        for entry in entries:
+            n += 1
+            place = {"seq": entry.n, "step": entry.step}
+            own = ledger_hash(entry)
+            if entry.n != n:
+                if ledger_hash(replace(entry, n=n)) == entry.hash:
+                    self._add("ledger", "n", n, entry.n, **place)
+                else:
+                    self._add("gap", "n", n, entry.n, **place)
+                    n = entry.n
+                own = entry.hash
+            elif own != entry.hash and ledger_hash(replace(entry, prev_hash=true)) != entry.hash:
+                self._add("ledger", "hash", own, entry.hash, **place)
+            elif entry.prev_hash not in (stored, true):
+                self._add("ledger", "prev_hash", true, entry.prev_hash, **place)
+                own = entry.hash
+            elif own != entry.hash:
+                # Only the hash it is chained to was changed, which was told there.
+                own = entry.hash
+            stored, true = entry.hash, own
+        for name, expected in (("ledger_n", n), ("ledger_hash", (stored, true))):
+            self._same(name, expected)
+
+    def _cursor(self) -> None:
+        self._same("last_seq", self.seq)
+        if self.previous is not None:
+            self._same("last_record_hash", self.previous)
+
+    def _same(self, name: str, expected: Any) -> None:
+        actual = getattr(self.cursor, name)
+        allowed = expected if isinstance(expected, tuple) else (expected,)
+        if actual not in allowed:
+            self._add("cursor", name, allowed[-1], actual, step=self.cursor.head)
+
+
+def _steps_by_seq(points: list[Checkpoint]) -> dict[int, int]:
+    """The step of each seq, from checkpoints that go on where the one before them ended."""
+    steps: dict[int, int] = {}
+    for before, point, behind in zip([None, *points], points, [*points[1:], None], strict=False):
+        joined = before is None or before.last_seq + 1 == point.first_seq
+        if joined and (behind is None or behind.first_seq == point.last_seq + 1):
+            steps |= dict.fromkeys(range(point.first_seq, point.last_seq + 1), point.step)
+    return steps
+
+
+_VALUES = ("update_hash", "next_hash")

@@ -1,0 +1,103 @@
+"""Whether the logs of a thread and of the threads below it agree with themselves (SPEC 7, 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.subgraphs.below import Inside, inside
+from hitl_tui.engine.subgraphs.children import inner_graph
+from hitl_tui.engine.verification.verify import Kind, Mismatch, VerifyReport, verify
+from hitl_tui.errors import GraphInvalid, LogCorrupt
+
+
+def verify_tree(
+    store: Store,
+    thread_id: str,
+    graph: CompiledGraph | None = None,
+    *,
+    strict: bool = False,
+    watch: Callable[[int, int], object] | None = None,
+) -> VerifyReport:
+    """Check a thread and the threads of its subgraphs' runs, and change nothing.
+
+    Args:
+        graph: the thread's; the threads below are checked with the graphs inside it.
+        strict, watch: as for `verify`.
+
+    Raises:
+        UnknownThread, UsageError: as `verify`.
+    """
+    channels = graph.channels if graph else None
+    report = verify(store, thread_id, channels, strict=strict, watch=watch)
+    info, cursor = store.info(thread_id), store.cursor(thread_id)
+    if info is None or cursor is None:
+        return report
+    try:
+        below = inside(store, cursor)
+    except LogCorrupt:
+        return report  # told of the thread's own log, which alone knows what is below
+    for one in below:
+        if _is_missing(store, one.thread_id):
+            report = _without(report, one, thread_id) if one.needed else report
+            continue
+        for part in _verify_one(store, one.thread_id, info, graph, strict=strict, watch=watch):
+            report = _added(report, one.thread_id, part)
+    return report
+
+
+def _is_missing(store: Store, thread_id: str) -> bool:
+    try:
+        return store.info(thread_id) is None
+    except LogCorrupt:
+        return False  # it is there, and what is wrong with it is told
+
+
+def _without(report: VerifyReport, gone: Inside, root: str) -> VerifyReport:
+    """The report with a gap: the log of a thread that made a step is not there to be checked."""
+    place = "" if gone.of == root else gone.of
+    gap = Mismatch("gap", None, gone.step, None, "thread", gone.thread_id, None, place)
+    return replace(report, mismatches=(*report.mismatches, gap), missing=(*report.missing, gone.thread_id))
+
+
+def _verify_one(
+    store: Store,
+    thread_id: str,
+    root: ThreadInfo,
+    graph: CompiledGraph | None,
+    *,
+    strict: bool,
+    watch: Callable[[int, int], object] | None,
+) -> Iterator[VerifyReport]:
+    try:
+        info = store.info(thread_id)
+        own = None
+        try:
+            own = inner_graph(graph, info.source, root.source) if graph and info else None
+        except GraphInvalid as error:
+            if strict and info:
+                yield _only("node", "subgraph", info.graph_name, error.message)
+        channels = own.channels if own else None
+        yield verify(store, thread_id, channels, strict=strict and own is not None, watch=watch)
+    except LogCorrupt as error:
+        yield _only("unreadable", "thread", None, error.message)
+
+
+def _only(kind: Kind, field: str, expected: str | None, actual: str | None) -> VerifyReport:
+    return VerifyReport((Mismatch(kind, None, None, None, field, expected, actual),))
+
+
+def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyReport:
+    found = [replace(one, thread=thread_id) for one in below.mismatches]
+    return VerifyReport(
+        (*report.mismatches, *found),
+        report.records + below.records,
+        report.checkpoints + below.checkpoints,
+        report.unchecked + below.unchecked,
+        tuple(dict.fromkeys((*report.threads, thread_id))),
+        report.missing,
+    )
