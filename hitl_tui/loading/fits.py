@@ -44,7 +44,7 @@ def fits(
 
     Args:
         old: the graph as it was, or the record of a thread, which knows only its name and digest
-            (that of the graph it last ran on, see `engine.graph_change.logged_digest`).
+            (that of the graph it last ran on, see `graph_change.logged_digest`).
         cursor: where the thread stands; looked at for nodes and channels that are gone.
         values: the thread's state; looked at for values that don't fit any more.
     """
