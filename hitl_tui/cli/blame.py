@@ -121,12 +121,9 @@ async def _versions(
     before, looked = at.step + 1, 0
     while before > 0 and looked < limit:
         page = await at.driver.history(before=before, limit=min(_PAGE, limit - looked))
-        writes = await at.driver.written_at(page[-1].step, page[0].step) if page else {}
+        updates = await at.driver.updates_between(page[-1].step, page[0].step, channel) if page else {}
         for point in page:
-            if channel not in writes[point.step]:
-                continue
-            written = [one for one in await at.driver.updates_at(point.step) if one.channel == channel]
-            if written:
+            if written := updates[point.step]:
                 after = written[-1].after
                 there, value = (True, PRIVATE) if after is PRIVATE else _inside(after, keys)
                 if there:

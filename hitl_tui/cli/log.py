@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -12,9 +13,12 @@ from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.log.records import LedgerEntry
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.log.events import AppliedUpdate
+    from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 
 _FACTS = 8
+_AT_ONCE = 50
 
 
 @click.command()
@@ -33,19 +37,19 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
         driver = await desk.reading(thread)
         snapshot = await driver.snapshot()
         points = (await driver.history(before=before, limit=limit))[::-1]
-        updates = [await driver.updates_at(point.step) for point in points]
+        steps = _with_updates(driver, points)
         if as_json:
             from hitl_tui.cli import shapes
 
             secret = shapes.has_secrets(snapshot.graph)
-            steps = [
+            shown = [
                 {**shapes.checkpoint(point, secret), "updates": shapes.updates(some)}
-                for point, some in zip(points, updates, strict=True)
+                async for point, some in steps
             ]
             decisions = [shapes.decision(entry, secret) for entry in snapshot.ledger]
             emit(
                 shapes.document(
-                    "log", thread=thread, checkpoints=steps, decisions=decisions, notes=desk.notes
+                    "log", thread=thread, checkpoints=shown, decisions=decisions, notes=desk.notes
                 )
             )
             return ExitCode.DONE
@@ -53,13 +57,24 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
 
         if points and points[0].step > 0:
             say(f"(steps 0 to {points[0].step - 1} are older: --before {points[0].step})")
-        for point, some in zip(points, updates, strict=True):
+        async for point, some in steps:
             say(*step_lines(point, some))
         if snapshot.ledger:
             say("", "Decisions:", *_decisions(snapshot.ledger))
         return ExitCode.DONE
 
     return at_desk(work, store=store)
+
+
+async def _with_updates(
+    driver: Driver, points: Sequence[Checkpoint]
+) -> AsyncIterator[tuple[Checkpoint, tuple[AppliedUpdate, ...]]]:
+    """Steps that follow one another, each with its updates; those of some are held at once."""
+    for start in range(0, len(points), _AT_ONCE):
+        some = points[start : start + _AT_ONCE]
+        updates = await driver.updates_between(some[0].step, some[-1].step)
+        for point in some:
+            yield point, updates[point.step]
 
 
 def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:

@@ -118,6 +118,14 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         """The updates of a step, in the order in which they were reduced."""
         return await self._on_engine(lambda session: reading.updates_at(session, self._store, step))
 
+    async def updates_between(
+        self, first: int, last: int, only: str | None = None
+    ) -> Mapping[int, tuple[AppliedUpdate, ...]]:
+        """The updates of each of the steps `first` to `last`, of one channel or of all."""
+        return await self._on_engine(
+            lambda session: reading.updates_between(session, self._store, first, last, only)
+        )
+
     async def written_at(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
         """The channels that each of the steps wrote, and whether they differ since."""
         return await self._on_engine(lambda session: reading.written_at(session, self._store, first, last))

@@ -167,6 +167,17 @@ class Driver(Protocol):
     async def updates_at(self, step: int) -> tuple[AppliedUpdate, ...]:
         """The updates of a step, in the order in which they were reduced."""
 
+    async def updates_between(
+        self, first: int, last: int, only: str | None = None
+    ) -> Mapping[int, tuple[AppliedUpdate, ...]]:
+        """The updates of each of the steps `first` to `last`: the state before them is made up once for all.
+
+        They are held in memory together, values and all; go through a long thread piece by piece.
+
+        Args:
+            only: the channel that is asked about, None for all of them.
+        """
+
     async def written_at(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
         """The channels that each of the steps `first` to `last` wrote, and whether they differ since.
 

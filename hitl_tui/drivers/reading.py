@@ -8,10 +8,11 @@ from typing import Any
 from hitl_tui.drivers.protocol import Capabilities, Snapshot, Unfinished
 from hitl_tui.engine.channels.state import LiveState
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
-from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.records import Checkpoint, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.engine.subgraphs.children import link_of
+from hitl_tui.engine.thread.journal import CHANNELS
 from hitl_tui.engine.thread.rebuild import applied_updates, live_state, state_at
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UnknownThread
@@ -96,13 +97,33 @@ def values_at(session: Session, store: Store, step: int) -> dict[str, Any]:
 
 def updates_at(session: Session, store: Store, step: int) -> tuple[AppliedUpdate, ...]:
     """The updates of a step, in the order in which they were reduced."""
-    records = list(store.records(session.thread_id, step, step))
-    if not records:
-        return ()
-    values, written = _defaults(session), {record.channel for record in records}
-    if step > 0:
-        values = state_at(store, session.thread_id, step - 1, values, only=written)
-    return applied_updates(records, values)[0]
+    return updates_between(session, store, step, step)[step]
+
+
+def updates_between(
+    session: Session, store: Store, first: int, last: int, only: str | None = None
+) -> dict[int, tuple[AppliedUpdate, ...]]:
+    """The updates of each of the steps `first` to `last`, of one channel or of all."""
+    thread_id = session.thread_id
+    records: dict[int, list[UpdateRecord]] = {step: [] for step in range(first, last + 1)}
+    for record in store.records(thread_id, first, last):
+        if only in (None, record.channel):
+            records[record.step].append(record)
+    written = {record.channel for some in records.values() for record in some}
+    # From some steps on there are other channels than before, with values that no record has.
+    anew = {one.step for one in store.ledger(thread_id) if one.kind == CHANNELS} if first < last else ()
+    found: dict[int, tuple[AppliedUpdate, ...]] = dict.fromkeys(records, ())
+    values: dict[str, Any] | None = None
+    for step, some in records.items():
+        if some:
+            if values is None:
+                values = _defaults(session)
+                if step > 0:
+                    values = state_at(store, thread_id, step - 1, values, only=written)
+            found[step], values = applied_updates(some, values)
+        if step in anew:
+            values = None
+    return found
 
 
 def written_at(session: Session, store: Store, first: int, last: int) -> dict[int, dict[str, bool]]:

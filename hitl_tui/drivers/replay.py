@@ -131,6 +131,15 @@ class ReplayDriver:
         """The updates of a step."""
         return self._updates.get(step, ())
 
+    async def updates_between(
+        self, first: int, last: int, only: str | None = None
+    ) -> Mapping[int, tuple[AppliedUpdate, ...]]:
+        """The updates of each of the steps, of one channel or of all."""
+        return {
+            step: tuple(one for one in self._updates.get(step, ()) if only in (None, one.channel))
+            for step in range(first, last + 1)
+        }
+
     async def written_at(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
         """The channels that each of the steps wrote, and whether they differ since."""
         found: dict[int, dict[str, bool]] = {step: {} for step in range(first, last + 1)}

@@ -286,8 +286,10 @@ class _Session:
 
     def _log(self) -> None:
         driver = self.talk.driver
-        for point in reversed(self.talk.run(driver.history(limit=_STEPS))):
-            self.say(*step_lines(point, self.talk.run(driver.updates_at(point.step))))
+        if points := self.talk.run(driver.history(limit=_STEPS))[::-1]:
+            updates = self.talk.run(driver.updates_between(points[0].step, points[-1].step))
+            for point in points:
+                self.say(*step_lines(point, updates[point.step]))
 
     def _threads(self, typed: str) -> None:
         within = None if typed else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hitl_tui.engine.log.records import Commit
 from hitl_tui.engine.log.store import UNPRINTABLE
-from hitl_tui.engine.log.threads import Lease
+from hitl_tui.engine.log.threads import LONGEST_ID, Lease
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores.liveness import describe, is_dead, is_given_back
 
@@ -15,8 +15,10 @@ def check_thread_id(thread_id: str) -> str:
     Raises:
         UsageError: it can't.
     """
-    if not 1 <= len(thread_id) <= 200:
-        raise UsageError(f"a thread id has 1 to 200 characters, this one {len(thread_id)}")
+    if not 1 <= len(thread_id) <= LONGEST_ID:
+        raise UsageError(
+            f"a thread id has 1 to {LONGEST_ID} characters, this one {len(thread_id)}", "use a shorter one"
+        )
     if UNPRINTABLE.search(thread_id):
         raise UsageError(f"thread id {thread_id!r} holds a control character", "use printable text")
     return thread_id

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState
 from hitl_tui.engine.log.records import Checkpoint, Cursor
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.log.threads import Owner, ThreadInfo
+from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
 from hitl_tui.stores.transfer_format import Header, Place
 
 
@@ -87,7 +87,7 @@ class Names:
             return self._new.get(old, old)
         for above in (header.info.thread_id, *(past.thread_id for past in header.past)):
             if old.startswith(f"{above}/"):
-                return f"{self._new[header.info.thread_id]}/{old.removeprefix(f'{above}/')}"
+                return child_id(self._new[header.info.thread_id], old.removeprefix(f"{above}/"))
         return old
 
     def _free(self, name: str) -> str:
@@ -108,4 +108,4 @@ def _is_own(place: Place) -> bool:
 def _after(above: str, place: Place) -> str:
     """The name of a thread below one that is now called `above`."""
     own = place.thread_id.removeprefix(f"{place.of}/")
-    return f"{above}/{own if _is_own(place) else own.rpartition('/')[2]}"
+    return child_id(above, own if _is_own(place) else own.rpartition("/")[2])

@@ -35,7 +35,8 @@ def blame(versions: Sequence[tuple[Checkpoint, Any]]) -> tuple[BlameLine, ...]:
         texts = [value.split("\n") if isinstance(value, str) else [] for _, value in versions]
         return _lines(versions, texts, [sanitise(line) for line in texts[-1]])
     if what == "list":
-        items = [_tokens(value) for _, value in versions]
+        known: dict[int, str] = {}
+        items = [_tokens(value, known) for _, value in versions]
         return _lines(versions, items, [inline(item, _WIDE) for item in newest])
     if what == "object":
         return _keys(versions)
@@ -46,9 +47,15 @@ def _line(checkpoint: Checkpoint, text: str) -> BlameLine:
     return BlameLine(checkpoint.step, writer(checkpoint), text)
 
 
-def _tokens(value: Any) -> list[str]:
-    """Items in a form that can be compared and hashed."""
-    return [_token(item) for item in value] if isinstance(value, list | tuple) else []
+def _tokens(value: Any, known: dict[int, str]) -> list[str]:
+    """Items in a form that can be compared and hashed.
+
+    Args:
+        known: forms of items that are in other versions, too, by identity: a long list shares most of them.
+    """
+    if not isinstance(value, list | tuple):
+        return []
+    return [known.get(id(item)) or known.setdefault(id(item), _token(item)) for item in value]
 
 
 def _token(item: Any) -> str:

@@ -72,5 +72,7 @@ def crumbs(thread_id: str, owners: Sequence[Owner]) -> str:
     names = [*(one.thread_id for one in owners), thread_id]
     shown = [names[0]]
     for outer, name in pairwise(names):
-        shown.append(name.removeprefix(f"{outer}/"))
+        # A long name is shortened in its middle, so that it does not begin with the one around it.
+        inside = name.startswith(f"{outer}/")
+        shown.append(name.removeprefix(f"{outer}/") if inside else name.rpartition("/")[2])
     return " › ".join(sanitise_line(name, _NAME) for name in shown)

@@ -13,12 +13,14 @@ from hitl_tui import (
     Channel,
     Gate,
     GateChoice,
+    GraphRunner,
     HitlError,
     SchemaMismatch,
     StaleWriter,
     StateGraph,
     UsageError,
 )
+from hitl_tui.drivers import reading
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.replay import ReplayDriver
 from hitl_tui.engine.log.events import (
@@ -135,6 +137,12 @@ async def test_a_recording_played_back_shows_the_same(bench: Bench) -> None:
     assert await tape.history(before=2, limit=1) == await live.driver.history(before=2, limit=1)
     assert await tape.state_at(1) == await live.driver.state_at(1)
     assert await tape.written_at(0, 2) == await live.driver.written_at(0, 2)
+    for only in (None, "draft"):
+        some = await live.driver.updates_between(0, 2, only)
+        assert await tape.updates_between(0, 2, only) == some
+        assert some == {
+            step: tuple(one for one in updates[step] if only in (None, one.channel)) for step in range(3)
+        }
 
 
 async def test_history_state_and_updates_of_any_step(bench: Bench) -> None:
@@ -152,6 +160,39 @@ async def test_history_state_and_updates_of_any_step(bench: Bench) -> None:
     assert await driver.written_at(2, 3) == {2: {"log": True}, 3: {"log": True}}
     with pytest.raises(UnknownThread):
         await driver.state_at(99)
+
+
+async def test_the_updates_of_several_steps_need_the_state_before_them_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher = await bench.watch(line(bench.store, *[say(str(n)) for n in range(6)]))
+    await watcher.driver.start({"log": "go"})
+    await watcher.run()
+    one_by_one = {step: await watcher.driver.updates_at(step) for step in range(2, 7)}
+    made: list[int] = []
+    whole = reading.state_at
+    monkeypatch.setattr(
+        reading, "state_at", lambda *given, **more: made.append(given[2]) or whole(*given, **more)
+    )
+    assert await watcher.driver.updates_between(2, 6) == one_by_one
+    assert made == [1]
+
+
+async def test_the_updates_of_steps_between_which_the_graph_got_a_channel_and_lost_it(bench: Bench) -> None:
+    def graph(**more: Channel) -> GraphRunner:
+        counted = StateGraph({"n": Channel(0, reducer="sum"), **more})
+        counted.add_node("count", lambda s: dict.fromkeys({"n", "more"}.intersection(s), 1))
+        counted.add_conditional_edge("count", lambda s: s["n"] < 9, {"true": "count", "false": END})
+        return counted.add_edge(START, "count").compile(checkpointer=bench.store)
+
+    grown = graph(more=Channel(7, reducer="sum"))
+    for runner in (grown, grown, graph(), grown, grown):
+        runner.step(thread_id="t")
+    driver = (await bench.watch(grown)).driver
+    updates = await driver.updates_between(0, 5)
+    assert updates == {step: await driver.updates_at(step) for step in range(6)}
+    after = [one.after for step in range(1, 6) for one in updates[step] if one.channel == "more"]
+    assert after == [8, 9, 8, 9]
 
 
 async def test_private_values_stay_behind(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from hitl_tui import (
     NodeFailed,
     StateGraph,
     UsageError,
+    WorkflowState,
 )
 from tests.engine.building import one_node
 
@@ -32,6 +34,14 @@ def by_attribute(state: Any) -> Any:
 
 def by_assignment(state: Any) -> None:
     state["draft"] = "new"
+
+
+def by_deletion(state: Any) -> None:
+    del state["draft"]
+
+
+def by_number(state: Any) -> Any:
+    return {"draft": state[0]}
 
 
 def unknown_agent(state: Any, config: Any) -> Any:
@@ -51,6 +61,8 @@ def misspelt(state: Any) -> Any:
     [
         (by_attribute, "the state has no attribute 'draft'; write state['draft']", 'state.draft}'),
         (by_assignment, "read-only inside a node: return {'draft': …}", 'state["draft"] = "new"'),
+        (by_deletion, "read-only inside a node: return {'draft': None} to set it to null", "del state"),
+        (by_number, "a channel is named by a text, not by a whole number", "channels: draft"),
         (unknown_agent, "the graph has no agent 'writer'", "hand it over: compile(agents={'writer': …}); at"),
         (bug, "ZeroDivisionError: division by zero", 'at test_first_mistakes.py, line '),
         (bug, "ZeroDivisionError: division by zero", ': return {"draft": 1 / len(state["draft"])}'),
@@ -63,6 +75,17 @@ def test_a_node_that_fails_says_where(node: Callable[..., Any], why: str, mend: 
         one_node(DRAFT, node).invoke()
     assert why in caught.value.message
     assert mend in caught.value.hint
+
+
+@pytest.mark.parametrize("watched", [False, True], ids=["nobody watches", "watched"])
+@pytest.mark.parametrize(
+    "misuse", [lambda s: s + 1, lambda s: s(), hash, json.dumps, lambda s: setattr(s, "x", 1)]
+)
+def test_python_calls_the_state_by_its_public_name(misuse: Callable[..., Any], watched: bool) -> None:
+    runner = one_node(DRAFT, misuse)
+    with pytest.raises(NodeFailed, match=WorkflowState.__name__) as failed:
+        runner.invoke(on_event=(lambda _event: None) if watched else None)
+    assert "Noted" not in failed.value.message
 
 
 def test_what_breaks_no_line_of_theirs_names_none() -> None:

@@ -13,7 +13,7 @@ from hitl_tui.engine.log.events import ChildMoved, TextStreamed
 from hitl_tui.engine.log.threads import Owner
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events
-from tests.engine_fanout.subgraphs import INNER, gated, inner, outer
+from tests.engine_fanout.subgraphs import INNER, gated, inner, outer, two_deep
 
 
 class TestRunning:
@@ -85,6 +85,68 @@ class TestRunning:
         assert runner.invoke({"task": "why?"}, thread_id="t")["results"] == ["re: why?"]
         assert store.info("t/team#1/deep#1") is not None
         assert runner.get_state("t/team#1/deep#1")["draft"] == "re: why?"
+
+
+LONG = "t" * 200
+
+
+class TestLongNames:
+    """Every id is one that a thread can have, however long those around it are."""
+
+    def test_a_thread_with_the_longest_id_runs_its_subgraphs(self, store: Checkpointer) -> None:
+        runner = two_deep(store)
+        request = runner.invoke({"task": "why?"}, thread_id=LONG).pending[0]
+        runner.answer(LONG, request.id, "so", step=request.step)
+        assert runner.invoke(thread_id=LONG)["answer"] == "so"
+        inside = runner.verify(LONG, strict=True).threads
+        assert [len(name) for name in inside] == [200, 200]
+        assert [name[-7:] for name in inside] == ["/team#1", "/deep#1"]
+        assert {name: store.info(name).owner for name in inside} == {  # type: ignore[union-attr]
+            inside[0]: Owner(LONG, "team"),
+            inside[1]: Owner(inside[0], "deep"),
+        }
+        records = [(one.channel, one.path) for one in store.records(LONG, 1, 1)]
+        assert records == [("results", "team#1")]
+
+    def test_each_visit_has_a_thread_of_its_own(self, store: Checkpointer) -> None:
+        runner = outer(inner(), store, times=11)
+        runner.invoke({"task": "why?"}, thread_id=LONG)
+        made = [one.thread for point in runner.history(LONG)[::-1] for one in point.branches]
+        assert [name.rpartition("/")[2] for name in made] == [f"team#{n}" for n in range(1, 12)]
+        assert len({*made}) == 11
+
+    def test_ids_that_differ_in_what_is_left_out_stay_apart(self, store: Checkpointer) -> None:
+        runner = outer(inner(), store)
+        for end in "ab":
+            runner.invoke({"task": end}, thread_id=LONG[:-1] + end)
+            (name,) = runner.verify(LONG[:-1] + end).threads
+            assert runner.get_state(name)["question"] == end
+
+    def test_the_deepest_nesting_runs_whatever_its_nodes_are_called(self, store: Checkpointer) -> None:
+        graph = inner()
+        for _ in range(30):
+            graph = (
+                StateGraph(INNER, name="around")
+                .add_subgraph("a desk", graph, inputs={"question": "question"}, outputs={"draft": "draft"})
+                .add_edge(START, "a desk")
+                .add_edge("a desk", END)
+            )
+        runner = outer(graph, store)
+        assert runner.invoke({"task": "why?"}, thread_id="t")["answer"] == "re: why?"
+        assert len(runner.verify("t", strict=True).threads) == 31
+
+    def test_a_node_with_a_long_name_has_a_thread(self, store: Checkpointer) -> None:
+        name = "n" * 300
+        graph = (
+            StateGraph(INNER)
+            .add_subgraph(name, inner(), inputs={"question": "question"}, outputs={"draft": "draft"})
+            .add_edge(START, name)
+            .add_edge(name, END)
+        )
+        runner = graph.compile(checkpointer=store)
+        assert runner.invoke({"question": "why?"}, thread_id="t")["draft"] == "re: why?"
+        (inside,) = runner.verify("t", strict=True).threads
+        assert (inside.partition("~")[0], inside.partition("/")[2]) == ("t", f"{'n' * 80}#1")
 
 
 class TestForks:

@@ -224,3 +224,61 @@ class TestMismatches:
         told: list[tuple[int, int]] = []
         replay(store, runner.graph, "t", lambda done, of: told.append((done, of)))
         assert told == [(0, 7), (7, 7)]
+
+
+class TestOtherChannelsThanAtFirst:
+    """The log says from which step on the graph had others."""
+
+    @staticmethod
+    def of(store: Checkpointer, **more: Channel) -> GraphRunner:
+        """A graph that counts to six, in the channel `more`, too, where it has one."""
+        counted = StateGraph({"n": Channel(0, reducer="sum"), **more})
+        counted.add_node("count", lambda s: dict.fromkeys({"n", "more"}.intersection(s), 1))
+        counted.add_conditional_edge("count", lambda s: s["n"] < 6, {"true": "count", "false": END})
+        return counted.add_edge(START, "count").compile(checkpointer=store)
+
+    def sum_of(self, default: int = 0) -> Channel:
+        return Channel(default, reducer="sum")
+
+    def test_a_channel_that_came_later_is_in_the_hashes_from_then_on(self, store: Checkpointer) -> None:
+        self.of(store).step(thread_id="t")
+        grown = self.of(store, more=self.sum_of(7))
+        grown.step(thread_id="t")
+        assert grown.replay("t").ok
+        assert grown.invoke(thread_id="t")["more"] == 12
+        assert grown.replay("t").mismatches == ()
+
+    def test_one_that_it_had_for_a_while_is_served_as_recorded(self, store: Checkpointer) -> None:
+        plain, grown = self.of(store), self.of(store, more=self.sum_of(7))
+        plain.step(thread_id="t")
+        for runner in (grown, grown, plain, grown):
+            runner.step(thread_id="t")
+        assert grown.get_state("t") == {"n": 5, "more": 8}, "it came back with its default"
+        assert grown.replay("t").mismatches == ()
+        plain.invoke(thread_id="t")
+        for runner in (plain, grown):
+            assert runner.replay("t").mismatches == ()
+
+    def test_one_that_it_began_with_and_lost(self, store: Checkpointer) -> None:
+        grown = self.of(store, more=self.sum_of(), never=Channel("as it was"))
+        grown.step(thread_id="t")
+        plain = self.of(store)
+        plain.step(thread_id="t")
+        assert plain.replay("t").mismatches == ()
+        plain.fork("t", 1, "u")
+        plain.invoke(thread_id="u")
+        assert plain.replay("u").mismatches == ()
+
+    def test_its_default_of_then_is_what_it_came_with(self, store: Checkpointer) -> None:
+        self.of(store).step(thread_id="t")
+        self.of(store, more=Channel(7, reducer="overwrite")).update_state("t", {"n": 2})
+        assert self.of(store, more=Channel(9, reducer="overwrite")).replay("t").mismatches == ()
+
+    def test_a_change_of_its_value_is_still_told(self, store: Checkpointer) -> None:
+        self.of(store).step(thread_id="t")
+        self.of(store, more=self.sum_of(7)).step(thread_id="t")
+        found = self.of(store, more=Channel(7, reducer="max")).replay("t").mismatches
+        assert [(one.kind, one.step, one.channel) for one in found] == [
+            ("reducer", 2, "more"),
+            ("value", 2, "more"),
+        ]

@@ -84,6 +84,18 @@ class TestThere:
             report = nested(other, World()).verify("new", strict=strict)
             assert (report.mismatches, report.threads) == ((), inside)
 
+    @pytest.mark.parametrize(("ran", "new"), [("t" * 200, None), ("t" * 200, "t"), ("t", "t" * 200)])
+    def test_the_longest_names_leave_room_for_theirs(
+        self, store: Checkpointer, other: Checkpointer, ran: str, new: str | None
+    ) -> None:
+        nested(store, World()).invoke({"note": "x"}, thread_id=ran)
+        name = import_thread(other, export_thread(store, ran), new)
+        assert name == (new or ran)
+        report = nested(other, World()).verify(name, strict=True)
+        assert (report.mismatches, report.missing) == ((), ())
+        assert [inside.rpartition("/")[2] for inside in report.threads] == ["team#1", "desk#1"]
+        assert {len(inside) for inside in names(other)} == ({1, 8, 15} if name == "t" else {200})
+
     def test_what_was_hashed_with_a_name_keeps_it(self, store: Checkpointer, other: Checkpointer) -> None:
         booked(store)
         import_thread(other, export_thread(store, "t"), "new")
@@ -246,9 +258,9 @@ class TestRefused:
             import_thread(other, export_thread(there, "t"))
         assert names(other) == {DESK}
 
-    def test_a_name_that_is_too_long_for_a_child(self, there: Checkpointer, other: Checkpointer) -> None:
+    def test_a_name_that_is_too_long(self, there: Checkpointer, other: Checkpointer) -> None:
         with pytest.raises(UsageError, match="200 characters"):
-            import_thread(other, export_thread(there, "t"), "n" * 190)
+            import_thread(other, export_thread(there, "t"), "n" * 201)
         assert names(other) == set()
 
 

@@ -14,11 +14,13 @@ from hitl_tui import END, START, MemoryCheckpointer, StateGraph
 from hitl_tui.drivers.protocol import Driver, Stamped
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo
+from hitl_tui.engine.log.threads import Owner, child_id
 from hitl_tui.plain.inside import branch_lines, inside_lines
 from hitl_tui.view.branch_detail import branch_detail
 from hitl_tui.view.branch_lens import branch_lens
 from hitl_tui.view.branch_words import branch_rows, branches_of_step, counted, item_text, short_count
 from hitl_tui.view.inside import TEXT_TAIL, BranchView, ChildView, InsideView
+from hitl_tui.view.inside_place import crumbs
 from hitl_tui.view.run_view import RunView, fold, open_view
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import status
@@ -72,6 +74,19 @@ def after(view: RunView, *events: ev.Event) -> RunView:
 
 
 RUNNING = (ev.NodeStarted("scan", 1, 1, T0), begins(0), begins(1), begins(2))
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["t", "t/team#1", "t/team#1/desk#2"], "t › team#1 › desk#2"),
+        (["t" * 200, child_id("t" * 200, "team#1")], f"{'t' * 59}… › team#1"),
+    ],
+    ids=["named after those around", "too long for that"],
+)
+def test_the_way_to_a_thread_names_the_nodes_it_runs_for(names: list[str], told: str) -> None:
+    owners = [Owner(name, "node") for name in names[:-1]]
+    assert crumbs(names[-1], owners) == told
 
 
 def words(lines: Sequence[Line]) -> list[str]:

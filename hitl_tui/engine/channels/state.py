@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from hitl_tui.engine.channels.channel import RUN_INPUTS, BoundChannel
 from hitl_tui.engine.log.records import Visibility
 from hitl_tui.engine.log.taint import Taint, Tainted
-from hitl_tui.errors import ReadDenied, UndeclaredChannel
+from hitl_tui.errors import ReadDenied, UndeclaredChannel, in_words
 
 Reads = tuple[str, ...] | None
 
@@ -46,7 +46,12 @@ class WorkflowState(Mapping[str, Any]):
             return self._values[name]
         if name in RUN_INPUTS:
             return self._extras.get(name)
-        channel, _, path = name.partition(".")
+        try:
+            channel, _, path = name.partition(".")
+        except AttributeError:
+            raise UndeclaredChannel(
+                f"a channel is named by a text, not by {in_words(name)}", f"channels: {', '.join(self)}"
+            ) from None
         if channel not in self._channels:
             raise undeclared(channel, self._channels)
         if not self._may_read(channel, name):
@@ -60,6 +65,9 @@ class WorkflowState(Mapping[str, Any]):
 
         def __setitem__(self, name: str, value: object) -> NoReturn:
             raise TypeError(f"state is read-only inside a node: return {{{name!r}: …}} as an update instead")
+
+        def __delitem__(self, name: str) -> NoReturn:
+            raise TypeError(f"state is read-only inside a node: return {{{name!r}: None}} to set it to null")
 
         def __getattr__(self, name: str) -> NoReturn:
             how = "" if name.startswith("_") or name not in self._channels else f"; write state[{name!r}]"
@@ -152,6 +160,10 @@ class NotedState(WorkflowState):
         if name.partition(".")[0] in self._channels:
             self._noted[name] = None
         return value
+
+
+# What Python says of a wrong use of it names the class, and users know but one.
+NotedState.__name__ = NotedState.__qualname__ = WorkflowState.__name__
 
 
 def _leaf(value: Any, path: str, name: str) -> Any:

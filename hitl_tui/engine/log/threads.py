@@ -5,11 +5,30 @@ Times are microseconds since the Unix epoch, UTC.
 
 from __future__ import annotations
 
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
 
 import msgspec
 
 from hitl_tui.engine.log.records import Status
+
+LONGEST_ID: Final = 200
+"""How many characters the id of a thread may have."""
+
+_SHOWN_OF_NODE = 80
+
+
+def child_id(parent: str, own: str) -> str:
+    """The id of a thread inside another: `parent/own`, where `own` is `node#n` (SPEC 7).
+
+    Where that is too long for an id, a hash stands for what is left out of it.
+    """
+    whole = f"{parent}/{own}"
+    if len(whole) <= LONGEST_ID:
+        return whole
+    node, _, n = own.rpartition("#")
+    end = f"~{sha256(whole.encode(errors='surrogatepass')).hexdigest()[:16]}/{node[:_SHOWN_OF_NODE]}#{n}"
+    return parent[: LONGEST_ID - len(end)] + end
 
 
 class Owner(msgspec.Struct, frozen=True):

@@ -172,7 +172,7 @@ class _Visit:
 
     def _made(self, child: Session) -> Made:
         session = self.session
-        path = child.thread_id.removeprefix(f"{session.thread_id}/")
+        path = f"{self.node.name}#{child.thread_id.rpartition('#')[2]}"
         values = [(target, child.state.values[source]) for source, target in self.work.outputs]
         try:
             changes = reduce_updates(session.state, session.graph.channels, values)

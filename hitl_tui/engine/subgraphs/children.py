@@ -13,7 +13,7 @@ from hitl_tui.engine.interrupts.asking import waiting
 from hitl_tui.engine.log.outcomes import ChildLink, ErrorInfo
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.log.threads import Owner
+from hitl_tui.engine.log.threads import Owner, child_id
 from hitl_tui.engine.nodes.branches import can_go_on
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.session import Session, replace
@@ -61,7 +61,7 @@ def new_child_id(session: Session, node: Node) -> str:
     """`parent/node#n`: n counts the visits of the node; names that are taken are stepped over."""
     n = session.cursor.visits.get(node.name, 0) + 1
     while True:
-        name = f"{session.thread_id}/{node.name}#{n}"
+        name = child_id(session.thread_id, f"{node.name}#{n}")
         taken = session.store.info(name) is not None if session.store else name in session.children
         if not taken:
             return name

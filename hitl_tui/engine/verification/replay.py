@@ -24,6 +24,7 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.thread.outlook import Outlook
 from hitl_tui.engine.thread.rebuild import next_value
 from hitl_tui.engine.thread.run_inputs import as_of, given_at_steps
+from hitl_tui.engine.verification.channel_sets import ReplayedChannels
 from hitl_tui.engine.verification.verify import Kind, Mismatch
 from hitl_tui.errors import HitlError, ReplayMismatch, UnknownThread
 
@@ -94,7 +95,9 @@ class _Replay(Outlook):
         self.store = store
         self.graph = graph
         self.recorded = cursor
-        self.given = given_at_steps(store.ledger(cursor.thread_id))
+        ledger = store.ledger(cursor.thread_id)
+        self.given = given_at_steps(ledger)
+        self.channels = ReplayedChannels(store, cursor.thread_id, graph.channels, ledger)
         self.cursor = Cursor(cursor.thread_id, **as_of(-1, self.given, cursor))
         self.state = LiveState.initial(graph.channels)
         self.found: list[Mismatch] = []
@@ -176,6 +179,8 @@ class _Replay(Outlook):
         values, digests = self.state.values.copy(), self.state.digests.copy()
         for record in records:
             self.records += 1
+            if self.channels.lost(record):
+                continue
             channel = self.graph.channels.get(record.channel)
             if channel is None:
                 self._add(
@@ -185,9 +190,11 @@ class _Replay(Outlook):
                 continue
             name = channel.name
             values[name], digests[name] = self._reduce(channel, values[name], digests[name], record)
+        self.channels.follow(point.step, {record.channel for record in records}, values, digests)
         self.state = LiveState(values, digests)
-        if state_hash(digests) != point.state_hash and not self._known_to_differ():
-            self._add("checkpoint", "state_hash", point.state_hash, state_hash(digests), step=point.step)
+        now = state_hash(self.channels.hashed(digests))
+        if now != point.state_hash and not self._known_to_differ():
+            self._add("checkpoint", "state_hash", point.state_hash, now, step=point.step)
         self.cursor = replace(
             self.cursor,
             head=point.step,
