@@ -30,7 +30,9 @@ _WIDE = 100
 
 @click.command()
 @click.argument("query", default="")
-@click.option("--waiting", is_flag=True, help="Only those that wait for a human, with when they expire.")
+@click.option(
+    "--waiting", is_flag=True, help="Only those that wait for a human, longest first; says when they expire."
+)
 @click.option("--inside", is_flag=True, help="With the threads of subgraphs below the ones they ran in.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
 @store_option
@@ -38,8 +40,8 @@ _WIDE = 100
 def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str | None, as_json: bool) -> None:
     """List the threads of a store.
 
-    Newest first; what ran inside a thread is counted, and listed below it with --inside. With QUERY those
-    whose name contains it, wherever they ran.
+    Last changed first; what ran inside a thread is counted, and listed below it with --inside. With QUERY
+    those whose name contains it, wherever they ran.
     """
     from hitl_tui.config import load_settings
 
@@ -93,9 +95,11 @@ def _found(
             raise
         return []
     try:
-        found = _matching(opened, query) if query else _nested(opened, "", 0 if inside else None)
-        if waiting:
-            found = (row for row in found if row[0].waiting_for)
+        if waiting and (query or not inside):
+            found = _waiting(opened, query)
+        else:
+            found = _matching(opened, query) if query else _nested(opened, "", 0 if inside else None)
+            found = (row for row in found if not waiting or row[0].waiting_since is not None)
         rows = list(islice(found, limit))
         return [(_with_deadline(opened, one), depth) for one, depth in rows] if waiting and told else rows
     finally:
@@ -121,6 +125,14 @@ def _matching(store: Checkpointer, query: str) -> Iterator[tuple[ThreadSummary, 
     """The threads whose name contains it, wherever they ran."""
     offset = 0
     while page := store.threads(query, limit=_PAGE, offset=offset):
+        yield from ((one, 0) for one in page)
+        offset += len(page)
+
+
+def _waiting(store: Checkpointer, query: str) -> Iterator[tuple[ThreadSummary, int]]:
+    """Those that wait for a human, at the top or of that name, the one that has waited longest first."""
+    offset = 0
+    while page := store.threads(query, _PAGE, offset, None if query else "", waiting=True):
         yield from ((one, 0) for one in page)
         offset += len(page)
 

@@ -42,10 +42,18 @@ class LocalHub:
         self._below = Below()
 
     async def threads(
-        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+        self,
+        query: str = "",
+        limit: int = 50,
+        offset: int = 0,
+        within: str | None = None,
+        *,
+        waiting: bool = False,
     ) -> tuple[ThreadSummary, ...]:
-        """Threads of the store by last change, newest first; `within` as for `Store.threads`."""
-        return tuple(await asyncio.to_thread(self._store.threads, query, limit, offset, within))
+        """Threads of the store by last change, newest first; the rest as for `Store.threads`."""
+        return tuple(
+            await asyncio.to_thread(self._store.threads, query, limit, offset, within, waiting=waiting)
+        )
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread that is in the store.

@@ -372,9 +372,15 @@ class Hub(Protocol):
     """Opens drivers by thread: what a screen that lists and switches threads talks to."""
 
     async def threads(
-        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+        self,
+        query: str = "",
+        limit: int = 50,
+        offset: int = 0,
+        within: str | None = None,
+        *,
+        waiting: bool = False,
     ) -> tuple[ThreadSummary, ...]:
-        """Threads of the store by last change, newest first; `within` as for `Store.threads`."""
+        """Threads of the store by last change, newest first; the rest as for `Store.threads`."""
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread; one that is open already is returned as it is."""

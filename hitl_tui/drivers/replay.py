@@ -364,12 +364,20 @@ class ReplayHub:
         self._summaries = tuple(summaries)
 
     async def threads(
-        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+        self,
+        query: str = "",
+        limit: int = 50,
+        offset: int = 0,
+        within: str | None = None,
+        *,
+        waiting: bool = False,
     ) -> tuple[ThreadSummary, ...]:
         """The rows whose thread id contains `query`."""
         known = {row.info.thread_id for row in self._summaries}
         found = [row for row in self._summaries if query in row.info.thread_id]
         found = [row for row in found if nesting.within(row.info, within, known)]
+        if waiting:
+            found = [row for row in found if row.waiting_since is not None]
         return tuple(found[offset : offset + limit])
 
     async def open(self, thread_id: str) -> Driver:

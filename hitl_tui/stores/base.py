@@ -7,14 +7,17 @@ together here (see `lineage`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
 from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
 from hitl_tui.stores.liveness import holder, new_lease
+
+T = TypeVar("T")
 
 
 class Checkpointer(ABC):
@@ -66,7 +69,13 @@ class Checkpointer(ABC):
 
     @abstractmethod
     def threads(
-        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+        self,
+        query: str = "",
+        limit: int = 50,
+        offset: int = 0,
+        within: str | None = None,
+        *,
+        waiting: bool = False,
     ) -> list[ThreadSummary]:
         """See `Store.threads`; `query` is a part of the id, in any (ASCII) case."""
 
@@ -320,6 +329,13 @@ def waiting(cursor: Cursor) -> tuple[str, int | None]:
     if cursor.status == "waiting":
         return cursor.reason, cursor.updated_at
     return "", None
+
+
+def longest_waiting(found: Iterable[T], cursor: Callable[[T], Cursor]) -> list[T]:
+    """Of threads those that wait for a human, the one that has waited longest first."""
+    since = [(waiting(cursor(one))[1], cursor(one).thread_id, one) for one in found]
+    waits = [(at, name, one) for at, name, one in since if at is not None]
+    return [one for *_, one in sorted(waits, key=itemgetter(0, 1))]
 
 
 def writer(checkpoint: Checkpoint) -> str:

@@ -21,7 +21,7 @@ from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadS
 from hitl_tui.errors import ValueRejected
 from hitl_tui.stores import files_json as shapes
 from hitl_tui.stores import nesting
-from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
+from hitl_tui.stores.base import Checkpointer, ascii_lower, longest_waiting, summary_of, writer
 from hitl_tui.stores.files_io import locked, remove_file, replace_file, sync_directory, translate
 from hitl_tui.stores.files_layout import directory_name, number_file, open_directory
 from hitl_tui.stores.files_making import making
@@ -116,7 +116,13 @@ class FileCheckpointer(Checkpointer):
         return [thread.origin.info for thread in found]
 
     def threads(
-        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+        self,
+        query: str = "",
+        limit: int = 50,
+        offset: int = 0,
+        within: str | None = None,
+        *,
+        waiting: bool = False,
     ) -> list[ThreadSummary]:
         part = ascii_lower(query)
         known = {thread.origin.info.thread_id: thread for thread in self._all()}
@@ -125,7 +131,9 @@ class FileCheckpointer(Checkpointer):
             for name, thread in known.items()
             if part in ascii_lower(name) and nesting.within(thread.origin.info, within, known)
         ]
-        if within:
+        if waiting:
+            found = longest_waiting(found, lambda row: row[0].cursor)
+        elif within:
             found.sort(key=lambda row: (row[1].origin.info.created_at, row[1].origin.info.thread_id))
         else:
             found.sort(key=lambda row: (row[0].cursor.updated_at, row[1].order), reverse=True)

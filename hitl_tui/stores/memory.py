@@ -12,7 +12,7 @@ import msgspec
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.stores import nesting, snapshots
-from hitl_tui.stores.base import Checkpointer, ascii_lower, summary_of, writer
+from hitl_tui.stores.base import Checkpointer, ascii_lower, longest_waiting, summary_of, writer
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent
 from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
 
@@ -97,14 +97,22 @@ class MemoryCheckpointer(Checkpointer):
         return sorted(found, key=lambda info: info.created_at)
 
     def threads(
-        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+        self,
+        query: str = "",
+        limit: int = 50,
+        offset: int = 0,
+        within: str | None = None,
+        *,
+        waiting: bool = False,
     ) -> list[ThreadSummary]:
         part = ascii_lower(query)
         with self._lock:
             known = self._threads
             found = [t for name, t in known.items() if part in ascii_lower(name)]
             found = [t for t in found if nesting.within(t.info, within, known)]
-            if within:
+            if waiting:
+                found = longest_waiting(found, lambda t: t.cursor)
+            elif within:
                 found.sort(key=lambda t: (t.info.created_at, t.info.thread_id))
             else:
                 found.sort(key=lambda t: (t.cursor.updated_at, t.order), reverse=True)

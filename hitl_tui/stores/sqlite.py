@@ -193,9 +193,10 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return [rows.thread_of(row) for row in found]
 
     def threads(
-        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
-    ) -> list[ThreadSummary]:
-        return self._summaries(*sqlite_lists.listing(query, limit, offset, within))
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None,
+        *, waiting: bool = False,
+    ) -> list[ThreadSummary]:  # fmt: skip
+        return self._summaries(*sqlite_lists.listing(query, limit, offset, within, waiting=waiting))
 
     def summary(self, thread_id: str) -> ThreadSummary | None:
         found = self._summaries(sqlite_lists.ONE, (self._find(thread_id),))

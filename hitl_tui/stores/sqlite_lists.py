@@ -16,13 +16,16 @@ _SUMMARIES = (
 )
 _ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC LIMIT ? OFFSET ?"
 _BY_AGE = " ORDER BY t.created_at, t.id LIMIT ? OFFSET ?"
+_BY_WAIT = " ORDER BY c.waiting_since, t.id LIMIT ? OFFSET ?"
 _TOP = f"(t.owner IS NULL OR NOT EXISTS (SELECT 1 FROM thread AS o WHERE o.id = {_OWNER.format('t')}))"
 
 ONE = _SUMMARIES.format(inside="NULL", where="c.thread = ?")
 """The line of one thread, given its key."""
 
 
-def listing(query: str, limit: int, offset: int, within: str | None) -> tuple[str, tuple[Any, ...]]:
+def listing(
+    query: str, limit: int, offset: int, within: str | None, *, waiting: bool
+) -> tuple[str, tuple[Any, ...]]:
     """The statement for a page of `Store.threads`, and its values."""
     conditions: list[str] = []
     values: list[Any] = []
@@ -34,7 +37,9 @@ def listing(query: str, limit: int, offset: int, within: str | None) -> tuple[st
     if query:
         conditions.append("instr(lower(t.id), lower(?))")
         values.append(query)
+    if waiting:
+        conditions.append("c.waiting_since IS NOT NULL")
     sql = _SUMMARIES.format(
         inside="NULL" if within is None else _COUNT, where=" AND ".join(conditions) or "1"
     )
-    return sql + (_BY_AGE if within else _ORDER), (*values, limit, offset)
+    return sql + (_BY_WAIT if waiting else _BY_AGE if within else _ORDER), (*values, limit, offset)

@@ -306,7 +306,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.agents", "A", "Agents", "Models, use and chat turns of each agent; let one forget them",
            "Look", _open),
     Action("look.tab", "w", "Panes", "On a narrow screen: the next pane", "Look"),
-    Action("travel.back", "[,h,left", "Earlier", "Show the step before", "Travel", _open, 10, "travel.on"),
+    Action("travel.back", "[,h,left", "Earlier", "Show the step before", "Travel", _open, 11, "travel.on"),
     Action("travel.on", "],l,right", "Later", "Show the step after", "Travel", _open),
     Action("travel.first", "0,home", "Oldest", "Show the oldest loaded step", "Travel", _open),
     Action("travel.head", "g,end", "Newest", "Back to the newest step", "Travel", _past),
@@ -321,9 +321,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
     Action("app.reload", "R", "Reload", "Go on with the graph as its file is now", "App", _can_reload),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
-    Action("app.help", "?,f1", "Help", "All keys, and what words and signs mean", "App", footer=11),
+    Action("app.next", "n", "Next", "The next thread that waits for a human: it goes on once you decide",
+           "App", _open, 10),
+    Action("app.help", "?,f1", "Help", "All keys, and what words and signs mean", "App", footer=12),
     Action("app.back", "escape", "Back", "Close the card; to the newest step; out of a thread inside", "App"),
-    Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=12),
+    Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=13),
     Action("app.palette", "ctrl+p", "Palette", "Find any action by name", "App"),
 )  # fmt: skip
 

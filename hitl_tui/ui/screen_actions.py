@@ -39,6 +39,7 @@ SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
     Action("find.back", "escape", "Back", "Back to the run", "Find"),
     Action("threads.open", "enter", "Open", "Open the selected thread", "Threads"),
     Action("threads.inside", "space", "Inside", "Show or hide what ran inside the selected one", "Threads"),
+    Action("threads.waiting", "w", "Waiting", "Only the threads that wait for a human, or all", "Threads"),
     Action("threads.search", "/", "Search", "Type a part of a name", "Threads"),
     Action("threads.back", "escape", "Back", "From the search to the list, then to the run", "Threads"),
     Action("threads.close", "q", "Close", "Back to the run at once", "Threads"),

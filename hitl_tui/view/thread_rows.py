@@ -30,17 +30,19 @@ class ThreadRow(NamedTuple):
 
 
 class ThreadRows:
-    """Threads as far as they were fetched, and which of them are open."""
+    """Threads as far as they were fetched, and which of them are open; `whole` once all at the top were."""
 
-    def __init__(self, top: Sequence[ThreadSummary] = ()) -> None:
+    def __init__(self, top: Sequence[ThreadSummary] = (), *, whole: bool = True) -> None:
         self.top = tuple(top)
+        self.whole = whole
         self._inside: dict[str, tuple[ThreadSummary, ...]] = {}
         self.rows: tuple[ThreadRow, ...] = ()
         self._make()
 
-    def add(self, threads: Sequence[ThreadSummary]) -> None:
+    def add(self, threads: Sequence[ThreadSummary], *, whole: bool) -> None:
         """More threads at the top."""
         self.top += tuple(threads)
+        self.whole = whole
         self._make()
 
     def known_inside(self, name: str) -> int:

@@ -220,12 +220,12 @@ def test_themes_keys_and_config(app: App, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_wrong_keys_and_themes_are_told_with_their_place(app: App) -> None:
     config_path().parent.mkdir(parents=True)
-    config_path().write_text('[keys]\n"run.step" = "n"\n"run.stop" = "z"\n')
+    config_path().write_text('[keys]\n"run.step" = "S"\n"run.stop" = "z"\n')
     user_themes().mkdir()
     (user_themes() / "mine.toml").write_text('bse = "dark"\n')
     done = app.expect(2, "keys", "--json")
     rows = {one["id"]: one for one in done.document["keys"]}
-    assert (rows["run.step"]["keys"], rows["run.step"]["configured"]) == (["n"], True)
+    assert (rows["run.step"]["keys"], rows["run.step"]["configured"]) == (["S"], True)
     assert f"{config_path()}:3: there is no action 'run.stop'" in done.err
     settings = config_path().read_text()
     config_path().write_text(f'theme = "prsenter"\n{settings}')
@@ -306,12 +306,12 @@ def test_threads_are_completed_from_the_store_that_was_typed(
 def test_config_shows_each_key_of_ones_own_and_where_it_stands(app: App) -> None:
     path = config_path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text('[keys]\n"run.step" = "n"\n"change.extend" = ""\n')
+    path.write_text('[keys]\n"run.step" = "S"\n"change.extend" = ""\n')
     lines = [line.split() for line in app.expect(0, "config").out.splitlines()]
-    assert ["keys.run.step", "n", f"{path}:2"] in lines
+    assert ["keys.run.step", "S", f"{path}:2"] in lines
     assert ["keys.change.extend", "-", f"{path}:3"] in lines
     rows = {row["name"]: row["value"] for row in app.expect(0, "config", "--json").document["config"]}
-    assert rows["keys"] == {"run.step": "n", "change.extend": ""}
+    assert rows["keys"] == {"run.step": "S", "change.extend": ""}
 
 
 def test_cost_is_told_by_agent_node_and_step(review: App) -> None:

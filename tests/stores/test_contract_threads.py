@@ -9,7 +9,7 @@ import pytest
 
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.log.threads import Lease, PauseRequest
+from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest
 from hitl_tui.errors import ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import NOW, Writer, info
@@ -59,6 +59,29 @@ class TestThreads:
         (row,) = writer.store.threads()
         assert (row.waiting_for, row.waiting_since) == ("", None)
         assert (row.next_node, row.last_writer) == ("n", "ann")
+
+    def test_lists_those_that_wait_for_a_human_the_longest_first(self, store: Checkpointer) -> None:
+        def asking(name: str, asked_at: int) -> None:
+            asked = Request("r", "approve", "n", "after", 0, "", asked_at=NOW + asked_at)
+            Writer(store, name).step(status="waiting", reason="approval", pending=(asked,))
+
+        for name, asked_at in (("b1", 5), ("b2", 1), ("a2", 1), ("b3", 9)):
+            asking(name, asked_at)
+        Writer(store, "running").step()
+        Writer(store, "b4").step(status="waiting", reason="paused", updated_at=NOW + 3)
+        store.create_thread(
+            msgspec.structs.replace(info("b1/x"), owner=Owner("b1", "n")), Cursor("b1/x", created_at=NOW)
+        )
+        Writer(store, "b1/x", create=False).step(status="waiting", reason="paused", updated_at=NOW + 2)
+
+        def names(*page: Any, **wanted: Any) -> list[str]:
+            return [row.info.thread_id for row in store.threads(*page, **wanted, waiting=True)]
+
+        assert names() == ["a2", "b2", "b1/x", "b4", "b1", "b3"]
+        assert names("", 2, 1, "") == ["b2", "b4"]
+        assert names("B") == ["b2", "b1/x", "b4", "b1", "b3"]
+        assert names(within="b1") == ["b1/x"]
+        assert [row.inside for row in store.threads(within="", waiting=True)] == [0, 0, 0, 1, 0]
 
     def test_says_who_holds_a_thread_while_they_live(self, writer: Writer) -> None:
         (row,) = writer.store.threads()

@@ -16,7 +16,7 @@ from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
 
 MINE = {
-    "run.step": "n",
+    "run.step": "S",
     "run.continue": "f5",
     "run.pause": "P",
     "change.decide": "O",
@@ -38,16 +38,16 @@ async def footer(it: Desk) -> str:
 
 async def test_the_footer_and_the_header_show_them():
     async with desk(tapes.failed_tape(), size=(160, 40), look=Look(keys=MINE)) as it:
-        await it.shows("press n to try again, I to edit, F to fork")
+        await it.shows("press S to try again, I to edit, F to fork")
         shown = await footer(it)
-        for words in ("n Step", "F5 Continue", "O Decide", "I Edit", "F Fork", "H Help", "^o palette"):
+        for words in ("S Step", "F5 Continue", "O Decide", "I Edit", "F Fork", "H Help", "^o palette"):
             assert words in shown
 
 
 async def test_new_keys_work_and_old_ones_do_not():
     async with desk(at_end=False, look=Look(keys=MINE)) as it:
         await it.press("s", "c")
-        await it.press("n")
+        await it.press("S")
         await it.until(lambda: it.commands("step"))
         await it.press("f5")
         await it.until(lambda: it.commands("run"))
@@ -63,7 +63,7 @@ async def test_two_actions_may_change_places():
 
 async def test_reasons_name_them():
     async with desk(look=Look(keys=MINE)) as it:
-        await it.press("n")
+        await it.press("S")
         await it.shows("it waits for your decision: O decides")
         await it.press("P")
         await it.shows("P pauses a run, and nothing runs")
@@ -75,7 +75,7 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
     tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
     async with desk(tape, look=Look(keys=MINE), size=(160, 40)) as it:
         await it.shows("press ^o More to extend it")
-        await it.press("n")
+        await it.press("S")
         await it.shows("a limit stopped the run: ^o More raises it")
         await it.press("m")
         await it.press("ctrl+o")
@@ -89,7 +89,7 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
 
 async def test_banners_and_failures_show_them():
     async with desk(tapes.failed_tape(), look=Look(keys=MINE)) as it:
-        await it.shows("n try again", "I edit the state first", "F fork from an earlier step")
+        await it.shows("S try again", "I edit the state first", "F fork from an earlier step")
         await it.press("left_square_bracket")
         await it.shows("F fork here", "I edit in a fork")
 
@@ -135,11 +135,11 @@ async def test_help_and_palette_list_every_action_with_its_key():
 
 
 async def test_problems_are_told_once_and_the_rest_applies():
-    keys = {"run.stp": "n", "run.pause": "excape", "run.step": "n"}
+    keys = {"run.stp": "n", "run.pause": "excape", "run.step": "S"}
     places = {"run.stp": "config.toml:5", "run.pause": "config.toml:6"}
     async with desk(at_end=False, look=Look(keys=keys, key_places=places)) as it:
         await it.shows("Some keys can't be used", "config.toml:5", "config.toml:6", "all other keys apply")
-        await it.press("n")
+        await it.press("S")
         await it.until(lambda: it.commands("step"))
 
 

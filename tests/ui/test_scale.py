@@ -124,7 +124,7 @@ async def test_of_ten_thousand_threads_pages_are_fetched():
 
     class Many(LocalHub):
         async def threads(
-            self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+            self, query: str = "", limit: int = 50, offset: int = 0, *args: Any, **options: Any
         ) -> tuple[Any, ...]:
             asked.append((limit, offset))
             return tuple(row for row in rows if query in row.info.thread_id)[offset : offset + limit]

@@ -65,13 +65,20 @@ class Store(Protocol):
         """The forks of a thread, oldest first."""
 
     def threads(
-        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None
+        self,
+        query: str = "",
+        limit: int = 50,
+        offset: int = 0,
+        within: str | None = None,
+        *,
+        waiting: bool = False,
     ) -> list[ThreadSummary]:
         """Threads by last change, newest first; `query` is a part of the thread id.
 
         Args:
             within: "" for those at the top, which ran inside no thread of this store; a thread's id for
                 those that ran directly inside it, oldest first.  Both count what is inside each.
+            waiting: only those that wait for a human, the one that has waited longest first.
         """
 
     def new_lease(self, now: int) -> Lease:

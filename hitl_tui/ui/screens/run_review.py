@@ -139,6 +139,11 @@ class ReviewKeys(ThreadKeys, BreakpointKeys, AgentKeys):
         if self.card:
             self.card.take_back()
 
+    async def send_decision(self) -> bool:
+        """Send at once what could still be taken back; False where it was refused."""
+        card = self.card
+        return not self.card_open or card is None or await card.send_at_once()
+
     async def after_answer(self, session: Session) -> None:
         """Go on where the user was going on when the question came up."""
         if self._continuing and session is self.session:

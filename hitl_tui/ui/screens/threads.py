@@ -1,4 +1,4 @@
-"""All threads of the store: what each waits for, who wrote last, where it was forked from; search, open."""
+"""All threads of the store, or those that wait for a human: who wrote last, what was forked; search, open."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, Row
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -42,17 +43,21 @@ _WORDS: dict[str, tuple[str, str, Role]] = {
 }
 
 
-_KEYS = (
-    ("threads.open", "Open"), ("threads.inside", "Inside"), ("threads.search", "Search"),
-    ("list.up list.down", "Select"), ("threads.back", "Back"),
-)  # fmt: skip
+def _keys(waiting: bool) -> Sequence[tuple[str, str]]:
+    return (
+        ("threads.open", "Open"), ("threads.inside", "Inside"),
+        ("threads.waiting", "All" if waiting else "Waiting"), ("threads.search", "Search"),
+        ("list.up list.down", "Select"), ("threads.back", "Back"),
+    )  # fmt: skip
+
+
 _KEYS_OF_SEARCH = (("enter threads.back", "To the list"),)
 
 
 class ThreadsFooter(KeysBar):
     """The keys of this screen; while a name is typed, those that do something else then."""
 
-    entries: Sequence[tuple[str, str]] = _KEYS
+    entries = _keys(waiting=False)
 
 
 class ThreadList(LineView):
@@ -74,6 +79,8 @@ class ThreadList(LineView):
         super().__init__("threads", "Threads")
         self._current = current
         self._now = now
+        self.query_text = ""
+        self.waiting = False
         self.found = ThreadRows()
         self._names = _SHORTEST
 
@@ -83,22 +90,32 @@ class ThreadList(LineView):
         at, rows = self.cursor_row, self.found.rows
         return rows[at] if at is not None and at < len(rows) else None
 
-    def show_threads(self, found: ThreadRows, *, searched: bool = False) -> None:
-        """Show these, or what has become of them; `searched` if they are those that a search has found."""
+    def show_threads(self, found: ThreadRows) -> None:
+        """Show these, or what has become of them, as those of `query_text` and `waiting`."""
         self.found = found
         rows = found.rows
         self.cursor_row = min(self.cursor_row or 0, len(rows) - 1) if rows else None
         at_top = len(found.top)
-        counted = count(at_top, "thread") if at_top < _PAGE else f"the newest {at_top:,}"
-        self.set_titles("Threads", ("found: " if searched else "") + counted if rows else "")
+        first = "longest waiting" if self.waiting else "newest"
+        counted = count(at_top, "thread") if found.whole else f"the {first} {at_top:,}"
+        title = "Threads that wait for a human" if self.waiting else "Threads"
+        self.set_titles(title, ("found: " if self.query_text else "") + counted if rows else "")
         if rows:
             self._measure()
             self.lines = range(len(rows))  # type: ignore[assignment]
             self.set_extent(Size(0, len(rows) + 1))
             self.repaint()
         else:
-            empty = "there is no thread yet: hitl-tui demo makes one, hitl-tui run GRAPH one of yours"
-            self.show([(Span("no thread matches" if searched else empty, "dim"),)])
+            self.show([(Span(self._none(), "dim"),)])
+
+    def _none(self) -> str:
+        """Why there is no row."""
+        if self.waiting:
+            which = "no thread of that name" if self.query_text else "no thread"
+            return f"{which} waits for a human; {keymap_of(self.app).shown('threads.waiting')} shows all"
+        if self.query_text:
+            return "no thread matches"
+        return "there is no thread yet: hitl-tui demo makes one, hitl-tui run GRAPH one of yours"
 
     def _measure(self) -> None:
         """Give the names as many cells as the longest one takes."""
@@ -180,7 +197,8 @@ class ThreadList(LineView):
         since = ago(thread.waiting_since, self._now()) if thread.waiting_since else ""
         if not since or (self._wide and since == ago(thread.updated_at, self._now())):
             return what
-        return f"{what} · {'asked ' if thread.waiting_for else ''}{since}"
+        asked = thread.reason in ("interrupt", "approval")
+        return f"{what} · {'asked ' if asked else ''}{since}"
 
     def _last(self, thread: ThreadSummary) -> Line:
         """When it changed and who wrote last, where there is room."""
@@ -225,6 +243,7 @@ class ThreadsScreen(RoleScreen):
         bound("threads.back", "back"),
         bound("threads.open", "open"),
         bound("threads.inside", "inside"),
+        bound("threads.waiting", "waiting"),
         bound("threads.search", "search"),
         bound("threads.close", "close"),
     ]
@@ -236,7 +255,6 @@ class ThreadsScreen(RoleScreen):
         self._hub = hub
         self._keys = keys
         self._list = ThreadList(current, now)
-        self._query = ""
 
     def compose(self) -> ComposeResult:
         """Search, list, keys."""
@@ -249,20 +267,22 @@ class ThreadsScreen(RoleScreen):
         self._load()
 
     def _load(self) -> None:
-        self.run_worker(self._fetch(self._query), group="threads", exclusive=True, exit_on_error=False)
+        self.run_worker(self._fetch(), group="threads", exclusive=True, exit_on_error=False)
 
-    async def _fetch(self, query: str) -> None:
-        self._list.show_threads(ThreadRows(await self._page(query, 0)), searched=bool(query))
+    async def _fetch(self) -> None:
+        page = await self._page(0)
+        self._list.show_threads(ThreadRows(page, whole=len(page) < _PAGE))
 
-    async def _page(self, query: str, offset: int) -> tuple[ThreadSummary, ...]:
+    async def _page(self, offset: int) -> tuple[ThreadSummary, ...]:
         """A page of threads: where a name is sought wherever they ran, else those at the top."""
-        return await self._hub.threads(query, _PAGE, offset, None if query else "")
+        query, waiting = self._list.query_text, self._list.waiting
+        return await self._hub.threads(query, _PAGE, offset, None if query else "", waiting=waiting)
 
     async def _fetch_more(self) -> None:
         found, known = self._list.found, len(self._list.found.top)
-        more = await self._page(self._query, known)
-        if more and self._list.found is found and len(found.top) == known:
-            found.add(more)
+        more = await self._page(known)
+        if self._list.found is found and len(found.top) == known:
+            found.add(more, whole=len(more) < _PAGE)
             self._list.show_threads(found)
 
     async def _fetch_inside(self, row: ThreadRow) -> None:
@@ -275,7 +295,7 @@ class ThreadsScreen(RoleScreen):
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
-        self._query = event.value.strip()
+        self._list.query_text = event.value.strip()
         self._load()
 
     @on(Input.Submitted)
@@ -300,7 +320,7 @@ class ThreadsScreen(RoleScreen):
         selected = self._list.selected
         if selected is not None and selected.left:
             self._work(self._fetch_inside(selected))
-        elif row + _NEAR > len(found.rows) and len(found.top) >= _PAGE:
+        elif row + _NEAR > len(found.rows) and not found.whole:
             self._work(self._fetch_more())
 
     def _work(self, fetching: Coroutine[Any, Any, None]) -> None:
@@ -330,9 +350,20 @@ class ThreadsScreen(RoleScreen):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Say the keys of what has the focus."""
+        self._show_keys(searching=event.widget is self.query_one(Input))
+
+    def _show_keys(self, *, searching: bool) -> None:
         footer = self.query_one(ThreadsFooter)
-        footer.entries = _KEYS_OF_SEARCH if event.widget is self.query_one(Input) else _KEYS
+        footer.entries = _KEYS_OF_SEARCH if searching else _keys(self._list.waiting)
         footer.refresh()
+
+    def action_waiting(self) -> None:
+        """Only the threads that wait for a human, or all of them again."""
+        self._list.waiting = not self._list.waiting
+        self._list.cursor_row = 0
+        self._list.scroll_home(animate=False)
+        self._show_keys(searching=False)
+        self._load()
 
     def action_search(self) -> None:
         """Type in the search field."""

@@ -167,7 +167,15 @@ class SendingPane(Vertical):
         assert self.decision is not None
         self.run_worker(self._answer(self.decision), group="answer", exit_on_error=False)
 
-    async def _answer(self, decision: Decision) -> None:
+    async def send_at_once(self) -> bool:
+        """Send what could still be taken back, without waiting longer; False where it was refused."""
+        if self.state != "sending" or self.decision is None:
+            return True
+        self.state = "sent"
+        return await self._answer(self.decision)
+
+    async def _answer(self, decision: Decision) -> bool:
+        """Whether it was accepted."""
         session = self._session
         assert session is not None
         request = decision.request
@@ -185,8 +193,9 @@ class SendingPane(Vertical):
             if isinstance(error, AnswerRefused):
                 await self.say_since(session, request)
                 self.run_screen.words_back(session)
-            return
+            return False
         await self.run_screen.after_answer(session)
+        return True
 
     async def say_since(self, session: Session, request: Request) -> None:
         """Beside why an answer was refused: what has changed since the step it was bound to."""

@@ -1,0 +1,173 @@
+"""From one thread that waits for a human to the next: the list of them, and a key that opens them in turn."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.engine.log.records import Commit, Cursor
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.stores import Checkpointer
+from hitl_tui.stores.lineage import Carried
+from hitl_tui.ui.widgets.sending import GRACE
+from tests.ui.harness import Clock, Screen, live
+
+GATE = Gate(
+    "check",
+    title="Is it good?",
+    subject="draft",
+    choices=[
+        GateChoice("approve", "approve", "a", values={"approved": True}),
+        GateChoice("revise", "send back", "r", values={"approved": False}),
+    ],
+)
+
+
+def reviewed(store: Checkpointer) -> GraphRunner:
+    channels = {"draft": Channel(""), "approved": Channel(False), "n": Channel(0, reducer="sum")}
+    graph = StateGraph(channels, name="reviewed")
+    graph.add_node("write", lambda state: {"draft": f"draft {state['n']}", "n": 1})
+    graph.add_node("check", lambda state: {})
+    graph.add_edge(START, "write").add_edge("write", "check")
+    graph.add_conditional_edge(
+        "check", lambda state: "done" if state["approved"] else "again", {"done": END, "again": "write"}
+    )
+    return graph.compile(checkpointer=store, interrupt_after=[GATE])
+
+
+@asynccontextmanager
+async def waiting(*names: str, first: str = "t") -> AsyncIterator[Screen]:
+    """The app on a thread `t`, of those that wait in this order; `first` waits longest."""
+    runner = reviewed(MemoryCheckpointer())
+    for name in (first, *names):
+        runner.invoke({}, thread_id=name)
+    async with live(runner, ready=" t ") as it:
+        it.run.clock = Clock()
+        yield it
+
+
+async def card_of(it: Screen, thread: str) -> None:
+    """The card of that thread is open and listens."""
+    await it.until(lambda: it.run.session is not None and it.run.session.thread_id == thread, thread)
+    await it.shows("Your decision", "keys listen in half")
+    it.run.clock.advance(GRACE + 0.01)  # type: ignore[attr-defined]
+    await it.gone("keys listen in half")
+
+
+def statuses(it: Screen) -> dict[str, str]:
+    assert it.app.hub is not None
+    store: Checkpointer = it.app.hub._store  # type: ignore[attr-defined]
+    return {row.info.thread_id: row.status for row in store.threads()}
+
+
+async def test_one_key_opens_the_next_with_its_card_the_longest_waiting_first_and_then_from_the_start():
+    async with waiting("b", "a", "c") as it:
+        for thread in ("b", "a", "c", "t", "b"):
+            await it.press("n")
+            await card_of(it, thread)
+        assert set(statuses(it).values()) == {"waiting"}
+
+
+async def test_a_decision_that_could_be_taken_back_is_sent_and_its_thread_goes_on_behind_the_next():
+    async with waiting("b", "c") as it:
+        await it.press("n")
+        await card_of(it, "b")
+        await it.press("a")
+        await it.shows("send it now")
+        await it.press("n")
+        await card_of(it, "c")
+        await it.until(lambda: statuses(it)["b"] == "completed")
+        assert statuses(it) == {"t": "waiting", "b": "completed", "c": "waiting"}
+
+
+async def test_one_that_asks_anew_comes_up_again_behind_the_others():
+    async with waiting("b") as it:
+        await it.press("n")
+        await card_of(it, "b")
+        await it.press("r", "n")
+        await card_of(it, "t")
+        await it.until(lambda: statuses(it)["b"] == "waiting")
+        await it.press("n")
+        await card_of(it, "b")
+        await it.shows("draft 1")
+
+
+async def test_without_another_one_it_says_so_and_stays():
+    async with waiting() as it:
+        await it.press("n")
+        await it.shows("no other thread waits for a human")
+        await it.press("d")
+        await card_of(it, "t")
+
+
+async def test_leaving_for_a_thread_of_the_list_sends_what_is_decided():
+    async with waiting("b") as it:
+        await it.press("d")
+        await card_of(it, "t")
+        await it.press("a")
+        await it.shows("send it now")
+        await it.press("t")
+        await it.shows("‖ waiting")
+        rows = [row.name for row in it.app.screen.query_one("#threads").found.rows]  # type: ignore[attr-defined]
+        await it.press(*["down"] * rows.index("b"), "enter")
+        await it.until(lambda: it.run.session is not None and it.run.session.thread_id == "b")
+        assert it.app.hub is not None
+        assert it.app.hub._store.ledger("t")[-1].actor == "anna"  # type: ignore[attr-defined]
+
+
+async def test_where_a_decision_is_refused_its_card_stays():
+    async with waiting("b") as it:
+        await it.press("d")
+        await card_of(it, "t")
+        await it.press("a")
+        await it.shows("send it now")
+        assert it.app.hub is not None
+        elsewhere = reviewed(it.app.hub._store)  # type: ignore[attr-defined]
+        session = it.run.session
+        assert session is not None
+        (request,) = session.requests
+        elsewhere.answer("t", request.id, "revise", step=request.step, actor="ben")
+        await it.press("n")
+        await it.shows("not accepted", "ben")
+        assert it.run.session is session
+
+
+@pytest.fixture
+def crowd() -> GraphRunner:
+    """Ten thousand threads, of which each hundredth waits; and `t`, which waits and is the newest."""
+    store = MemoryCheckpointer()
+
+    def many() -> Any:
+        for n in range(10_000):
+            info = ThreadInfo(f"n{n:04}", "g", "", {}, None, -1, 0, n, None)
+            status: Any = ("waiting", "paused") if n % 100 == 0 else ("completed", "")
+            cursor = Cursor(info.thread_id, status=status[0], reason=status[1], updated_at=n)
+            yield Carried(info, (), [Commit(cursor, 0, "")])
+
+    store.write_threads(many())
+    runner = reviewed(store)
+    runner.invoke({}, thread_id="t")
+    return runner
+
+
+async def test_of_ten_thousand_threads_those_that_wait_are_listed_and_found_by_name(crowd: GraphRunner):
+    async with live(crowd, ready=" t ") as it:
+        await it.press("t")
+        await it.shows("n9999", "the newest 100", "w Waiting")
+        await it.press("w")
+        await it.shows("Threads that wait for a human", "n0000", "n2000", "longest waiting 100", "w All")
+        await it.gone("n9999")
+        await it.press("end")
+        await it.shows(" 101 threads")
+        await it.press("end")
+        await it.shows("t · open now")
+        await it.press("slash", *"n99")
+        await it.shows("found: 1 thread", "n9900")
+        await it.write("n9901")
+        await it.shows("no thread of that name waits for a human; w shows all")
+        await it.press("escape", "w")
+        await it.shows("n9901", "found: 1 thread")
