@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.humans import answering
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, ThreadBusy
 
@@ -54,7 +54,7 @@ class Deadlines:
     def _expire(self) -> None:
         try:
             with self._session.writing():
-                decisions.expire(self._session)
+                answering.expire(self._session)
         except ThreadBusy:
             self._timer = asyncio.get_running_loop().call_later(_AGAIN, self._expire)
         except HitlError as error:

@@ -22,7 +22,7 @@ from hitl_tui.drivers.holding import Holding
 from hitl_tui.drivers.nested import Nested
 from hitl_tui.drivers.protocol import NO_BREAKPOINTS, Capabilities, Preview, Relative, Snapshot, Stamped
 from hitl_tui.drivers.trying import Trying
-from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.humans import answering, decisions
 from hitl_tui.engine.humans.preview import preview_answer, preview_edit
 from hitl_tui.engine.log.events import (
     AppliedUpdate,
@@ -223,7 +223,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
     ) -> int:
         """Answer a request bound to `step`; returns the head after it."""
         return await self._write(
-            lambda session: decisions.answer(
+            lambda session: answering.answer(
                 session, request_id, answer, step=step, actor=actor, note=note, seen=seen
             )
         )

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 from hitl_tui.engine.channels.state import WorkflowState
 from hitl_tui.engine.graphs.compiled import CompiledGraph
 from hitl_tui.engine.graphs.limits import check_limits
-from hitl_tui.engine.humans import decisions, disclosure, forking
+from hitl_tui.engine.humans import answering, decisions, disclosure, forking
 from hitl_tui.engine.humans.agent_changes import AgentControl
 from hitl_tui.engine.log.events import AppliedUpdate, Event
 from hitl_tui.engine.log.records import Checkpoint, Limits
@@ -270,7 +270,7 @@ class GraphRunner(AgentControl, Reporting):
         """
         session = self.open(thread_id)
         with session.writing():
-            return decisions.answer(session, request_id, value, step=step, actor=actor, note=note)
+            return answering.answer(session, request_id, value, step=step, actor=actor, note=note)
 
     def fork(
         self,

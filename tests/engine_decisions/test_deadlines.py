@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice
-from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.humans import answering, decisions
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import SECOND, Clock, Desk, check_log, ledger_of, line, review_loop, say
@@ -46,7 +46,7 @@ def test_without_on_timeout_the_thread_fails_with_reason_deadline(store: Checkpo
     assert (cursor.status, cursor.reason, cursor.pending) == ("failed", "deadline", ())
     assert [entry.request_id for entry in ledger_of(store, "t", "timeout")] == [wanted]
     with pytest.raises(AnswerRefused):
-        desk.do(decisions.answer, wanted, "approve", step=2)
+        desk.do(answering.answer, wanted, "approve", step=2)
 
 
 def test_with_on_timeout_that_answer_is_applied_as_nobody_s(store: Checkpointer) -> None:
@@ -84,7 +84,7 @@ def test_a_late_answer_is_refused_and_recorded(store: Checkpointer) -> None:
     desk, wanted = waiting(store)
     desk.clock.advance(61)
     with pytest.raises(AnswerRefused, match="expired"):
-        desk.do(decisions.answer, wanted, "approve", step=2, actor="ann")
+        desk.do(answering.answer, wanted, "approve", step=2, actor="ann")
     assert desk.session.state.values["verdict"] == "revise"
     assert [entry.actor for entry in ledger_of(store, "t", "refused")] == ["ann"]
 
@@ -92,7 +92,7 @@ def test_a_late_answer_is_refused_and_recorded(store: Checkpointer) -> None:
 def test_an_answer_in_time_stands(store: Checkpointer) -> None:
     desk, wanted = waiting(store)
     desk.clock.advance(59)
-    desk.do(decisions.answer, wanted, "approve", step=2)
+    desk.do(answering.answer, wanted, "approve", step=2)
     desk.clock.advance(100)
     desk.run()
     assert desk.session.cursor.status == "completed"
@@ -145,7 +145,7 @@ def test_resuming_after_a_missed_deadline_asks_again_and_never_passes_the_gate(s
     assert (cursor.status, cursor.reason, cursor.head) == ("waiting", "approval", 2)
     assert cursor.pending[0].deadline is not None
     assert cursor.pending[0].deadline > desk.clock.now
-    desk.do(decisions.answer, cursor.pending[0].id, "approve", step=2)
+    desk.do(answering.answer, cursor.pending[0].id, "approve", step=2)
     desk.run()
     assert desk.session.cursor.status == "completed"
     check_log(review_loop(store), "t")

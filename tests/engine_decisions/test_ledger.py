@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice
-from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.humans import answering, decisions
 from hitl_tui.engine.log.events import LedgerWritten
 from hitl_tui.engine.thread.journal import ledger_hash
 from hitl_tui.stores import Checkpointer
@@ -29,8 +29,8 @@ def a_day_of_decisions(store: Checkpointer) -> Desk:
     wanted = desk.session.cursor.pending[0].id
     desk.do(decisions.update_state, {"draft": "mine"}, actor="ann", note="clearer", seen=b"1" * 32)
     with pytest.raises(AnswerRefused):
-        desk.do(decisions.answer, wanted, "approve", step=2, actor="bob", note="quick")
-    desk.do(decisions.answer, wanted, "accept", step=3, actor="bob", note="go on")
+        desk.do(answering.answer, wanted, "approve", step=2, actor="bob", note="quick")
+    desk.do(answering.answer, wanted, "accept", step=3, actor="bob", note="go on")
     desk.do(decisions.extend_limits, {"max_iterations": 50}, actor="cy", note="longer")
     desk.run()
     desk.do(decisions.cancel, actor="ann", note="enough")

@@ -307,7 +307,7 @@ class TestApprove:
         runner = runner_of(store, "approve")
         waits = runner.invoke(thread_id="t", on_event=events.append)
         session = runner.open("t", events.append)
-        from hitl_tui.engine.humans.decisions import answer
+        from hitl_tui.engine.humans.answering import answer
 
         with session.writing():
             answer(session, waits.pending[0].id, "approve", step=1)

@@ -12,7 +12,7 @@ import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner
 from hitl_tui.engine.channels.canonical import state_hash
-from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.humans import answering
 from hitl_tui.engine.log.events import LedgerWritten
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, pending_id, review_loop
@@ -91,9 +91,9 @@ def test_an_answer_made_on_another_state_than_the_one_there_is(store: Checkpoint
     seen = state_hash(desk.session.state.digests)
     wanted = pending_id(runner, "t")
     with pytest.raises(AnswerRefused, match="another state"):
-        desk.do(decisions.answer, wanted, "approve", step=2, seen=b"x" * 32)
+        desk.do(answering.answer, wanted, "approve", step=2, seen=b"x" * 32)
     assert store.ledger("t")[-1].seen == b"x" * 32
-    desk.do(decisions.answer, wanted, "approve", step=2, seen=seen, actor="ann")
+    desk.do(answering.answer, wanted, "approve", step=2, seen=seen, actor="ann")
     assert store.ledger("t")[-1].seen == seen
 
 
@@ -159,7 +159,7 @@ def test_votes_on_what_was_there_before_an_edit_do_not_count_for_the_new_state(s
 def test_a_refusal_is_told_to_whoever_watches(store: Checkpointer) -> None:
     desk = Desk(at_gate(store), "t")
     with pytest.raises(AnswerRefused):
-        desk.do(decisions.answer, "nonesuch", "approve", step=2)
+        desk.do(answering.answer, "nonesuch", "approve", step=2)
     assert [event.entry.kind for event in desk.told(LedgerWritten)] == ["refused"]
 
 

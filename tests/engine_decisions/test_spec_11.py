@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner, NodeFailed
-from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.humans import answering, decisions
 from hitl_tui.engine.interrupts.answers import deadlocked
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, line, pending_id, say
@@ -169,7 +169,7 @@ def _(store: Checkpointer) -> None:
     wanted = desk.session.cursor.pending[0].id
     desk.clock.advance(61)
     with pytest.raises(AnswerRefused, match="expired"):
-        desk.do(decisions.answer, wanted, "yes", step=1, actor="ann")
+        desk.do(answering.answer, wanted, "yes", step=1, actor="ann")
     assert [entry.kind for entry in store.ledger("t")] == ["request", "timeout", "refused"]
     assert (desk.session.cursor.pending, desk.session.state.values["draft"]) == ((), "")
     assert desk.run().cursor.status == "completed"

@@ -10,8 +10,9 @@ from hitl_tui import (
     AnswerRefused,
     Gate,
     GateChoice,
+    UsageError,
 )
-from hitl_tui.engine.humans.decisions import expire
+from hitl_tui.engine.humans.answering import expire
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.subgraphs import gated, inner, outer, two_deep
@@ -53,6 +54,16 @@ class TestWaiting:
         assert again.payload == {"draft": "edited"}
         runner.answer("t", again.id, "ok", step=again.step)
         assert runner.invoke(thread_id="t")["results"] == ["edited"]
+
+    def test_what_is_refused_leaves_the_child_waiting(self, store: Checkpointer) -> None:
+        runner = gated(store)
+        first = runner.invoke({"task": "why?"}, thread_id="t")
+        with pytest.raises(UsageError, match="unknown node 'nonesuch'"):
+            runner.update_state("t", {}, as_node="nonesuch")
+        with pytest.raises(UsageError, match="takes no input 'nonesuch'"):
+            runner.invoke({"nonesuch": 1}, thread_id="t", resume="entry")
+        assert runner.run_info("t/team#1").status == "waiting"
+        assert runner.open("t").cursor.pending == first.pending
 
     def test_a_child_that_was_run_to_its_end_on_its_own_is_taken_as_it_is(self, store: Checkpointer) -> None:
         ran: list[int] = []

@@ -13,7 +13,8 @@ from hitl_tui.engine.channels.changes import after
 from hitl_tui.engine.channels.state import LiveState
 from hitl_tui.engine.graphs.compiled import Node
 from hitl_tui.engine.graphs.limits import limit_reached
-from hitl_tui.engine.humans.decisions import DONE, expire, pass_breakpoints, refuse_rolling_back
+from hitl_tui.engine.humans.answering import expire, pass_breakpoints
+from hitl_tui.engine.humans.decisions import DONE, refuse_rolling_back
 from hitl_tui.engine.interrupts.asking import ask, make_request, request_entry, waiting, withdrawn
 from hitl_tui.engine.interrupts.on_taint import guard
 from hitl_tui.engine.interrupts.questions import InterruptRaised
