@@ -101,7 +101,7 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
 
 def _facts(entry: LedgerEntry) -> list[str]:
     """What else an entry holds, a fact a line; what its note says already is left out."""
-    from hitl_tui.cli.shapes import to_json
+    from hitl_tui.cli.shapes import to_text
     from hitl_tui.engine.channels.values import thaw
 
     lines = []
@@ -110,5 +110,5 @@ def _facts(entry: LedgerEntry) -> list[str]:
         value = given["choice"] if noted else given
         if value in (None, "", entry.note):
             continue
-        lines.append(f"{fact}: {value if isinstance(value, str) else to_json({'': value})[5:-1]}")
+        lines.append(f"{fact}: {value if isinstance(value, str) else to_text(value)}")
     return lines

@@ -38,6 +38,11 @@ def to_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=True, default=_other).replace("\x7f", "\\u007f")
 
 
+def to_text(value: Any) -> str:
+    """A value as JSON that is read: letters of all languages stay, so that it is not yet harmless."""
+    return json.dumps(value, ensure_ascii=False, default=_other)
+
+
 def _other(value: Any) -> Any:
     if value is PRIVATE:
         return PRIVATE_TEXT

@@ -71,7 +71,9 @@ def ask_edit(console: Console, value: Any, schema: Mapping[str, Any] | None) -> 
         LeftWaiting: the change was not confirmed.
     """
     is_text = isinstance(value, str)
-    shown = value_lines(value, "text") if is_text else json.dumps(value, indent=2).splitlines()
+    shown = (
+        value_lines(value, "text") if is_text else json.dumps(value, indent=2, ensure_ascii=False).split("\n")
+    )
     console.say("It is now:", *content(shown))
     while True:
         typed = ask_text(

@@ -73,7 +73,9 @@ class Action:
         help: a sentence for the help screen and the palette.
         why_not: says why it can't be taken now; "" where it can.
         footer: its place in the footer, 0 for none; lower ones stay longest when it gets narrow.
+        offered: the footer shows it only while it can be taken.
         twin: the action whose key the footer shows beside its own.
+        both: what the footer calls it together with its twin.
     """
 
     id: str
@@ -84,6 +86,8 @@ class Action:
     why_not: WhyNot = lambda situation: ""
     footer: int = 0
     twin: str = ""
+    both: str = ""
+    offered: bool = False
 
     @property
     def default_keys(self) -> tuple[str, ...]:
@@ -271,15 +275,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("change.fork", "f", "Fork", "Make a new thread from the shown step", "Change", _can_fork, 6),
     Action("change.agent", "T", "Try", "Another model or instructions for an agent, here or in a fork",
            "Change", _can_fork),
-    Action("change.extend", "m", "More", "Raise the limit that stopped the run, then go on", "Change",
-           _can_extend),
+    Action("change.extend", "m", "Raise limit", "Raise the limit that stopped the run, then go on", "Change",
+           _can_extend, 3, offered=True),
     Action("change.rollback", "U", "Roll back", "Undo what the nodes did outside, last one first", "Change",
            _can_roll_back),
     Action("look.check", "V", "Verify", "Check the log, reduce it again or replay it; go to what is found",
            "Look", _can_check),
     Action("look.text", "1", "Text", "Show the value as text", "Look", _open),
     Action("look.diff", "D,2", "Diff", "Show what changed in the value since its last version", "Look",
-           _open, 7),
+           _open, 11),
     Action("look.json", "3", "JSON", "Show the value as JSON", "Look", _open),
     Action("look.blame", "4", "Blame", "Show who wrote each line of the value", "Look", _open),
     Action("look.find", "/", "Find", "Find a text in channels, values, steps and notes", "Look", _has_steps),
@@ -306,7 +310,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("look.agents", "A", "Agents", "Models, use and chat turns of each agent; let one forget them",
            "Look", _open),
     Action("look.tab", "w", "Panes", "On a narrow screen: the next pane", "Look"),
-    Action("travel.back", "[,h,left", "Earlier", "Show the step before", "Travel", _open, 11, "travel.on"),
+    Action("travel.back", "[,h,left", "Earlier", "Show the step before", "Travel", _open, 7, "travel.on",
+           "Steps"),
     Action("travel.on", "],l,right", "Later", "Show the step after", "Travel", _open),
     Action("travel.first", "0,home", "Oldest", "Show the oldest loaded step", "Travel", _open),
     Action("travel.head", "g,end", "Newest", "Back to the newest step", "Travel", _past),
@@ -319,7 +324,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action("card.back", "backspace", "Action before", "Of several actions, back to the one before", "Card",
            _card),
     Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
-    Action("app.reload", "R", "Reload", "Go on with the graph as its file is now", "App", _can_reload),
+    Action("app.reload", "R", "Reload", "Go on with the graph as its file is now", "App", _can_reload,
+           3, offered=True),
     Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
     Action("app.next", "n", "Next", "The next thread that waits for a human: it goes on once you decide",
            "App", _open, 10),

@@ -21,6 +21,7 @@ from hitl_tui.view.status import retry_words
 _SAID = 600
 _RAGGED = 8
 """Cells that wrapping leaves empty at the end of a row, about."""
+_EDGES = 2
 _BESIDE_SAVED = ("", "waiting")
 """The kinds of row that leave room for a word about the graph's file."""
 _SAID_ROWS = ((30, 3), (20, 2), (0, 1))
@@ -45,7 +46,7 @@ def banner_of(
         return _wrapped(can.why_not, room, "warning"), "note"
     if session.shown is None and view.retry is not None:
         return _retrying(view.retry, room), "note"
-    line, kind = _one_row(session, ways, narrow=narrow)
+    line, kind = _one_row(session, ways, room, narrow=narrow)
     if view.graph_changed is not None and kind in _BESIDE_SAVED:
         saved = _graph_changed(view.graph_changed, ways, room)
         return ((line, saved[0]) if kind == "waiting" else saved), kind or "note"
@@ -109,9 +110,9 @@ def _mending(session: Session, error: ErrorInfo, ways: Mapping[str, str]) -> Lin
     return _keys(*keys)
 
 
-def _one_row(session: Session, ways: Mapping[str, str], *, narrow: bool) -> tuple[Line, str]:
+def _one_row(session: Session, ways: Mapping[str, str], room: Size, *, narrow: bool) -> tuple[Line, str]:
     if session.shown is not None:
-        return _past(session, ways), "past"
+        return _past(session, ways, room.width), "past"
     view, request = session.view, session.request
     if narrow and request is not None and not request.breakpoint:
         more = len(view.progress.pending) - 1
@@ -147,30 +148,26 @@ def _graph_changed(differences: tuple[str, ...], ways: Mapping[str, str], room: 
     return ((Span(saved, "warning"), *keys), *_wrapped(what, room, "warning"))
 
 
-def _past(session: Session, ways: Mapping[str, str]) -> Line:
+def _past(session: Session, ways: Mapping[str, str], width: int) -> Line:
+    """Which step is shown, and the keys that there is room for, the way out first."""
     assert session.shown is not None
     thread_id, step = session.shown
     if thread_id != session.thread_id:
-        where = (Span("◂ ", "human"), Span(f"step {step} of ", "plain"), untrusted(thread_id, "name"))
-        return (
-            *where,
-            *_keys(
-                (ways["look.enter"], "open that thread"),
-                (ways["change.fork"], "fork here"),
-                (ways["app.back"], "back to the newest step"),
-            ),
+        where: Line = (
+            Span("◂ ", "human"),
+            Span(f"Step {step}", "name"),
+            Span(" of "),
+            untrusted(thread_id, "name"),
         )
-    newest = session.view.progress.head
-    return (
-        Span("◂ ", "human"),
-        Span(f"Step {step}", "name"),
-        Span(f" of {newest} — not the newest"),
-        *_keys(
-            (ways["change.fork"], "fork here"),
-            (ways["change.edit"], "edit in a fork"),
-            (ways["app.back"], "newest"),
-        ),
-    )
+        ways_on = [("app.back", "newest"), ("look.enter", "open that thread"), ("change.fork", "fork here")]
+    else:
+        newest = session.view.progress.head
+        where = (Span("◂ ", "human"), Span(f"Step {step}", "name"), Span(f" of {newest} — not the newest"))
+        ways_on = [("app.back", "newest"), ("change.fork", "fork here"), ("change.edit", "edit in a fork")]
+    keys = [(ways[action], label) for action, label in ways_on]
+    while keys and sum(cells(span.text) for span in (*where, *_keys(*keys))) > width - _EDGES:
+        keys.pop()
+    return (*where, *_keys(*keys))
 
 
 def _again(session: Session, ways: Mapping[str, str]) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.engine.channels.values import thaw
+from hitl_tui.view.cells import cells
 from hitl_tui.view.format import PRIVATE_TEXT, cost, count, scalar, tokens
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
@@ -21,9 +22,19 @@ _INSTRUCTIONS: Final = 4_000
 _ROLES: Final[dict[str, Role]] = {"user": "human", "assistant": "node", "tool": "accent"}
 
 
-def agent_row(info: AgentInfo) -> Line:
-    """An agent on one line: name, model, what it has used, what was changed."""
-    parts = [untrusted(info.name, "name", _NAME), Span("  "), untrusted(info.model, "value", _MODEL)]
+def agent_rows(infos: Sequence[AgentInfo]) -> list[Line]:
+    """Each agent on one line, in columns: name, model, what it has used, what was changed."""
+    names = [sanitise_line(info.name, _NAME) for info in infos]
+    models = [sanitise_line(info.model, _MODEL) for info in infos]
+    named, modelled = (max(map(cells, column), default=0) for column in (names, models))
+    return [
+        _agent_row(info, name + " " * (named - cells(name)), model + " " * (modelled - cells(model)))
+        for info, name, model in zip(infos, names, models, strict=True)
+    ]
+
+
+def _agent_row(info: AgentInfo, name: str, model: str) -> Line:
+    parts = [Span(name, "name"), Span("  "), Span(model, "value")]
     if info.changed:
         parts.append(trusted(f"  changed: {', '.join(info.changed)}", "human"))
     return (*parts, trusted(f"  {used(info)}", "dim"))
@@ -56,8 +67,8 @@ def memory_words(info: AgentInfo) -> str:
             "a restore, an edit or a fork takes them along."
         )
     return (
-        "These turns are the agent's own memory, in this process alone. They are no state: going back, an "
-        "edit or a fork does not touch them, and another process does not have them."
+        "These turns are the agent's own memory, in this process alone. They are not part of the state: "
+        "going back, an edit or a fork does not touch them, and another process does not have them."
     )
 
 

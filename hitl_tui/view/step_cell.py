@@ -42,7 +42,10 @@ def step_cell(branch: Branch, step: int, is_open: bool, glyphs: Glyphs) -> StepC
         return StepCell(glyph, role, label, "human" if role == "human" else "plain")
     tail, tail_role = _tail(branch, glyphs)
     if is_open:
-        return StepCell(glyphs.head, "accent", label, "title", tail, tail_role)
+        head_role = (
+            "accent" if branch.status == "pending" else "ok" if branch.status == "running" else tail_role
+        )
+        return StepCell(glyphs.head, head_role, label, "title", tail, tail_role)
     return StepCell(glyph, role, label, "human" if role == "human" else "plain", tail, tail_role)
 
 

@@ -66,6 +66,20 @@ def test_a_store_asked_for_by_name_must_be_there(app: App, monkeypatch: pytest.M
     assert "none yet" in app("doctor").out
 
 
+def test_the_ledger_shows_letters_of_all_languages_as_they_are(app: App, tmp_path: Path) -> None:
+    (tmp_path / "ask.py").write_text(
+        "from hitl_tui import END, START, Channel, StateGraph\n"
+        "def ask(state, config):\n"
+        "    asked = {'kind': 'ask', 'title': 'go?', 'payload': {'about': 'naïve “図”'}}\n"
+        "    return {'n': config.interrupt(asked)}\n"
+        "graph = StateGraph({'n': Channel('')}).add_node('ask', ask)\n"
+        "graph.add_edge(START, 'ask').add_edge('ask', END)\n",
+        "utf-8",
+    )
+    app.expect(3, "run", str(tmp_path / "ask.py"), "--headless", "--thread", "t")
+    assert 'payload: {"about": "naïve “図”"}' in app.expect(0, "log", "t").out
+
+
 def test_show_is_the_newest_step_or_any_other(review: App) -> None:
     assert "channels at step 2:" in review.expect(0, "show", "r").out
     assert "channels at step 0 (the newest is 2):" in review.expect(0, "show", "r@0").out

@@ -104,7 +104,7 @@ def test_questions_what_runs_inside_and_the_screens_over_the_run(watched: Watche
     watched.press("U", shows="These run in this order")
     watched.press("r", shows="could not be undone")
     watched.press("escape")
-    over(watched, "x", "Its steps stay")
+    over(watched, "x", "All steps stay")
     watched.press("f", shows="name of the new thread")
     watched.press("enter", "enter", shows="-b")
     watched.press("q")

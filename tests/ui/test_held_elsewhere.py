@@ -86,7 +86,7 @@ async def test_keys_pressed_while_the_thread_is_being_opened_are_not_lost(keys: 
         assert isinstance(app.screen, OpeningScreen)
         opened.set()
         await it.until(lambda: it.commands("step"), "the step")
-        await it.shows("Run one node; on a failed node, try it again", "esc back")
+        await it.shows("Run one node; on a failed node, try it again", "esc Back")
         assert len(it.commands("step")) == 1
 
 

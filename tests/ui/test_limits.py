@@ -34,6 +34,7 @@ def test_what_is_used_up_is_told_and_at_the_limit_a_human_may_extend_it(tmp_path
         terminal.press("c")
         terminal.wait_for("100 % of the iterations are used: 4 of 4")
         terminal.wait_for("limit reached")
+        terminal.wait_for("m Raise limit")
         terminal.press("m")
         terminal.wait_for("nodes to run in all")
         terminal.press("enter")

@@ -130,7 +130,7 @@ async def test_what_is_answered_inside_is_not_asked_above_any_more():
 async def test_from_the_card_one_goes_inside_to_edit_and_comes_back_to_the_card():
     async with real(nested.again, size=(80, 24)) as it:
         await it.press("c")
-        await asked(it, "is it good?", "edit it in t/team#1 first")
+        await asked(it, "is it good?", "edit it in its own thread first")
         await it.press("e")
         await it.shows("team#1", "esc back to t")
         session = it.run.session

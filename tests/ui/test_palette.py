@@ -12,7 +12,7 @@ from tests.ui.harness import desk
     [
         ("fork", "Fork  (f)"),
         ("try it again", "Step  (s)"),
-        ("raise the limit", "More  (m)"),
+        ("raise the limit", "Raise limit  (m)"),
         ("LEAVE", "Quit"),
     ],
 )
@@ -31,4 +31,4 @@ async def test_what_is_chosen_is_done():
         await it.press("ctrl+p")
         await it.shows("Search for commands")
         await it.press(*"all keys", "enter")
-        await it.shows("Go round text, diff, JSON and blame", "esc back")
+        await it.shows("Go round text, diff, JSON and blame", "esc Back")

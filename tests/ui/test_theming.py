@@ -53,6 +53,9 @@ def test_everything_that_says_something_can_be_read(name: str):
         assert contrast(str(colour), str(theme.background)) >= wanted, role
     for text, back in (("cursor-text", "cursor"), ("added", "added-back"), ("removed", "removed-back")):
         assert contrast(theme.variables[text], theme.variables[back]) >= 4.5, text
+    grounds = (str(theme.surface), str(theme.panel), theme.variables["cursor-quiet"])
+    for role in ("foreground", "accent", "primary", "muted", "human", "added", "removed"):
+        assert min(contrast(str(said[role]), ground) for ground in grounds) >= 4.5, role
     # A badge is the background's colour on the accent's.
     assert contrast(str(theme.background), str(theme.accent)) >= 4.5
 
@@ -62,6 +65,14 @@ def test_what_is_no_file_is_told_with_its_place(tmp_path: Path):
     (tmp_path / "dangling.toml").symlink_to(tmp_path / "nowhere")
     for name in ("folder", "dangling"):
         assert problems(Themes(tmp_path), name) == [f"{tmp_path / name}.toml: is no file that can be read"]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_lines_of_the_graph_and_the_frame_with_the_focus_stand_out(name: str):
+    theme = Themes().load(name).theme
+    for role in ("faint", "border-focus", "route"):
+        for ground in (theme.background, theme.surface):
+            assert contrast(theme.variables[role], str(ground)) >= 3, role
 
 
 @pytest.mark.parametrize("name", ["high-contrast", "presenter"])
@@ -90,8 +101,8 @@ def test_a_user_theme_goes_before_ours_of_the_same_name(tmp_path: Path):
 
 def test_a_wrong_theme_lists_all_its_problems_with_their_lines(tmp_path: Path):
     text = (bundled_themes() / "dark.toml").read_text("utf-8")
-    text = text.replace('muted = "#858cac"', 'muted = "mud"').replace(
-        'faint = "#4f5469"', 'fiant = "#4f5469"'
+    text = text.replace('muted = "#8b92b3"', 'muted = "mud"').replace(
+        'faint = "#626883"', 'fiant = "#626883"'
     )
     text = text.replace('accent = "#dfaf68"', "accent = 3").replace(
         "dark = true", 'dark = "yes"\nbsae = "light"'

@@ -19,7 +19,7 @@ from hitl_tui.view.agent_settings import (
     settings_form,
     trial_of,
 )
-from hitl_tui.view.agents import agent_lines, agent_row, memory_words, turn_lines
+from hitl_tui.view.agents import agent_lines, agent_rows, memory_words, turn_lines
 from hitl_tui.view.form import read_form
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.tool_line import call_lines, tool_line
@@ -41,7 +41,7 @@ def entry(data: Any, step: int = 1, kind: Any = "agent") -> LedgerEntry:
 
 
 def test_a_row_says_model_changes_and_use() -> None:
-    assert plain_text(agent_row(INFO)) == (
+    assert plain_text(agent_rows([INFO])[0]) == (
         "writer  openai/x  changed: temperature  2 calls · 1.5k tok in, 20 tok out · cost unknown"
     )
 

@@ -98,6 +98,19 @@ def test_the_head_says_what_became_of_the_thread(tape: tapes.Tape, tail: str) ->
     assert tail in picture(layout(view_of(tape), (), None, 80))[1]
 
 
+@pytest.mark.parametrize(
+    ("tape", "role"),
+    [
+        pytest.param(tapes.finished_tape(), "ok", id="completed"),
+        pytest.param(tapes.failed_tape(), "error", id="failed"),
+        pytest.param(tapes.advisor_tape(), "accent", id="waiting for a person"),
+    ],
+)
+def test_the_newest_step_has_the_colour_of_the_thread(tape: tapes.Tape, role: str) -> None:
+    (head,) = [span for span in layout(view_of(tape), (), None, 80).rows[1] if "◉" in span.text]
+    assert head.role == role
+
+
 def test_no_node_is_blamed_for_what_failed_outside_of_it() -> None:
     view = view_of(tapes.failed_tape())
     outside = ErrorInfo("", 1, "The store could not be written", "no space left")

@@ -22,7 +22,7 @@ from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, Room
 from hitl_tui.ui.wrap import wrap_line, wrap_spans
-from hitl_tui.view.agents import agent_lines, agent_row, memory_words, turn_lines
+from hitl_tui.view.agents import agent_lines, agent_rows, memory_words, turn_lines
 from hitl_tui.view.format import count
 from hitl_tui.view.spans import Line, Span, untrusted
 
@@ -74,8 +74,9 @@ class AgentsScreen(RoleScreen):
 
     def on_mount(self) -> None:
         """Look now, and again whenever the thread has moved."""
-        self.query_one("#agents", LineView).can_focus = False
-        self.query_one("#agents", LineView).show([(Span("looking…", "dim"),)])
+        agents = self.query_one("#agents", LineView)
+        agents.can_focus, agents.heeds_keys = False, True
+        agents.show([(Span("looking…", "dim"),)])
         self.set_interval(_LOOK_EVERY, self._look)
         self._look()
 
@@ -101,7 +102,7 @@ class AgentsScreen(RoleScreen):
         found = self._agents or ()
         if found and agents.cursor_row is None:
             agents.cursor_row = 0
-        agents.show([agent_row(one) for one in found] or [(Span("the graph has no agents", "dim"),)])
+        agents.show(agent_rows(found) or [(Span("the graph has no agents", "dim"),)])
         agents.styles.height = max(len(found), 1) + 2
         self._show_memory()
         self._show_state()

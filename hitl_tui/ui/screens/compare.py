@@ -114,7 +114,8 @@ class CompareScreen(RoleScreen):
 
     def on_mount(self) -> None:
         """Fetch both."""
-        self.query_one("#channels", LineView).can_focus = False
+        channels = self.query_one("#channels", LineView)
+        channels.can_focus, channels.heeds_keys = False, True
         self.query_one(SideBySide).can_focus = False
         self._load()
 
@@ -140,7 +141,7 @@ class CompareScreen(RoleScreen):
         channels = self.query_one("#channels", LineView)
         names = [row.channel for row in self._rows]
         channels.cursor_row = names.index(selected) if selected in names else 0 if names else None
-        channels.show([self._line(row) for row in self._rows])
+        self._write()
         differ = sum(row.change not in ("same", "private") for row in rows)
         words = "no difference" if not differ else f"{differ} of {len(rows)} differ"
         channels.set_titles(f"Channels: {words}")
@@ -157,9 +158,12 @@ class CompareScreen(RoleScreen):
         width = max((cells(sanitise_line(one.channel, 24)) for one in self._rows), default=0)
         name = sanitise_line(row.channel, 24)
         what = _WORDS.get(row.change, "")
-        if row.change in ("changed", "same"):
-            old = preview(row.before, 30)
-            what = old if row.change == "same" else f"{old} → {preview(row.after, 30)}"
+        room = max(self.query_one("#channels", LineView).scrollable_content_region.width - width - 4, 20)
+        if row.change == "same":
+            what = preview(row.before, room)
+        elif row.change == "changed":
+            half = (room - len(" → ")) // 2
+            what = f"{preview(row.before, half)} → {preview(row.after, half)}"
         return (
             Span(f"{MARKS[row.change]} ", role),
             Span(name + " " * (width + 2 - cells(name)), "name" if row.change != "same" else "dim"),
@@ -175,6 +179,10 @@ class CompareScreen(RoleScreen):
         pairs = await asyncio.to_thread(side_by_side, row)
         pane.set_titles(row.channel, row.change)
         pane.show_pairs(pairs, home=home)
+
+    @on(LineView.Widened, "#channels")
+    def _write(self) -> None:
+        self.query_one("#channels", LineView).show([self._line(row) for row in self._rows])
 
     @on(LineView.RowChosen)
     def _row_chosen(self, event: LineView.RowChosen) -> None:

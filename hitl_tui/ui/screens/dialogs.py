@@ -29,6 +29,9 @@ from hitl_tui.view.spans import Line, Span
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
 
+_TEXT: Final = 60
+_AROUND: Final = 6
+_HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (24, "-tall")]
 _THREAD_ID: Final = re.compile(r"\S(?:.{0,198}\S)?")
 
 
@@ -56,6 +59,7 @@ class Dialog(Modal[Answer | None]):
     COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
     BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "dismiss_none")]
     AUTO_FOCUS = ""
+    VERTICAL_BREAKPOINTS = _HEIGHTS
 
     def __init__(
         self, title: str, text: Sequence[str], options: Sequence[Option], fields: Sequence[Field] = ()
@@ -80,7 +84,7 @@ class Dialog(Modal[Answer | None]):
         rows: list[Line] = [
             (Span(row),)
             for text in self._text
-            for row in wrap_line(sanitise(text), 60 if self.size.width > 70 else 40)
+            for row in wrap_line(sanitise(text), min(_TEXT, int(self.size.width * 0.96) - _AROUND))
         ]
         view = self.query_one("#dialog-text", LineView)
         view.can_focus = False
@@ -149,8 +153,9 @@ def ask_cancel(screen: RunScreen, driver: Driver, node: str | None, actor: str) 
         elif answer.id == "thread":
             screen.command(driver.cancel(actor=actor))
 
-    text = ["Its steps stay, and can be looked at and forked."]
-    screen.app.push_screen(Dialog("Cancel", text, options), answered)
+    text = ["All steps stay, and can be looked at and forked."]
+    title = f"Cancel {node}, or the thread?" if node else "Cancel the thread?"
+    screen.app.push_screen(Dialog(title, text, options), answered)
 
 
 def ask_quit(screen: RunScreen, unsent: str, node: str, leave: Callable[[], Any]) -> None:

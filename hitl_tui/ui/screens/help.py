@@ -14,6 +14,7 @@ from hitl_tui.ui.actions import ACTIONS, Action, Group, ScreenGroup, Situation
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.screen_actions import SCREEN_ACTIONS
+from hitl_tui.ui.screens.page import PageFooter
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.glyphs import UNICODE
@@ -57,6 +58,8 @@ _SIGNS: tuple[tuple[str, str], ...] = (
 _FEWEST_KEYS = len("backspace")
 _MOST_KEYS = len("tab shift+tab")
 _NARROWEST = 16
+_NARROW = 36
+"""Cells for what an action does; with fewer it stands below the name."""
 _LABELS = max(len(action.label) for action in (*ACTIONS, *SCREEN_ACTIONS))
 
 
@@ -74,12 +77,11 @@ class HelpScreen(RoleScreen):
     def compose(self) -> ComposeResult:
         """The page."""
         yield LineView("help", "Keys, words and signs")
+        yield PageFooter()
 
     def on_mount(self) -> None:
         """The page is written once its width is known."""
-        page = self.query_one("#help", LineView)
-        page.set_titles("Keys, words and signs", f"{self._keymap.shown('page.close')} back")
-        page.focus()
+        self.query_one("#help", LineView).focus()
 
     def on_resize(self) -> None:
         """Write the page for the width."""
@@ -124,20 +126,23 @@ class HelpScreen(RoleScreen):
         return keys[: _MOST_KEYS - 1].rpartition(" ")[0] + " …"
 
     def _rows(self, action: Action, room: int) -> list[Line]:
-        """An action: its keys, what it does, and why not now."""
+        """An action: its keys, dim where they do nothing now; what it does; below it why not now."""
         why = action.why_not(self._situation)
-        words = f"{action.help}   now: {why}" if why else action.help
-        width = self.query_one("#help", LineView).scrollable_content_region.width - room - _LABELS - 4
-        first, *rest = wrap_line(words, max(width, _NARROWEST))
-        indent = Span(" " * (room + _LABELS + 4))
-        return [
-            (
-                ours(f"  {self._keys(action):<{room}} ", "key"),
-                Span(f"{action.label:<{_LABELS}} "),
-                Span(first, "dim"),
-            ),
-            *((indent, Span(row, "dim")) for row in rest),
-        ]
+        name = (
+            ours(f"  {self._keys(action):<{room}} ", "key-off" if why else "key"),
+            Span(f"{action.label:<{_LABELS}} "),
+        )
+        indent = room + _LABELS + 4
+        width = self.query_one("#help", LineView).scrollable_content_region.width
+        below = width - indent < _NARROW
+        if below:
+            indent = room + 3
+        words = [action.help, *([f"not now: {why}"] if why else [])]
+        first, *rest = [row for text in words for row in wrap_line(text, max(width - indent, _NARROWEST))]
+        lines: list[Line] = [name, *([(Span(" " * indent), Span(first, "dim"))] if below else ())]
+        if not below:
+            lines = [(*name, Span(first, "dim"))]
+        return [*lines, *((Span(" " * indent), Span(row, "dim")) for row in rest)]
 
     def on_key(self, event: Key) -> None:
         """The key that opened it closes it."""

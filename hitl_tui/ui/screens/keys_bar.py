@@ -10,6 +10,8 @@ from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.widgets.lines import LineBar, ours
 from hitl_tui.view.spans import Line, Span
 
+_WAY_BACK = "Back"
+
 
 class KeysBar(LineBar):
     """Ids of actions (several with blanks between), or Textual's own keys, each with a word."""
@@ -17,12 +19,15 @@ class KeysBar(LineBar):
     entries: Sequence[tuple[str, str]] = ()
 
     def bar(self, width: int) -> Line:
-        """The spans; an entry that has no room is left out whole."""
+        """The spans; entries that have no room are left out whole, the way back last of all."""
         keymap = keymap_of(self.app)
-        spans: list[Span] = []
-        for names, word in self.entries:
-            key = " ".join(keymap.shown(name) if name in keymap.bindings else name for name in names.split())
-            width -= cell_len(key) + cell_len(word) + 3
-            if width >= 0:
-                spans += [ours(f" {key}", "key"), Span(f" {word} ")]
-        return tuple(spans)
+        shown = [
+            (
+                " ".join(keymap.shown(name) if name in keymap.bindings else name for name in names.split()),
+                word,
+            )
+            for names, word in self.entries
+        ]
+        while sum(cell_len(key) + cell_len(word) + 3 for key, word in shown) > width and len(shown) > 1:
+            shown.pop(next(at for at in reversed(range(len(shown))) if shown[at][1] != _WAY_BACK))
+        return tuple(span for key, word in shown for span in (ours(f" {key}", "key"), Span(f" {word} ")))

@@ -11,9 +11,15 @@ from textual.binding import BindingType
 from textual.events import Key
 
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.keys_in_use import keymap_of
+from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.view.spans import Line, Span
+
+
+class PageFooter(KeysBar):
+    """The keys of a page."""
+
+    entries = (("page.close", "Back"), ("list.up list.down", "Scroll"), ("list.page_down", "Page"))
 
 
 class PageScreen(RoleScreen):
@@ -36,12 +42,12 @@ class PageScreen(RoleScreen):
 
     def compose(self) -> ComposeResult:
         """The page."""
-        yield LineView("help", "")
+        yield LineView("help", self._title)
+        yield PageFooter()
 
     def on_mount(self) -> None:
         """Fetch the lines."""
         page = self.query_one("#help", LineView)
-        page.set_titles(self._title, f"{keymap_of(self.app).shown('page.close')} back")
         page.show([(Span("looking…", "dim"),)])
         page.focus()
         self.run_worker(self._fill(), exit_on_error=False)

@@ -83,6 +83,7 @@ class RunBase(RoleScreen):
         self._lost: Session | None = None
         self._failure: ErrorInfo | None = None
         self._family_wait = 0
+        self._lens_width = 0
         self._pace = Pace()
 
     def compose(self) -> ComposeResult:
@@ -230,7 +231,9 @@ class RunBase(RoleScreen):
         pane = self.query_one("#lens", LineView)
         step = session.step_view
         # Room is left for the scrollbar that long words may bring.
-        width = pane.scrollable_content_region.width - (not pane.show_vertical_scrollbar)
+        # While it is hidden it has no width; when it comes back it mostly has the one of before.
+        self._lens_width = pane.scrollable_content_region.width or self._lens_width
+        width = self._lens_width - (not pane.show_vertical_scrollbar)
         failed = failure_lines(session, self.ways, width) if not session.is_past else ()
         why = [(Span(row, "dim"),) for row in wrap_line(step.why, max(width, 12))] if step.why else []
         then = [(Span(row, "human"),) for said in self._afterwards for row in wrap_line(said, max(width, 12))]

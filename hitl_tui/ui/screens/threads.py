@@ -33,6 +33,7 @@ _PAGE = 100
 _NEAR = 20
 _SHORTEST = 8
 _WRITER = 14
+_SAID_FROM = 72
 _WORDS: dict[str, tuple[str, str, Role]] = {
     "pending": (UNICODE.pending, "ready", "dim"),
     "running": (UNICODE.running, "running", "node"),
@@ -133,8 +134,8 @@ class ThreadList(LineView):
         thread, depth, opened, _ = row
         inside = f" · {thread.inside:,} inside" if thread.inside else ""
         ahead = "  " * depth + ("- " if opened else "+ " if inside else "  ")
-        inside += " · open now" if row.name == self._current else ""
-        room = (36 if self._wide else 28) - cell_len(ahead + inside)
+        inside += " · open now" if row.name == self._current and self.size.width >= _SAID_FROM else ""
+        room = min(36 if self._wide else 28, self.size.width // 2 - 8) - cell_len(ahead + inside)
         return ahead, sanitise_line(row.name, max(room, _SHORTEST)), inside
 
     @property
@@ -171,6 +172,7 @@ class ThreadList(LineView):
         if found.left:
             return (Span(f"{'  ' * depth}  … {found.left:,} more", "dim"),)
         glyph, word, role = _WORDS[thread.status]
+        word = "paused" if _is_paused(thread) else word
         ahead, name, inside = self._named(found)
         spans = [
             Span(ahead, "accent"),
@@ -193,7 +195,8 @@ class ThreadList(LineView):
     def _stands(self, thread: ThreadSummary) -> str:
         """What it waits for and since when, what is next, or how it ended."""
         on = thread.next_node if thread.status != "completed" else None
-        what = thread.waiting_for or (f"{on} is next" if on else thread.reason)
+        waits = "" if _is_paused(thread) else thread.waiting_for
+        what = waits or (f"{on} is next" if on else thread.reason)
         since = ago(thread.waiting_since, self._now()) if thread.waiting_since else ""
         if not since or (self._wide and since == ago(thread.updated_at, self._now())):
             return what
@@ -233,6 +236,11 @@ class ThreadList(LineView):
                 self.post_message(self.RowChosen(self, row))
             self.cursor_row = row
             self.repaint()
+
+
+def _is_paused(thread: ThreadSummary) -> bool:
+    """True where nothing is asked: somebody, or a breakpoint, stopped it between two nodes."""
+    return thread.status == "waiting" and thread.reason == "paused"
 
 
 class ThreadsScreen(RoleScreen):

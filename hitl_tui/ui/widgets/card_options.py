@@ -36,8 +36,7 @@ def card_options(
     if request.subject and can_edit and free:
         options.append(Option("_edit", "card.edit", f"edit {sanitise_line(request.subject, 40)} first"))
     if request.thread and request.choices and free:
-        where = sanitise_line(request.thread, 40)
-        options.append(Option("_inside", "card.edit", f"edit it in {where} first"))
+        options.append(Option("_inside", "card.edit", "edit it in its own thread first"))
     return [*options, LATER]
 
 

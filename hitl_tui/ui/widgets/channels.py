@@ -12,10 +12,13 @@ from textual.message import Message
 
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, Row
+from hitl_tui.view.cells import cut
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.spans import Line, Role, Span
 from hitl_tui.view.step_view import ChannelRow, StepView
 
+_NAMES = 16
+_REDUCERS = 12
 _MARK_ROLES: dict[str, Role] = {"+": "ok", "≠": "warning", "=": "dim", "✎": "human", " ": "dim"}
 
 
@@ -56,8 +59,8 @@ class ChannelsPane(LineView):
             return
         self.channel_rows = rows
         self._lead = "   " if any(row.tainted for row in rows) else "  "
-        self._names = min(max([7, *(cell_len(row.name) for row in rows)]), 26)
-        self._reducers = min(max([7, *(cell_len(row.reducer) for row in rows)]), 12)
+        self._measure()
+        self._reducers = max([7, *(cell_len(_short(row.reducer, _REDUCERS)) for row in rows)])
         self.set_extent(Size(0, len(rows) + 1))
         state = "not the newest step" if is_past else "newest" if step.checkpoint else ""
         self.set_titles(f"Channels at step {step.step}" if step.checkpoint else "Channels", state)
@@ -66,6 +69,17 @@ class ChannelsPane(LineView):
             self.select(rows[0].name)
         else:
             self._place_cursor()
+        self.repaint()
+
+    def _measure(self) -> None:
+        """Give the names as much as the longest one takes, and leave most of the room to the values."""
+        most = max(_NAMES, self.scrollable_content_region.width * 2 // 5)
+        self._names = min(max([7, *(cell_len(row.name) for row in self.channel_rows)]), most)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Other columns for another width."""
+        super().on_resize(event)
+        self._measure()
         self.repaint()
 
     @property
@@ -109,12 +123,12 @@ class ChannelsPane(LineView):
         return self.grounded(self._channel_line(self.channel_rows[index]), self.ground(index))
 
     def _channel_line(self, row: ChannelRow) -> Line:
-        name = row.name if cell_len(row.name) <= self._names else row.name[: self._names - 1] + "…"
+        name = cut(row.name, self._names)
         return (
             Span(row.mark, _MARK_ROLES[row.mark]),
             Span((UNICODE.tainted if row.tainted else "").ljust(len(self._lead) - 1), "warning"),
             Span(set_cell_size(name, self._names + 1), "name" if row.mark != " " else "plain"),
-            Span(set_cell_size(row.reducer, self._reducers + 1), "dim"),
+            Span(set_cell_size(_short(row.reducer, self._reducers), self._reducers + 1), "dim"),
             *((Span("tainted ", "warning"),) if row.tainted else ()),
             *row.value,
         )
@@ -127,3 +141,9 @@ class ChannelsPane(LineView):
         if 0 <= index < len(self.channel_rows):
             self.picked = True
             self.select(self.channel_rows[index].name)
+
+
+def _short(reducer: str, room: int) -> str:
+    """A reducer in a column: of one that has no room what it was made with gives way first."""
+    name, made, _ = reducer.partition("(")
+    return reducer if cell_len(reducer) <= room else cut(f"{name}(…)" if made else name, room)

@@ -74,7 +74,9 @@ class FooterBar(LineBar):
             return (ours(f" {key}", "key"), Span(" To the choices "), Span("  typing never decides", "dim"))
         palette = self._keymap.shown("app.palette")
         room = width - len(f" {palette} palette ") - 1
-        shown = list(self._actions)
+        shown = [
+            action for action in self._actions if not (action.offered and action.why_not(self._situation))
+        ]
         while shown and sum(self._width(action) for action in shown) > room:
             shown.pop(_least(shown))
         spans: list[Span] = []
@@ -84,7 +86,7 @@ class FooterBar(LineBar):
             usable = not action.why_not(self._situation)
             waits = action.id == "change.decide" and usable
             spans.append(ours(f" {self._key(action)}", "key" if usable else "key-off"))
-            spans.append(ours(f" {action.label} ", "accent" if waits else "plain" if usable else "key-off"))
+            spans.append(ours(f" {_word(action)} ", "accent" if waits else "plain" if usable else "key-off"))
             self._places.append((x, x + self._width(action), action))
             x += self._width(action)
         spans.append(ours(" " * max(0, room - x) + "│", "faint"))
@@ -105,7 +107,11 @@ class FooterBar(LineBar):
         return " ".join(key for key in keys if key)
 
     def _width(self, action: Action) -> int:
-        return cell_len(self._key(action)) + cell_len(action.label) + 3
+        return cell_len(self._key(action)) + cell_len(_word(action)) + 3
+
+
+def _word(action: Action) -> str:
+    return action.both or action.label
 
 
 def _least(actions: list[Action]) -> int:

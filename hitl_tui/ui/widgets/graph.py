@@ -124,7 +124,7 @@ class GraphPane(LineView):
         about = self._chosen or self._look.current or ""
         node = graph.node(about)
         facts: list[tuple[str, tuple[str, ...], str]] = []
-        if not self._chosen:
+        if not self._chosen and about != END:
             facts.append(("next", (self._next or "the routes decide",), "accent" if self._waits else "plain"))
         if self._inside[1] and self._inside[0] == about:
             facts.append(("inside", tuple(self._inside[1].split(", ")), "node"))

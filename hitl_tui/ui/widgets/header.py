@@ -11,6 +11,8 @@ from hitl_tui.view.status import StatusLine
 
 _CRUMB = " › "
 _LEAST = 8
+_BRAND_FROM = 72
+"""Cells from which there is room for the app's name: whose turn it is goes before that."""
 _BADGES = {"accent": "badge", "ok": "badge-ok", "error": "badge-error", "removed": "badge-error"}
 
 
@@ -33,7 +35,7 @@ class HeaderBar(LineBar):
     def bar(self, width: int) -> Line:
         """The spans in `width` cells; names give way first, then how to go on, which the footer says."""
         status = self._status
-        brand = ours(" hitl-tui ", "brand")
+        brand = ours(" hitl-tui " if width >= _BRAND_FROM or status is None else "", "brand")
         if status is None:
             return (brand, trusted(" opening…", "dim"))
         badge = ours(f" {status.glyph} {status.word} ", _BADGES.get(status.role, "badge-dim"))

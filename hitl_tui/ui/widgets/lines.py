@@ -192,6 +192,8 @@ class LineView(Kept, ScrollView, can_focus=True):
         self._told_width = 0
         self.lines: Sequence[Line] = ()
         self.cursor_row: int | None = None
+        self.heeds_keys = False
+        """True where the screen moves the cursor by its keys, and the list never has the focus."""
         self._painted: dict[int, Row] = {}
         self._at = (0, 0)
         self._cursor_role = "cursor-quiet"
@@ -206,7 +208,7 @@ class LineView(Kept, ScrollView, can_focus=True):
     def _note_position(self) -> None:
         """Note what all rows of a paint depend on: each look at an attribute of Textual's has its price."""
         self._at = (round(self.scroll_x), round(self.scroll_y))
-        self._cursor_role = "cursor" if self.has_focus else "cursor-quiet"
+        self._cursor_role = "cursor" if self.has_focus or self.heeds_keys else "cursor-quiet"
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Draw the visible rows."""

@@ -1,0 +1,64 @@
+"""What a terminal of 60 by 18 cells still shows: whose turn it is, all answers, and the way back."""
+
+from __future__ import annotations
+
+import pytest
+
+from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+from tests.ui.harness import desk, live
+
+SMALL = (60, 18)
+
+
+async def test_the_header_says_what_waits_rather_than_the_name_of_the_app():
+    async with desk(size=SMALL, ready="") as it:
+        await it.shows("WAITING")
+        await it.press("escape")
+        await it.shows("verdict of advisor")
+        assert "hitl-tui" not in it.text().splitlines()[0]
+
+
+async def test_a_dialog_with_two_fields_shows_all_of_its_answers():
+    async with desk(size=SMALL, ready="") as it:
+        await it.shows("WAITING")
+        await it.press("escape", "f")
+        await it.shows("why (optional)", "fork and go there", "fork and stay here", "go back")
+
+
+@pytest.mark.parametrize("key", ["=", "A", "V", "$", "?", "t"])
+async def test_every_page_says_how_to_leave_it(key: str):
+    async with desk(size=SMALL, ready="") as it:
+        await it.shows("WAITING")
+        await it.press("escape", key)
+        await it.shows("esc Back")
+
+
+async def test_the_way_back_to_the_newest_step_is_named_first():
+    async with desk(size=SMALL, ready="") as it:
+        await it.press("escape", "[")
+        await it.shows("not the newest   esc newest")
+        assert "edit in" not in it.text()
+
+
+async def test_help_has_what_an_action_does_below_its_name():
+    async with desk(size=SMALL, ready="") as it:
+        await it.press("escape", "?")
+        await it.shows("Step", "Run one node; on a failed node, try it again", "not now: it waits")
+        name, words = (
+            next(y for y, row in enumerate(it.text().splitlines()) if word in row)
+            for word in (" Step", "Run one node")
+        )
+        assert words == name + 1
+
+
+async def test_long_names_and_reducers_show_that_they_are_cut_and_leave_room_for_the_value():
+    name = "a_name_that_is_as_long_as_names_may_be_or_nearly"
+    by_type = 'by_type({"note": "append", "draft": "overwrite"})'
+    graph = (
+        StateGraph({name: Channel([], reducer=by_type), "n": Channel(0)}, name="g")
+        .add_node("one", lambda state: {"n": 1})
+        .add_edge(START, "one")
+        .add_edge("one", END)
+    )
+    async with live(graph.compile(checkpointer=MemoryCheckpointer()), inputs={}) as it:
+        await it.shows("a_name_that_is_as_l… by_type(…) list 0", "n                    overwrite  0")
