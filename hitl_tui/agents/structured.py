@@ -10,7 +10,7 @@ from typing import Any
 
 from hitl_tui.agents.exchange import Misfit
 from hitl_tui.agents.tool_schema import convert
-from hitl_tui.engine.channels.schema import as_schema
+from hitl_tui.engine.channels.declared import as_schema
 from hitl_tui.errors import GraphInvalid
 
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from hitl_tui.engine.channels.schema import as_schema
+from hitl_tui.engine.channels.declared import as_schema
 from hitl_tui.errors import HitlError, UsageError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import operator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +153,7 @@ class TestByType:
             reduced(BY_TYPE, update)
         assert "channel 'c'" in caught.value.message
         assert caught.value.hint == "known types: submit_draft, note, facts, points"
+        assert ("not one without" in caught.value.message) == (update == {"content": 1})
 
     def test_an_error_of_the_inner_reducer_names_the_channel(self) -> None:
         with pytest.raises(ReducerError, match=r"channel 'c'.*takes a number"):
@@ -169,6 +172,17 @@ class TestByType:
     def test_bad_text_is_refused(self, text: str) -> None:
         with pytest.raises(GraphInvalid):
             Channel(reducer=text)
+
+
+class Later:
+    """Async, as no reducer may be."""
+
+    async def __call__(self, old: Any, new: Any) -> Any:
+        return new
+
+    @staticmethod
+    async def reduce(old: Any, new: Any) -> Any:
+        return new
 
 
 class TestCustom:
@@ -190,6 +204,30 @@ class TestCustom:
     def test_a_result_outside_the_value_domain_is_rejected(self, result: Any) -> None:
         with pytest.raises(ValueRejected, match="channel 'c'"):
             reduced(lambda old, new: result, 1)
+
+    @pytest.mark.parametrize(
+        ("function", "why"),
+        [
+            (lambda old: old, r"called as \(old, new\): too many"),
+            (lambda old, new, more: old, "missing a required argument: 'more'"),
+            (lambda *, old, new: old, "called as"),
+            (Later.reduce, "reduce is async"),
+            (Later(), "Later is async"),
+        ],
+        ids=["one argument", "three", "none by place", "an async function", "an async object"],
+    )
+    def test_one_that_could_take_no_update_is_refused_when_built(self, function: Any, why: str) -> None:
+        with pytest.raises(GraphInvalid, match=why) as refused:
+            Channel(reducer=function)
+        assert refused.value.hint == "a reducer is a plain function (old, new) -> value"
+
+    @pytest.mark.parametrize(
+        "function",
+        [max, operator.or_, partial(lambda k, old, new: old | new, 1), lambda old, new, more=1: old | new],
+        ids=["one written in C", "an operator", "a partial one", "a default more"],
+    )
+    def test_whatever_can_be_called_with_both_is_taken(self, function: Any) -> None:
+        assert bound(Channel(1, reducer=function)).reduce(1, 1) == 1
 
     def test_what_it_raises_names_channel_reducer_and_error(self) -> None:
         with pytest.raises(

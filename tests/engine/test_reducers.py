@@ -165,8 +165,10 @@ REFUSED: dict[str, tuple[str, Any, Any, str]] = {
     "append: to a value that is no list": ("append", "text", 1, "needs a list"),
     "extend: a value that is no list": ("extend", {"a": 1}, [1], "needs a list"),
     "set_union: to a value that is no list": ("set_union", 3, 1, "needs a list"),
-    "merge: into a value that is no dict": ("merge", [1], {"a": 1}, "dict"),
-    "sum: to a value that is no number": ("sum", "1", 1, "takes a number"),
+    "merge: into a value that is no dict": ("merge", [1], {"a": 1}, "the channel holds a list"),
+    "merge_deep: into a value that is no dict": ("merge_deep", 1, {"a": 1}, "holds a whole number"),
+    "sum: to a value that is no number": ("sum", "1", 1, "the channel holds text"),
+    "max: of a value that is no number": ("max", [1], 1, "the channel holds a list"),
 }  # fmt: skip
 
 

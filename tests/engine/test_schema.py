@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
-from typing import Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import pydantic
 import pytest
@@ -51,6 +51,66 @@ FITS = {
 def test_fits(schema: dict[str, Any], reducer: str, updates: list[Any], value: Any) -> None:
     found = write(Channel(schema=schema, reducer=reducer), *updates)
     assert found == ({"name": "A", "age": 3} if value is ... else value)
+
+
+TREE = {
+    "type": "array",
+    "items": {"type": "object", "properties": {"name": {"type": "string"}, "parts": {"$ref": "#"}}},
+}
+INTEGER = {"type": "integer"}
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+BELOW_5 = {"type": "integer", "maximum": 5, "exclusiveMaximum": True}
+PARTS: dict[str, tuple[dict[str, Any], str, Any, Any]] = {
+    "a list of trees": (TREE, "append", {"name": "a", "parts": [{"name": "b"}]}, {"parts": [{"name": 1}]}),
+    "definitions under another name": (
+        {"items": {"$ref": "#/parts/x"}, "parts": {"x": INTEGER}}, "append", 1, "a",
+    ),
+    "one property like another": (
+        {"properties": {"a/b %": INTEGER, "c": {"$ref": "#/properties/a~1b%20%25"}}},
+        "merge", {"c": 1, "a/b %": 2}, {"c": "x"},
+    ),
+    "an anchor": (
+        {"items": {"$ref": "#n"}, "$defs": {"x": {"$anchor": "n", **INTEGER}}}, "append", 1, "a",
+    ),
+    "the schema's own address": (
+        {"$id": "https://a.b/c", "items": {"$ref": "https://a.b/c#/$defs/x"}, "$defs": {"x": INTEGER}},
+        "append", 1, "a",
+    ),
+    "an address of its own without a host": (
+        {"$id": "c.json", "items": {"$ref": "c.json#/$defs/x"}, "$defs": {"x": INTEGER}},
+        "extend", [1], ["a"],
+    ),
+    "itself, by a dynamic reference": (
+        {"$dynamicAnchor": "n", "type": "array", "items": {"anyOf": [INTEGER, {"$dynamicRef": "#n"}]}},
+        "append", [1, [2]], "a",
+    ),
+    "an older dialect": ({"$schema": DRAFT_4, "items": BELOW_5}, "append", 4, 5),
+    "definitions of the part's own": (
+        {"items": {"$ref": "#/items/$defs/x", "$defs": {"x": INTEGER}}, "$defs": {"x": {"type": "string"}}},
+        "append", 1, "a",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "reducer", "good", "bad"), PARTS.values(), ids=PARTS)
+def test_a_part_of_a_schema_refers_to_what_it_refers_to_in_the_whole(
+    schema: dict[str, Any], reducer: str, good: Any, bad: Any
+) -> None:
+    channel = Channel(schema=schema, reducer=reducer)
+    write(channel, good)
+    one = bound(channel)
+    with pytest.raises(SchemaMismatch, match=r"see the rule .+ in the channel's schema"):
+        one.accept(bad)
+
+
+def test_items_is_about_the_elements_behind_those_with_a_place_of_their_own() -> None:
+    channel = Channel(
+        schema={"prefixItems": [{"type": "string"}], "items": {"type": "integer"}}, reducer="append"
+    )
+    assert write(channel, "a", 1, 2) == ["a", 1, 2]
+    for updates in ([1], ["a", "b"]):
+        with pytest.raises(SchemaMismatch):
+            write(channel, *updates)
 
 
 REFUSED = {
@@ -208,6 +268,54 @@ def test_a_python_type_or_model_becomes_a_schema(given: Any, good: Any, bad: Any
         write(channel, bad)
 
 
+class Named(pydantic.BaseModel):
+    first: int = pydantic.Field(alias="firstName")
+
+
+class Dumped(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(serialize_by_alias=True)
+    first: int = pydantic.Field(alias="firstName")
+
+
+class Renamed(pydantic.BaseModel):
+    first: int = pydantic.Field(1, serialization_alias="1st", validation_alias="one")
+
+
+@pytest.mark.parametrize(
+    ("model", "held"),
+    [
+        (Named(firstName=1), {"first": 1}),
+        (Dumped(firstName=1), {"firstName": 1}),
+        (Renamed(one=1), {"first": 1}),
+    ],
+    ids=["an alias", "an alias that is written", "two of them"],
+)
+def test_a_model_fits_the_schema_made_from_it_by_the_names_that_it_is_held_with(
+    model: pydantic.BaseModel, held: Any
+) -> None:
+    kind: Any = type(model)
+    assert write(Channel(schema=kind), model) == held
+    assert write(Channel(schema=list[kind], reducer="append"), model, held) == [held, held]
+    with pytest.raises(SchemaMismatch):
+        write(Channel(schema=kind), dict.fromkeys(held, "x"))
+
+
+@pytest.mark.parametrize(
+    ("given", "good", "bad"),
+    [
+        (pydantic.PositiveInt, 1, 0),
+        (Annotated[str, pydantic.Field(max_length=1)], "a", "ab"),
+        (list[Annotated[str, pydantic.StringConstraints(pattern="^a")]], ["ab"], ["b"]),
+        (dict[str, pydantic.PositiveInt] | None, {"a": 1}, {"a": 0}),
+    ],
+    ids=["a type of pydantic's", "a field", "inside a list", "inside alternatives"],
+)
+def test_pydantics_constraints_are_not_left_out(given: Any, good: Any, bad: Any) -> None:
+    write(Channel(schema=given), good)
+    with pytest.raises(SchemaMismatch):
+        write(Channel(schema=given), bad)
+
+
 @pytest.mark.parametrize("reducer", ["append", "extend"])
 @pytest.mark.parametrize("given", [list[Plan], list[Finding]], ids=["models", "dataclasses"])
 def test_elements_are_checked_against_a_model_too(given: Any, reducer: str) -> None:
@@ -227,6 +335,12 @@ def test_elements_are_checked_against_a_model_too(given: Any, reducer: str) -> N
 def test_what_is_no_schema_is_refused_when_built(schema: Any) -> None:
     with pytest.raises(GraphInvalid, match="channel 'c'"):
         bound(Channel(schema=schema))
+
+
+def test_a_class_that_is_no_schema_is_told_in_one_line() -> None:
+    with pytest.raises(GraphInvalid, match="no schema can be made from <class ") as refused:
+        bound(Channel(schema=GraphInvalid))
+    assert "\n" not in refused.value.message
 
 
 def test_a_mismatch_of_a_node_names_node_channel_path_and_rule() -> None:

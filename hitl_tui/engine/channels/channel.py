@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.engine.channels.canonical import channel_hash
+from hitl_tui.engine.channels.declared import as_schema, type_word
 from hitl_tui.engine.channels.info import ChannelInfo
 from hitl_tui.engine.channels.reducers import Reducer, ReducerLike, Refused, as_reducer, last_n, overwrite
-from hitl_tui.engine.channels.schema import ChannelSchema, as_schema, type_word
+from hitl_tui.engine.channels.schema import ChannelSchema
 from hitl_tui.engine.channels.values import DEFAULT_MAX_BYTES, normalise
 from hitl_tui.engine.log.records import Visibility
 from hitl_tui.errors import GraphInvalid, ReducerError, SchemaMismatch, in_words
@@ -71,7 +72,7 @@ class BoundChannel:
         self.description = channel.description
         self.reducer = channel.reducer or self._fallback_reducer(channel.default)
         self.default = self._default(channel.default)
-        self.json_schema = as_schema(channel.schema, name)
+        self.json_schema = as_schema(channel.schema, name, of_stored=True)
         self.schema = ChannelSchema(
             name,
             self.json_schema,

@@ -142,8 +142,9 @@ def by_type(reducers: Mapping[str, ReducerLike]) -> Reducer:
     def reduce(previous: Any, update: Any) -> Any:
         kind = update.get("type") if isinstance(update, dict) else None
         if not isinstance(kind, str) or kind not in known:
-            named = isinstance(update, dict) and "type" in update
-            found = f"type {kind!r}" if named else in_words(update)
+            found = in_words(update)
+            if isinstance(update, dict):
+                found = f"type {kind!r}" if "type" in update else "one without"
             raise Refused(
                 f"takes a dict with a known `type`, not {found}", f"known types: {', '.join(known)}"
             )
@@ -222,6 +223,7 @@ def _import_function(text: str) -> Callable[[Any, Any], Any]:
 
 
 def _custom(function: Callable[[Any, Any], Any], text: str = "") -> Reducer:
+    _check_call(function)
     try:
         source = inspect.getsource(function)
     except (OSError, TypeError):
@@ -237,6 +239,22 @@ def _custom(function: Callable[[Any, Any], Any], text: str = "") -> Reducer:
     )
 
 
+def _check_call(function: Callable[[Any, Any], Any]) -> None:
+    """Refuse a function that no update could go through, before one has to."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    mend = "a reducer is a plain function (old, new) -> value"
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        raise GraphInvalid(f"the reducer {name} is async", mend)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # some that are written in C do not tell
+    try:
+        signature.bind(None, None)
+    except TypeError as error:
+        raise GraphInvalid(f"the reducer {name} can't be called as (old, new): {error}", mend) from None
+
+
 def _list(previous: Any) -> list[Any]:
     if previous is None:
         return []
@@ -247,18 +265,35 @@ def _list(previous: Any) -> list[Any]:
     return previous
 
 
-def _dict(value: Any, what: str) -> dict[str, Any]:
-    if value is None and what == "previous":
+def _dict(previous: Any) -> dict[str, Any]:
+    if previous is None:
         return {}
-    if not isinstance(value, dict):
-        raise Refused(f"takes a dict, not {in_words(value)}", "return a dict of the keys to set")
-    return value
+    if not isinstance(previous, dict):
+        raise Refused(
+            f"needs a dict to merge into, the channel holds {in_words(previous)}", "edit it to a dict first"
+        )
+    return previous
 
 
-def _number(value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Refused(f"takes a number, not {in_words(value)}", "return an int or a float")
-    return value
+def _given_dict(update: Any) -> dict[str, Any]:
+    if not isinstance(update, dict):
+        raise Refused(f"takes a dict, not {in_words(update)}", "return a dict of the keys to set")
+    return update
+
+
+def _number(previous: Any) -> int | float:
+    if isinstance(previous, bool) or not isinstance(previous, (int, float)):
+        raise Refused(
+            f"needs a number to go on from, the channel holds {in_words(previous)}",
+            "edit it to a number first",
+        )
+    return previous
+
+
+def _given_number(update: Any) -> int | float:
+    if isinstance(update, bool) or not isinstance(update, (int, float)):
+        raise Refused(f"takes a number, not {in_words(update)}", "return an int or a float")
+    return update
 
 
 def _reduce_append(previous: Any, update: Any) -> Any:
@@ -274,11 +309,11 @@ def _reduce_extend(previous: Any, update: Any) -> Any:
 
 
 def _reduce_merge(previous: Any, update: Any) -> Any:
-    return FrozenDict({**_dict(previous, "previous"), **_dict(update, "update")})
+    return FrozenDict({**_dict(previous), **_given_dict(update)})
 
 
 def _reduce_merge_deep(previous: Any, update: Any) -> Any:
-    return _deep(_dict(previous, "previous"), _dict(update, "update"))
+    return _deep(_dict(previous), _given_dict(update))
 
 
 def _deep(old: dict[str, Any], new: dict[str, Any]) -> FrozenDict:
@@ -301,7 +336,7 @@ def _reduce_union(previous: Any, update: Any) -> Any:
 
 
 def _reduce_sum(previous: Any, update: Any) -> Any:
-    number = _number(update)
+    number = _given_number(update)
     try:
         total = number if previous is None else _number(previous) + number
     except OverflowError:
@@ -319,12 +354,12 @@ def _short(number: Any) -> str:
 
 
 def _reduce_min(previous: Any, update: Any) -> Any:
-    number = _number(update)
+    number = _given_number(update)
     return number if previous is None or number < _number(previous) else previous
 
 
 def _reduce_max(previous: Any, update: Any) -> Any:
-    number = _number(update)
+    number = _given_number(update)
     return number if previous is None or number > _number(previous) else previous
 
 

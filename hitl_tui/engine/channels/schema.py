@@ -1,10 +1,11 @@
-"""Schemas of channels: JSON Schema, Python types, pydantic models; checks part by part (SPEC 3)."""
+"""Checks of values against the JSON Schema of a channel, part by part (SPEC 3)."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, Final
+from urllib.parse import quote
 
 from hitl_tui.engine.channels.canonical import canonical
 from hitl_tui.engine.channels.reducers import Part
@@ -14,64 +15,12 @@ Check = Callable[..., None]
 """Called with a value, and where it stands in the update where that is not the top, as "[2]"."""
 
 # With these keys alone a list stays valid when a valid element is added to it.
-_GROWS_SAFELY = {"type", "items", "title", "description", "$defs", "$schema", "default", "examples"}
+_ANNOTATIONS: Final = frozenset({"title", "description", "default", "examples", "$comment", "$schema", "$id"})
+_DEFINITIONS: Final = frozenset({"$defs", "definitions"})
+_GROWS_SAFELY: Final = {"type", "items", *_ANNOTATIONS, *_DEFINITIONS}
 
-_TYPE_WORDS = {
-    "string": "text",
-    "array": "list",
-    "object": "dict",
-    "integer": "number",
-    "number": "number",
-    "boolean": "yes/no",
-    "null": "null",
-}
-
-
-def as_schema(given: Any, channel: str) -> dict[str, Any]:
-    """A JSON Schema from a schema, a Python type or a pydantic model; {} fits anything.
-
-    Raises:
-        GraphInvalid: names the channel and what was found.
-    """
-    if given is None:
-        return {}
-    if isinstance(given, Mapping):
-        return dict(given)
-    if hasattr(given, "model_json_schema"):
-        return dict(given.model_json_schema())
-    import msgspec
-
-    try:
-        return msgspec.json.schema(given)
-    except (TypeError, msgspec.MsgspecError) as error:
-        pydantic = sys.modules.get("pydantic")  # a type made of models, such as list[Plan], has imported it
-        if pydantic:
-            try:
-                return dict(pydantic.TypeAdapter(given).json_schema())
-            except pydantic.errors.PydanticUserError:
-                pass
-        raise GraphInvalid(
-            f"channel {channel!r}: no schema can be made from {given!r} ({error})",
-            "give a JSON Schema, a type such as list[str], a dataclass or a pydantic model",
-        ) from None
-
-
-def type_word(schema: Mapping[str, Any], default: Any) -> str:
-    """A short word for a channel's type, from its schema or else from its default; "" for any."""
-    declared = schema.get("type")
-    if isinstance(declared, str):
-        return _TYPE_WORDS.get(declared, "")
-    for kind, word in (
-        (bool, "yes/no"),
-        (str, "text"),
-        (int, "number"),
-        (float, "number"),
-        (list, "list"),
-        (dict, "dict"),
-    ):
-        if isinstance(default, kind):
-            return word
-    return ""
+_WHOLE: Final = "json-schema:///channel"
+"""The address of a channel's whole schema, for the schemas of its parts."""
 
 
 class ChannelSchema:
@@ -101,15 +50,16 @@ class ChannelSchema:
         self._items: Check | None = None
         self._properties: dict[str, Check] = {}
         self._part = part
-        definitions: dict[str, Any] = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-        if part in ("items", "members") and isinstance(schema.get("items"), dict):
-            self._items = _compile({**definitions, **schema["items"]}, channel, private)
+        # With prefixItems, items is about the elements after those alone: the whole schema tells which.
+        items = None if "prefixItems" in schema else schema.get("items")
+        if part in ("items", "members") and isinstance(items, dict):
+            self._items = _compile(items, channel, private, whole=schema, path="items")
         if part == "properties":
             self._properties = {
                 name: check
                 for name, inner in schema.get("properties", {}).items()
                 if isinstance(inner, dict)
-                and (check := _compile({**definitions, **inner}, channel, private, name))
+                and (check := _compile(inner, channel, private, name, whole=schema, path=_of_property(name)))
             }
 
     def check_update(self, update: Any) -> None:
@@ -189,17 +139,33 @@ def _passes(check: Check, value: Any) -> bool:
     return True
 
 
-def _compile(schema: dict[str, Any], channel: str, private: bool, at: str = "") -> Check | None:
-    """A check of what stands at `at`, which raises `SchemaMismatch`; None where anything fits."""
-    if not set(schema) - {"title", "description", "default", "examples", "$schema", "$defs", "definitions"}:
+def _compile(
+    schema: dict[str, Any],
+    channel: str,
+    private: bool,
+    at: str = "",
+    *,
+    whole: dict[str, Any] | None = None,
+    path: str = "",
+) -> Check | None:
+    """A check of what stands at `at`, which raises `SchemaMismatch`; None where anything fits.
+
+    Args:
+        whole: the schema that this one is a part of, at `path`; its references lead to where they lead there.
+    """
+    rules = schema.keys() - _ANNOTATIONS - _DEFINITIONS
+    if not rules:
         return None
-    if set(schema) == {"type"} and schema["type"] == "string":
+    if rules == {"type"} and schema["type"] == "string":
         return _text_check(channel, at)
     import jsonschema_rs
 
+    if whole and _has_keywords_of_documents(whole):
+        dialect = {"$schema": whole["$schema"]} if "$schema" in whole else {}
+        schema = {**dialect, "$ref": f"{_WHOLE}#/{path}"}
     try:
         mask = "[private]" if private else None
-        validator = jsonschema_rs.validator_for(schema, mask=mask, retriever=_retrieve)
+        validator = jsonschema_rs.validator_for(schema, mask=mask, retriever=partial(_retrieve, whole))
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise GraphInvalid(
             f"channel {channel!r}: the schema is not valid: {str(error).splitlines()[0]}",
@@ -214,8 +180,22 @@ def _compile(schema: dict[str, Any], channel: str, private: bool, at: str = "") 
     return check
 
 
-def _retrieve(address: str) -> Any:
+def _has_keywords_of_documents(schema: Any) -> bool:
+    """Whether there is a reference, a name for one or a dialect in a schema: a part alone would miss it."""
+    if isinstance(schema, Mapping):
+        return any(str(key).startswith("$") or _has_keywords_of_documents(schema[key]) for key in schema)
+    return isinstance(schema, (list, tuple)) and any(map(_has_keywords_of_documents, schema))
+
+
+def _of_property(name: str) -> str:
+    """The way to a property's schema, as a JSON pointer that stands in a URL."""
+    return f"properties/{quote(name.replace('~', '~0').replace('/', '~1'), safe='~')}"
+
+
+def _retrieve(whole: dict[str, Any] | None, address: str) -> Any:
     """Keep a schema from reaching into the network or into files, wherever it came from."""
+    if whole is not None and address == _WHOLE:
+        return whole
     raise ValueError(f"a schema must hold all it refers to, and {address} is outside")
 
 

@@ -192,7 +192,7 @@ def _freeze_dict(value: dict[Any, Any], path: str, depth: int) -> tuple[FrozenDi
             raise _NotJson(
                 path,
                 f"a key of type {type(key).__name__}, JSON keys are text",
-                f"use {str(key)!r}",
+                f"use {str(key.value if isinstance(key, enum.Enum) else key)!r}",
             )
         text = str.__str__(key)
         if not text.isascii():

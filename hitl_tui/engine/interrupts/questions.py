@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hitl_tui.engine.channels.schema import as_schema
+from hitl_tui.engine.channels.declared import as_schema
 from hitl_tui.engine.channels.state import WorkflowState
 from hitl_tui.engine.channels.values import normalise, thaw
 from hitl_tui.engine.graphs.gates import Gate, check_choice, check_terms
