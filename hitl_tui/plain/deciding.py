@@ -7,6 +7,7 @@ from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.channels.values import thaw
+from hitl_tui.engine.interrupts.foreign import Action
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.errors import HitlError, UsageError
@@ -121,9 +122,8 @@ def _answer(talk: Talk, request: Request, card: ReviewCard) -> tuple[Any, str | 
     if request.shape:
         answer = _decide_actions(talk, request)
     elif request.choices:
-        choice = _choose(talk, request.choices)
-        words, label = _words(talk, choice), name(choice.id)
-        answer = choice_answer(choice, words)
+        choice, words = _choose_with_words(talk, request.choices)
+        label, answer = name(choice.id), choice_answer(choice, words)
     elif request.kind == "edit":
         answer = ask_edit(talk.console, thaw(request.payload), request.schema)
     elif form is not None:
@@ -143,20 +143,47 @@ def _decide_actions(talk: Talk, request: Request) -> list[Any]:
         if len(asked) > 1:
             talk.console.say(f"Action {place} of {len(asked)}: {name(action.name)}.")
             talk.console.say(*numbered([choice_line(one) for one in allowed(action)]))
-        choice = _choose(talk, allowed(action))
-        if choice.id == EDIT:
-            form = edit_form(request, action)
-            args = ask_form(talk.console, form) if form else ask_edit(talk.console, thaw(action.args), None)
-            decided.append({"choice": EDIT, "args": args})
-        else:
-            decided.append(choice_answer(choice, "" if choice.text == "none" else _words(talk, choice)))
+        decided.append(_decide_action(talk, request, action))
     return decided
 
 
+def _decide_action(talk: Talk, request: Request, action: Action) -> Any:
+    """A decision for one action; edited arguments that are not taken after all lead back to its answers."""
+    while True:
+        choice = _choose(talk, allowed(action))
+        if choice.id != EDIT:
+            words = "" if choice.text == "none" else _words(talk, choice)
+            if words is not None:
+                return choice_answer(choice, words)
+            continue
+        form = edit_form(request, action)
+        try:
+            args = ask_form(talk.console, form) if form else ask_edit(talk.console, thaw(action.args), None)
+        except LeftWaiting:
+            talk.console.say("The arguments stay as they were; this action is yet to be decided.")
+        else:
+            return {"choice": EDIT, "args": args}
+
+
+def _choose_with_words(talk: Talk, choices: Sequence[Choice]) -> tuple[Choice, str]:
+    while True:
+        choice = _choose(talk, choices)
+        words = _words(talk, choice)
+        if words is not None:
+            return choice, words
+
+
 def _choose(talk: Talk, choices: Sequence[Choice]) -> Choice:
-    typed = talk.console.ask("Your answer, by number or name; empty leaves it waiting:")
-    if not typed:
-        raise LeftWaiting
+    """One of the answers, asked for again where what was typed is none; raises `LeftWaiting`."""
+    while typed := talk.console.ask("Your answer, by number or name; empty leaves it waiting:"):
+        try:
+            return _choice(choices, typed)
+        except UsageError as error:
+            talk.console.say(*refusal(error))
+    raise LeftWaiting
+
+
+def _choice(choices: Sequence[Choice], typed: str) -> Choice:
     if typed.isascii() and typed.isdigit():
         if not 1 <= int(typed) <= len(choices):
             raise UsageError(f"there is no answer {typed}", f"answers are 1 to {len(choices)}")
@@ -164,7 +191,11 @@ def _choose(talk: Talk, choices: Sequence[Choice]) -> Choice:
     return named_choice(choices, typed)
 
 
-def _words(talk: Talk, choice: Choice) -> str:
-    if choice.text == "required":
-        return talk.console.ask("Your words, required:")
-    return talk.console.ask("Why, for the record; empty for nothing:")
+def _words(talk: Talk, choice: Choice) -> str | None:
+    """The words with an answer; None where it needs some and there are none, which is said."""
+    if choice.text != "required":
+        return talk.console.ask("Why, for the record; empty for nothing:")
+    words = talk.console.ask("Your words, required:")
+    if not words:
+        talk.console.say(f"The answer {name(choice.id)} needs words of yours.")
+    return words or None

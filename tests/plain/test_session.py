@@ -17,7 +17,7 @@ from tests.support.places import SAMPLES
 
 LIMITED = """
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui.engine.log.records import Limits
 graph = StateGraph({"n": Channel(0)}, name="limited").add_node("a", lambda state: {"n": state["n"] + 1})
 ways = {"on": "a", "off": END}
 graph = graph.add_edge(START, "a").add_conditional_edge("a", lambda state: "on", ways)
@@ -51,16 +51,17 @@ def test_the_text_that_is_decided_about_is_shown_whole(waiting: Talker) -> None:
 
 
 def test_an_answer_by_number_needs_its_words(waiting: Talker) -> None:
-    done = waiting("d\n2\n\nd\n2\nName the hill.\ns\nq\n", "resume", "r", "--plain")
-    assert "the answer 'revise' needs words of yours" in done.out
+    done = waiting("d\n2\n\n2\nName the hill.\ns\nq\n", "resume", "r", "--plain")
+    assert "The answer revise needs words of yours." in done.out
     assert "Step 4: write runs." in done.out
     assert "“Name the hill.”" in done.out
 
 
-def test_answers_that_are_not_there(waiting: Talker) -> None:
-    done = waiting("d\n3\nd\naprove\nq\n", "resume", "r", "--plain")
+def test_an_answer_that_is_not_there_is_asked_for_again(waiting: Talker) -> None:
+    done = waiting("d\n3\naprove\n\nq\n", "resume", "r", "--plain")
     assert "there is no answer 3" in done.out
     assert "did you mean 'approve'?" in done.out
+    assert "It goes on waiting." in done.out
     assert done.code == 3
 
 
@@ -265,6 +266,26 @@ class TestAsking:
         assert "Action 2 of 2: delete_file." in done.out
         assert "delete_file: reject keep it" in done.out
         assert "send_mail to bo@example.org" in done.out
+
+    def test_of_several_actions_only_the_one_that_was_mistyped_is_asked_again(
+        self, app: App, talk: Talker
+    ) -> None:
+        app.expect(3, "run", str(SAMPLES / "toolcalls.py"), "--headless", "--thread", "c")
+        typed = "d\nreject\nsend it to Bo\n7\nrejec\nreject\nkeep it\nc\nq\n"
+        done = talk(typed, "resume", "c", "--plain")
+        for words in ("there is no answer 7", "did you mean 'reject'?"):
+            assert done.out.count(words) == 1
+        assert done.out.count("Action 1 of 2") == 1
+        assert "send_mail: reject send it to Bo" in done.out
+        assert "delete_file: reject keep it" in done.out
+
+    def test_edited_arguments_that_are_not_taken_lead_back_to_the_answers_of_their_action(
+        self, app: App, talk: Talker
+    ) -> None:
+        app.expect(3, "run", str(SAMPLES / "toolcalls.py"), "--headless", "--thread", "c")
+        done = talk("d\nedit\n.\napprove\napprove\nc\nq\n", "resume", "c", "--plain")
+        assert "this action is yet to be decided" in done.out
+        assert "send_mail to team@example.org" in done.out
 
 
 def test_a_rollback_is_previewed_confirmed_and_followed(app: App, talk: Talker) -> None:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class ReviewKeys(ThreadKeys, BreakpointKeys, AgentKeys):
-    """The card stands beside what it is about; it opens by itself where the user was going on."""
+    """The card stands beside what it is about; it opens by itself where the user was going on.
+
+    After a single step it does not: whoever steps looks at what the step changed, which the card would hide.
+    """
 
     @abstractmethod
     def edit_channel(self, channel: str) -> None:
