@@ -23,7 +23,7 @@ from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from hitl_tui.engine.verification.verify import VerifyReport
+    from hitl_tui.engine.verification.findings import VerifyReport
     from hitl_tui.stores import Checkpointer
 
 

@@ -21,7 +21,7 @@ from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.threads import Owner, ThreadSummary
 from hitl_tui.engine.reports.taint_lineage import Arrival
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
-from hitl_tui.engine.verification.verify import Mismatch
+from hitl_tui.engine.verification.findings import Mismatch
 
 __all__ = [
     "AgentInfo",

@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeVar
 from hitl_tui.engine.channels.state import WorkflowState
 from hitl_tui.engine.graphs.compiled import CompiledGraph
 from hitl_tui.engine.graphs.limits import check_limits
-from hitl_tui.engine.humans import answering, decisions, disclosure, forking
+from hitl_tui.engine.humans import decisions
 from hitl_tui.engine.humans.agent_changes import AgentControl
+from hitl_tui.engine.humans.control import ThreadControl
 from hitl_tui.engine.log.events import AppliedUpdate, Event
 from hitl_tui.engine.log.records import Checkpoint, Limits
 from hitl_tui.engine.log.store import Store
@@ -20,7 +21,7 @@ from hitl_tui.engine.nodes.results import RunResult, StepResult
 from hitl_tui.engine.reports.reporting import Reporting
 from hitl_tui.engine.running.loop import OnLimit, Run
 from hitl_tui.engine.running.syncing import run_on, run_sync
-from hitl_tui.engine.thread.agent_settings import Settings, fresh_agents
+from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
 from hitl_tui.engine.thread.session import Session, replace
 from hitl_tui.engine.undo.rollback import Rollback, RollbackReport, rollback_report
@@ -32,7 +33,7 @@ OnStep = Callable[[str, WorkflowState], Any]
 OnEvent = Callable[[Event], Any]
 
 
-class GraphRunner(AgentControl, Reporting):
+class GraphRunner(Reporting, ThreadControl, AgentControl):
     """Runs threads of one graph.
 
     Args:
@@ -201,114 +202,6 @@ class GraphRunner(AgentControl, Reporting):
         defaults = {name: channel.default for name, channel in self._graph_of(thread_id).channels.items()}
         values = state_at(store, thread_id, step - 1, defaults) if step > 0 else defaults
         return applied_updates(store.records(thread_id, step, step), values)[0]
-
-    def update_state(
-        self,
-        thread_id: str,
-        values: Mapping[str, Any],
-        *,
-        expected_step: int | None = None,
-        as_node: str | None = None,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> int:
-        """Set channel values as a new step, without reducers; returns the step (SPEC 11).
-
-        Args:
-            expected_step: the head the edit was made on; another one refuses the edit.
-            as_node: go on as if this node had just run.
-
-        Raises:
-            StaleWriter, ThreadBusy, UndeclaredChannel, SchemaMismatch, ValueRejected: nothing is stored.
-        """
-        session = self.open(thread_id)
-        with session.writing():
-            return decisions.update_state(
-                session, values, expected_step=expected_step, as_node=as_node, actor=actor, note=note
-            )
-
-    def declassify(
-        self, thread_id: str, channel: str, *, actor: str, reason: str, expected_step: int | None = None
-    ) -> int:
-        """Clear a channel's taint as a new step that changes no value; returns the step (SPEC 8).
-
-        Args:
-            reason: why it may be trusted now; it is kept in the ledger.
-            expected_step: the head it was looked at; another one refuses.
-
-        Raises:
-            UsageError, StaleWriter, ThreadBusy, UndeclaredChannel: nothing is stored.
-        """
-        session = self.open(thread_id)
-        with session.writing():
-            return disclosure.declassify(
-                session, channel, actor=actor, reason=reason, expected_step=expected_step
-            )
-
-    def reveal(self, thread_id: str, channel: str, *, actor: str, step: int | None = None) -> Any:
-        """A channel's value at a step (the newest by default), noted in the ledger (SPEC 8)."""
-        session = self.open(thread_id)
-        with session.writing():
-            return disclosure.reveal(
-                session, channel, session.cursor.head if step is None else step, actor=actor
-            )
-
-    def answer(
-        self,
-        thread_id: str,
-        request_id: str,
-        value: Any,
-        *,
-        step: int,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> int:
-        """Answer a pending request bound to `step`; returns the newest step.
-
-        Raises:
-            AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such.
-        """
-        session = self.open(thread_id)
-        with session.writing():
-            return answering.answer(session, request_id, value, step=step, actor=actor, note=note)
-
-    def fork(
-        self,
-        thread_id: str,
-        step: int,
-        new_thread_id: str,
-        *,
-        changes: Mapping[str, Any] | None = None,
-        agents: Settings | None = None,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> str:
-        """Make a new thread from a committed step; returns its id.
-
-        Args:
-            changes: channel values to begin with.
-            agents: other settings of agents, as {"worker": {"model": "...", "temperature": 0}}.
-        """
-        store = self._store()
-        parent = Session.open(self._graph_of(thread_id), store, thread_id, agents={}, with_state=False)
-        child = forking.fork(
-            parent, store, step, new_thread_id, changes=changes, agents=agents, actor=actor, note=note
-        )
-        return child.thread_id
-
-    def cancel(self, thread_id: str, *, actor: str | None = None, note: str | None = None) -> None:
-        """End a thread as cancelled(user)."""
-        session = self.open(thread_id)
-        with session.writing():
-            decisions.cancel(session, actor=actor, note=note)
-
-    def extend_limits(
-        self, thread_id: str, *, actor: str | None = None, note: str | None = None, **limits: float | None
-    ) -> None:
-        """Raise limits (names as in `Limits`), so that a thread stopped by one may go on; logged."""
-        session = self.open(thread_id)
-        with session.writing():
-            decisions.extend_limits(session, limits, actor=actor, note=note)
 
     def rollback(
         self,

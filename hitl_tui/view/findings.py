@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitl_tui.engine.verification.verify import Kind, Mismatch
+from hitl_tui.engine.verification.findings import Kind, Mismatch
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from hitl_tui import Channel, GraphRunner, StateGraph, append
 from hitl_tui.engine.log.records import END, START
-from hitl_tui.engine.verification.verify import VerifyReport
+from hitl_tui.engine.verification.findings import VerifyReport
 from hitl_tui.stores import Checkpointer
 
 

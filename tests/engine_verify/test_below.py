@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hitl_tui import GraphRunner, SQLiteCheckpointer
 from hitl_tui.engine.log.outcomes import BranchState, ChildLink
-from hitl_tui.engine.verification.verify import Mismatch
+from hitl_tui.engine.verification.findings import Mismatch
 from hitl_tui.view.findings import finding_line
 from tests.engine_rollback.booking import World
 from tests.engine_rollback.nested_trip import DESK, TEAM, nested

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from hitl_tui.engine.channels.canonical import item_hash, show_hash
-from hitl_tui.engine.verification.verify import VerifyReport, verify
+from hitl_tui.engine.verification.findings import VerifyReport
+from hitl_tui.engine.verification.verify import verify
 from hitl_tui.stores import FileCheckpointer, SQLiteCheckpointer
 from tests.engine_verify.logs import CHANNELS, graph, run, told
 

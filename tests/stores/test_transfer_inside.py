@@ -14,7 +14,7 @@ from hitl_tui import GraphRunner
 from hitl_tui.engine.graphs.compensation import RollbackEntry
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.undo.undo_order import rollback_entries
-from hitl_tui.engine.verification.verify import Mismatch
+from hitl_tui.engine.verification.findings import Mismatch
 from hitl_tui.errors import LogCorrupt, ThreadBusy, UsageError
 from hitl_tui.stores import Checkpointer, MemoryCheckpointer, open_store
 from hitl_tui.stores.transfer import export_thread, import_thread

@@ -170,8 +170,6 @@ class StateGraph(Composing, Compensating):
 
         channels = bind(self.channels, max_update_bytes)
         nodes = self._steps(channels, checkpointer, agents or {}, max_update_bytes)
-        before = _interrupts(nodes, interrupt_before, "interrupt_before")
-        after = _interrupts(nodes, interrupt_after, "interrupt_after")
         graph = CompiledGraph(
             name=self.name,
             channels=channels,
@@ -179,8 +177,8 @@ class StateGraph(Composing, Compensating):
             edges={source: target for source, target in self._edges if source != START},
             routes=dict(self._routes),
             entry=next((target for source, target in self._edges if source == START), ""),
-            before=before,
-            after=after,
+            before=_interrupts(nodes, interrupt_before, "interrupt_before"),
+            after=_interrupts(nodes, interrupt_after, "interrupt_after"),
             termination=termination,
             limits=declared_limits(limits),
             agents=dict(agents or {}),
@@ -188,7 +186,12 @@ class StateGraph(Composing, Compensating):
             output=output,
             compensations=dict(self._compensations),
         )
-        if checkpointer is None and waits_for_humans(graph):
+        self._check(graph, kept=checkpointer is not None)
+        return GraphRunner(graph, checkpointer)
+
+    def _check(self, graph: CompiledGraph, *, kept: bool) -> None:
+        """What can only be seen of the whole graph; `kept`: whether its threads outlive a stop."""
+        if not kept and waits_for_humans(graph):
             raise GraphInvalid(
                 "interrupts and on_taint='approve' need a checkpointer, or a stopped run could not go on",
                 "compile(checkpointer=SQLiteCheckpointer(path)), or MemoryCheckpointer(); "
@@ -197,10 +200,12 @@ class StateGraph(Composing, Compensating):
         if depth_of(graph) > MAX_DEPTH:
             raise GraphInvalid(f"subgraphs are nested {depth_of(graph)} deep", f"at most {MAX_DEPTH}")
         check_topology(
-            nodes, self._edges, {n: r.targets for n, r in self._routes.items()}, termination is not None
+            graph.nodes,
+            self._edges,
+            {name: route.targets for name, route in self._routes.items()},
+            graph.termination is not None,
         )
-        self._check_names(channels, inputs, termination, [*before.values(), *after.values()])
-        return GraphRunner(graph, checkpointer)
+        self._check_names(graph)
 
     def _steps(
         self,
@@ -248,26 +253,19 @@ class StateGraph(Composing, Compensating):
             raise GraphInvalid(f"subgraph {name!r}: {error.message}", error.hint) from None
         return runner.graph
 
-    def _check_names(
-        self,
-        channels: Mapping[str, BoundChannel],
-        inputs: Sequence[InputField],
-        termination: Termination | None,
-        gates: Sequence[Gate | None],
-    ) -> None:
-        wanted = [(f"input {item.name!r}", item.channel) for item in inputs]
-        wanted += [
-            ("a termination condition", name) for name in (termination.channels if termination else ())
-        ]
+    def _check_names(self, graph: CompiledGraph) -> None:
+        wanted = [(f"input {item.name!r}", item.channel) for item in graph.inputs]
+        if graph.termination:
+            wanted += [("a termination condition", name) for name in graph.termination.channels]
         for node in self._nodes.values():
             wanted += [(f"reads of node {node.name!r}", name.partition(".")[0]) for name in node.reads or ()]
             wanted += [(f"writes of node {node.name!r}", name) for name in node.writes or ()]
-        for gate in filter(None, gates):
+        for gate in filter(None, (*graph.before.values(), *graph.after.values())):
             wanted += [(f"gate at {gate.node!r}", name) for name in gate.channels]
         for where, name in wanted:
-            if name not in channels and (name != "*" or not where.startswith("reads")):
+            if name not in graph.channels and (name != "*" or not where.startswith("reads")):
                 raise GraphInvalid(
-                    f"{where}: there is no channel {name!r}", f"channels: {', '.join(channels)}"
+                    f"{where}: there is no channel {name!r}", f"channels: {', '.join(graph.channels)}"
                 )
 
 

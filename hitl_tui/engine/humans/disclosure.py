@@ -12,10 +12,9 @@ import msgspec
 
 from hitl_tui.engine.channels.changes import Change, set_values
 from hitl_tui.engine.channels.state import undeclared
+from hitl_tui.engine.humans.ledger import decision_entry
 from hitl_tui.engine.interrupts.on_taint import settled
-from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.log.taint import Lineage
-from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.engine.thread.session import Session, replace
 from hitl_tui.engine.thread.steps import Step
@@ -60,11 +59,13 @@ def declassify(
     pending = tuple(request for request in cursor.pending if request not in gone)
     taint = session.state.taint[channel]
     data = {"channel": channel, "sources": list(taint.sources), "since": taint.step, "by": taint.node}
-    ledger: list[LedgerEntry] = []
-    _note(session, ledger, "declassify", step=step, actor=actor, note=reason, seen=seen, data=data)
+    said = decision_entry(
+        session, [], "declassify", step=step, actor=actor, note=reason, seen=seen, data=data
+    )
+    ledger = [said]
     for request in cursor.pending:
         kind = "withdrawn" if request in gone else "rebound"
-        _note(session, ledger, kind, step=step, request_id=request.id, actor=actor)
+        ledger.append(decision_entry(session, ledger, kind, step=step, request=request, actor=actor))
     if gone and not pending:
         cursor = replace(cursor, status="waiting", reason="paused")
     session.commit_step(
@@ -92,9 +93,9 @@ def reveal(session: Session, channel: str, step: int, *, actor: str, note: str |
     if session.store is None or (step == session.cursor.head and not session.exists):
         return session.state.values[channel]
     value = state_at(session.store, session.thread_id, step).get(channel, default)
-    ledger: list[LedgerEntry] = []
-    _note(session, ledger, "reveal", step=step, actor=actor, note=note, data={"channel": channel})
-    session.commit_cursor(session.cursor, ledger)
+    data = {"channel": channel}
+    said = decision_entry(session, [], "reveal", step=step, actor=actor, note=note, data=data)
+    session.commit_cursor(session.cursor, [said])
     return value
 
 
@@ -108,10 +109,11 @@ def exported(session: Session, channels: Iterable[str], *, actor: str, to: str) 
     if not actor.strip():
         raise UsageError("nobody is named who exports private values", "give an actor")
     with session.writing():
-        ledger: list[LedgerEntry] = []
         data = {"channels": sorted(channels)}
-        _note(session, ledger, "export", step=session.cursor.head, actor=actor, note=to, data=data)
-        session.commit_cursor(session.cursor, ledger)
+        said = decision_entry(
+            session, [], "export", step=session.cursor.head, actor=actor, note=to, data=data
+        )
+        session.commit_cursor(session.cursor, [said])
 
 
 def _cleared(session: Session, channel: str, step: int) -> Change:
@@ -126,9 +128,3 @@ def _check_named(actor: str, reason: str) -> None:
         raise UsageError("nobody is named who declassifies", "give an actor")
     if not reason.strip():
         raise UsageError("declassifying needs a reason", "say why this may be trusted now")
-
-
-def _note(session: Session, ledger: list[LedgerEntry], kind: str, **facts: Any) -> None:
-    """One more entry of the ledger for the same commit."""
-    cursor = journal.behind(session.cursor, ledger)
-    ledger.append(journal.ledger_entry(cursor, kind, at=session.clock(), **facts))

@@ -54,17 +54,7 @@ def fork(
         state = live_state(store, session.thread_id, step, session.graph.channels)
         written = set_values(state, session.graph.channels, changes)
     now = session.clock()
-    info = ThreadInfo(
-        thread_id=new_thread_id,
-        graph_name=session.info.graph_name,
-        graph_digest=session.graph.digest,
-        source=session.info.source,
-        parent=session.thread_id,
-        fork_step=step,
-        fork_seq=checkpoint.last_seq,
-        created_at=now,
-        created_by=actor,
-    )
+    info = _fork_info(session, checkpoint, new_thread_id, now, actor)
     cursor = _fork_cursor(session, store, checkpoint, new_thread_id, now, edited=bool(changes))
     child = Session(session.graph, store, info, cursor, state, clock=session.clock)
     settings = merged(child.agents, cursor.agents, agents or {})
@@ -80,6 +70,22 @@ def fork(
             child.commit_cursor(cursor, ledger)
         _ask_again(child, checkpoint)
     return child
+
+
+def _fork_info(
+    session: Session, checkpoint: Checkpoint, thread_id: str, now: int, actor: str | None
+) -> ThreadInfo:
+    return ThreadInfo(
+        thread_id=thread_id,
+        graph_name=session.info.graph_name,
+        graph_digest=session.graph.digest,
+        source=session.info.source,
+        parent=session.thread_id,
+        fork_step=checkpoint.step,
+        fork_seq=checkpoint.last_seq,
+        created_at=now,
+        created_by=actor,
+    )
 
 
 def _fork_cursor(

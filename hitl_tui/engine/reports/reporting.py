@@ -12,8 +12,8 @@ from hitl_tui.engine.reports.costs import CostReport, cost_report
 from hitl_tui.engine.reports.run_info import RunInfo, run_info
 from hitl_tui.engine.subgraphs.children import inner_graph
 from hitl_tui.engine.thread.session import Session
+from hitl_tui.engine.verification.findings import VerifyReport
 from hitl_tui.engine.verification.replay import ReplayReport, replay
-from hitl_tui.engine.verification.verify import VerifyReport
 from hitl_tui.engine.verification.verify_tree import verify_tree
 from hitl_tui.errors import UsageError
 

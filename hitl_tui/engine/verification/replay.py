@@ -25,7 +25,7 @@ from hitl_tui.engine.thread.outlook import Outlook
 from hitl_tui.engine.thread.rebuild import next_value
 from hitl_tui.engine.thread.run_inputs import as_of, given_at_steps
 from hitl_tui.engine.verification.channel_sets import ReplayedChannels
-from hitl_tui.engine.verification.verify import Kind, Mismatch
+from hitl_tui.engine.verification.findings import Kind, Mismatch
 from hitl_tui.errors import HitlError, ReplayMismatch, UnknownThread
 
 Watch = Callable[[int, int], object]

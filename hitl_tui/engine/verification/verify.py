@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.channels.canonical import GrowingHashes, show_hash, state_hash
@@ -20,78 +19,13 @@ from hitl_tui.engine.log.records import Checkpoint, Cursor, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.thread.journal import decode_snapshot, ledger_hash, record_hash
 from hitl_tui.engine.verification.channel_sets import ChannelSets
+from hitl_tui.engine.verification.findings import Kind, Mismatch, VerifyReport
 from hitl_tui.engine.verification.taint_trace import TaintTrace
 from hitl_tui.engine.verification.tracing import Trace
 from hitl_tui.errors import LogCorrupt, UnknownThread, UsageError
 
-Kind = Literal[
-    "gap",
-    "record",
-    "value",
-    "channel",
-    "reducer",
-    "taint",
-    "checkpoint",
-    "snapshot",
-    "ledger",
-    "cursor",
-    "unreadable",
-    "node",
-]
-
-
 # Steps read at a time.
 _WINDOW = 256
-
-
-class Mismatch(msgspec.Struct, frozen=True):
-    """One thing that is not as it should be.
-
-    Args:
-        kind: "gap" (a record, a step or, with the field "thread", the log of a subgraph's run is missing),
-            "record" (a record was changed), "value" (an update or its result is not what was hashed),
-            "channel" (a record does not begin where the one before it ended), "reducer" (strict: the graph
-            reduces otherwise today), "taint" (it does not follow from what the node brought in and read),
-            "checkpoint", "snapshot", "ledger", "cursor", "unreadable", or of a replay "node" (the graph
-            goes another way today).
-        seq: of the record, or number of the decision; None for other findings.
-        field: of the record, checkpoint, entry or cursor.
-        expected, actual: hashes as text, `[private]` for a private channel's.
-        thread: of a subgraph's run, whose log it is; "" for the thread's own.
-    """
-
-    kind: Kind
-    seq: int | None
-    step: int | None
-    channel: str | None
-    field: str
-    expected: Any
-    actual: Any
-    thread: str = ""
-
-
-class VerifyReport(msgspec.Struct, frozen=True):
-    """What `verify` found.
-
-    Args:
-        records: how many were checked.
-        unchecked: checkpoints whose state_hash could not be compared: without the graph's channels
-            the defaults of channels that nothing has written yet are unknown.
-        threads: of subgraphs' runs below, which were checked, too.
-        missing: threads of such runs that are not in this store; each is a finding, too.
-    """
-
-    mismatches: tuple[Mismatch, ...] = ()
-    records: int = 0
-    checkpoints: int = 0
-    unchecked: int = 0
-    threads: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """True where nothing was found."""
-        return not self.mismatches
 
 
 def verify(

@@ -11,7 +11,8 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.subgraphs.below import Inside, inside
 from hitl_tui.engine.subgraphs.children import inner_graph
-from hitl_tui.engine.verification.verify import Kind, Mismatch, VerifyReport, verify
+from hitl_tui.engine.verification.findings import Kind, Mismatch, VerifyReport
+from hitl_tui.engine.verification.verify import verify
 from hitl_tui.errors import GraphInvalid, LogCorrupt
 
 

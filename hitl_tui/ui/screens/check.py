@@ -14,7 +14,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import Check, Checked, Driver
-from hitl_tui.engine.verification.verify import Mismatch
+from hitl_tui.engine.verification.findings import Mismatch
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keys_in_use import keymap_of

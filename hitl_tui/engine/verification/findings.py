@@ -1,0 +1,72 @@
+"""What a check of a log has found (SPEC 12)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Kind = Literal[
+    "gap",
+    "record",
+    "value",
+    "channel",
+    "reducer",
+    "taint",
+    "checkpoint",
+    "snapshot",
+    "ledger",
+    "cursor",
+    "unreadable",
+    "node",
+]
+
+
+class Mismatch(msgspec.Struct, frozen=True):
+    """One thing that is not as it should be.
+
+    Args:
+        kind: "gap" (a record, a step or, with the field "thread", the log of a subgraph's run is missing),
+            "record" (a record was changed), "value" (an update or its result is not what was hashed),
+            "channel" (a record does not begin where the one before it ended), "reducer" (strict: the graph
+            reduces otherwise today), "taint" (it does not follow from what the node brought in and read),
+            "checkpoint", "snapshot", "ledger", "cursor", "unreadable", or of a replay "node" (the graph
+            goes another way today).
+        seq: of the record, or number of the decision; None for other findings.
+        field: of the record, checkpoint, entry or cursor.
+        expected, actual: hashes as text, `[private]` for a private channel's.
+        thread: of a subgraph's run, whose log it is; "" for the thread's own.
+    """
+
+    kind: Kind
+    seq: int | None
+    step: int | None
+    channel: str | None
+    field: str
+    expected: Any
+    actual: Any
+    thread: str = ""
+
+
+class VerifyReport(msgspec.Struct, frozen=True):
+    """What `verify` found.
+
+    Args:
+        records: how many were checked.
+        unchecked: checkpoints whose state_hash could not be compared: without the graph's channels
+            the defaults of channels that nothing has written yet are unknown.
+        threads: of subgraphs' runs below, which were checked, too.
+        missing: threads of such runs that are not in this store; each is a finding, too.
+    """
+
+    mismatches: tuple[Mismatch, ...] = ()
+    records: int = 0
+    checkpoints: int = 0
+    unchecked: int = 0
+    threads: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True where nothing was found."""
+        return not self.mismatches
