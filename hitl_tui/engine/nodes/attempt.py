@@ -150,17 +150,8 @@ async def run_attempt(
         NodeFailed: the node raised, timed out or broke its contract; `__cause__` has the error.
         InterruptRaised: the node asks a human.
     """
-    extras = {"goal": cursor.goal, "constraints": cursor.constraints}
-    if state.taint:
-        activity.note_reads()
-    if activity.read is None:
-        view = WorkflowState(state.values, graph.channels, node.reads, extras)
-    else:
-        view = NotedState(
-            state.values, graph.channels, node.reads, extras, noted=activity.read, taint=state.taint
-        )
+    view = activity.state = _view(graph, node, state, cursor, activity)
     config = NodeConfig(agents, cursor, activity, clock)
-    activity.state = view
     if node.external:
         activity.taint(node.external)
     if place is not None:
@@ -170,22 +161,9 @@ async def run_attempt(
     try:
         answer = await call(node.function, args, threads, node.timeout)
         result = as_result(answer, node.name)
-        updates: Sequence[tuple[str, Any]] = tuple(result.updates.items())
-        if activity.added:
-            updates = (*_entries(activity.added, graph, state), *updates)
-        _check_writes(node, graph, updates)
+        changes = _changes(graph, node, state, result.updates, activity, step=cursor.head + 1)
         if result.compensation is not None:
             check_compensation(result.compensation, graph.compensations)
-        changes = reduce_updates(state, graph.channels, updates)
-        if state.taint or node.external or activity.tainted_by:
-            changes = mark(
-                changes,
-                node,
-                cursor.head + 1,
-                sources=activity.tainted_by,
-                read=activity.read or (),
-                taint=state.taint,
-            )
         return result, changes
     except BaseException as error:
         activity.undo()
@@ -197,6 +175,41 @@ async def run_attempt(
     finally:
         activity.end()
         current_activity.reset(token)
+
+
+def _view(
+    graph: CompiledGraph, node: Node, state: LiveState, cursor: Cursor, activity: Activity
+) -> WorkflowState:
+    """What the node reads of the state, and what it has read where somebody wants to know."""
+    extras = {"goal": cursor.goal, "constraints": cursor.constraints}
+    if state.taint:
+        activity.note_reads()
+    if activity.read is None:
+        return WorkflowState(state.values, graph.channels, node.reads, extras)
+    return NotedState(
+        state.values, graph.channels, node.reads, extras, noted=activity.read, taint=state.taint
+    )
+
+
+def _changes(
+    graph: CompiledGraph,
+    node: Node,
+    state: LiveState,
+    given: Mapping[str, Any],
+    activity: Activity,
+    *,
+    step: int,
+) -> list[Change]:
+    """What a node's updates change: within its writes, reduced, and tainted by what it read."""
+    updates: Sequence[tuple[str, Any]] = tuple(given.items())
+    if activity.added:
+        updates = (*_entries(activity.added, graph, state), *updates)
+    _check_writes(node, graph, updates)
+    changes = reduce_updates(state, graph.channels, updates)
+    if not (state.taint or node.external or activity.tainted_by):
+        return changes
+    sources, read = activity.tainted_by, activity.read or ()
+    return mark(changes, node, step, sources=sources, read=read, taint=state.taint)
 
 
 def as_result(answer: Any, node: str) -> NodeResult:

@@ -263,15 +263,10 @@ class Run:
             self._open(wait.requests, replace(self._waiting_cursor(uses, started), branches=wait.branches))
             return False
         except (asyncio.CancelledError, AttemptCancelled):
-            if not self._drop_reason:
-                self._left(uses, started)
-                raise
-            task = asyncio.current_task()
-            if task:
-                task.uncancel()
             self._left(uses, started)
-            session.emit(AttemptDropped(name, attempt, self._drop_reason))
-            self._drop_reason = ""
+            if not self._drop_reason:
+                raise
+            self._tell_dropped(name, attempt)
             return False
         except NodeFailed as error:
             cursor = replace(self._after_attempt(uses, started), pending=())
@@ -369,6 +364,13 @@ class Run:
         """Leave the thread before a node that was given up."""
         cursor = self._after_attempt(uses, started)
         self.session.commit_cursor(replace(cursor, status="waiting", reason="paused"))
+
+    def _tell_dropped(self, name: str, attempt: int) -> None:
+        """Tell that `drop_attempt` gave the node up: the run ends by itself, so its task goes on."""
+        if task := asyncio.current_task():
+            task.uncancel()
+        self.session.emit(AttemptDropped(name, attempt, self._drop_reason))
+        self._drop_reason = ""
 
     def _after_attempt(self, uses: Sequence[ModelUse], started: int) -> Cursor:
         """The cursor after an attempt that committed nothing: what it cost counts."""
