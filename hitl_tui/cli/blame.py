@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hitl_tui.view.blame import BlameLine
 
 _PAGE = 200
+_INDEX = re.compile(r"\[(\d+)\]")
 
 
 @click.command()
@@ -33,7 +35,7 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
     """Show who wrote each part of a channel last.
 
     Line by line for a text, by key or item for an object or a list; PATH leads into a value, as in
-    plan.items.0.title.
+    plan.items.0.title or plan.items[0].title.
     """
 
     async def work(desk: Desk) -> ExitCode:
@@ -91,6 +93,8 @@ def split_path(values: Mapping[str, Any], path: str) -> tuple[str, list[str]]:
     """
     from hitl_tui.suggest import did_you_mean
 
+    if path not in values:
+        path = _INDEX.sub(r".\1", path)  # as errors write a place: findings[0].score
     parts = path.split(".")
     for length in range(len(parts), 0, -1):
         channel = ".".join(parts[:length])

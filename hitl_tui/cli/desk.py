@@ -79,7 +79,10 @@ def work_on(settings: Settings, open_store: OpenStore, work: Callable[[Desk], Aw
         finally:
             say(*await hub.close(), err=True)
 
-    return _run(sit())
+    from hitl_tui.drivers.node_streams import keyboard_kept
+
+    with keyboard_kept():
+        return _run(sit())
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

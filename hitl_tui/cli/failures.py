@@ -6,11 +6,14 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TextIO
 
 import click
 
 from hitl_tui.errors import ExitCode, HitlError
 
+_OURS = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 INTERRUPTED = 130
 """What shells report for a program ended by ctrl+c."""
 
@@ -52,6 +55,19 @@ def report(error: HitlError) -> None:
     for part in (error.details, error.hint):
         if part:
             _say("\n".join(f"  {line}" for line in part.splitlines()))
+
+
+def tell_warning(  # noqa: PLR0917  (as Python calls it)
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Say a warning on stderr, as `warnings.showwarning` does; a line of ours would help nobody."""
+    where = "hitl-tui" if filename.startswith(_OURS) else f"{filename}, line {lineno}"
+    _say(f"{where}: warning: {message}")
 
 
 def _words_of(wrong: click.ClickException) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
 import click
 
 from hitl_tui import __version__
-from hitl_tui.cli.failures import guarded
+from hitl_tui.cli.failures import guarded, tell_warning
 from hitl_tui.cli.lazy import Entry, LazyGroup
 from hitl_tui.errors import UsageError
 
@@ -95,6 +96,7 @@ def cli(ctx: click.Context) -> None:
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
     arguments = sys.argv[1:]
+    warnings.showwarning = tell_warning
 
     def command() -> object:
         _check_text(arguments)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -15,6 +16,8 @@ R = TypeVar("R")
 _UNICODE = ("utf-8", "utf8")
 _GAP = 2
 _NARROWEST = 10
+_documents: TextIO | None = None
+"""Where documents go while what else is printed goes elsewhere."""
 
 
 def say(*lines: str, err: bool = False) -> None:
@@ -39,8 +42,23 @@ def emit(document: Mapping[str, Any]) -> None:
     """Write one document as one line of JSON, and at once: who reads a stream wants it as it comes."""
     from hitl_tui.cli.shapes import to_json
 
-    click.echo(to_json(document))
-    sys.stdout.flush()
+    out = _documents or sys.stdout
+    click.echo(to_json(document), file=out)
+    out.flush()
+
+
+@contextmanager
+def documents_alone() -> Iterator[None]:
+    """Keep everything but documents from stdout: a node's prints are events, other prints go to stderr."""
+    global _documents  # noqa: PLW0603  (the process has one stdout)
+    from hitl_tui.drivers.node_streams import PrintedByNodes
+
+    before, _documents = _documents, sys.stdout
+    try:
+        with redirect_stdout(PrintedByNodes(sys.stderr)):
+            yield
+    finally:
+        _documents = before
 
 
 def table(rows: Iterable[Sequence[str]], give: Sequence[int] = (), prose: bool = False) -> list[str]:
@@ -80,13 +98,14 @@ def json_option(command: Callable[..., R]) -> Callable[..., R]:
     @click.option("--json", "as_json", is_flag=True, help="Write JSON; `hitl-tui schema json` describes it.")
     @wraps(command)
     def with_json(*args: Any, as_json: bool, **options: Any) -> R:
-        try:
-            return command(*args, as_json=as_json, **options)
-        except HitlError as error:
-            if as_json:
-                from hitl_tui.cli.shapes import error_document
+        with documents_alone() if as_json else nullcontext():
+            try:
+                return command(*args, as_json=as_json, **options)
+            except HitlError as error:
+                if as_json:
+                    from hitl_tui.cli.shapes import error_document
 
-                emit(error_document(error))
-            raise
+                    emit(error_document(error))
+                raise
 
     return with_json

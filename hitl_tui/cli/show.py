@@ -115,4 +115,4 @@ async def _say_step(at: OpenPlace, values: dict[str, Any]) -> None:
     say(*channel_lines(values, [taint.channel for taint in point.tainted]), "")
     say(*step_lines(point, await at.driver.updates_at(at.step)))
     if at.step == snapshot.progress.head:
-        say(*unfinished_lines(snapshot.unfinished))
+        say(*unfinished_lines(snapshot.unfinished, opens=False))

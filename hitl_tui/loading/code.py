@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
+from hitl_tui.engine.channels.reducers import IS_FILE
 from hitl_tui.errors import GraphInvalid, HitlError, UsageError
 
 T = TypeVar("T")
@@ -41,6 +42,7 @@ def import_file(path: Path) -> ModuleType:
         raise UsageError(f"{path} isn't a Python file", "give a .py file or module:attribute")
     module = importlib.util.module_from_spec(spec)
     loader = spec.loader
+    setattr(module, IS_FILE, path.name)
     sys.modules[name] = module
     try:
         with _importable(path.parent):
@@ -116,9 +118,21 @@ def blaming(what: str, call: Callable[[], T]) -> T:
         summary = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         lines = traceback.TracebackException.from_exception(error)
         lines.stack = _their_frames(error)
-        failed = CodeFailed(f"{what}: {summary}")
+        failed = CodeFailed(f"{what}: {summary}", _mend(error))
         failed.details = "".join(lines.format(chain=False))
         raise failed from None
+
+
+def _mend(error: BaseException) -> str:
+    """What to do about what newcomers meet first, "" where the error says it all."""
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return (
+            "a file is no part of a package: write `from name import …` for a file beside it, or run it as "
+            "a module, as in hitl-tui run package.flow:build"
+        )
+    if isinstance(error, SyntaxError) and ("null byte" in str(error) or "codec can't decode" in str(error)):
+        return "save the file as UTF-8"
+    return ""
 
 
 def _their_frames(error: BaseException) -> traceback.StackSummary:

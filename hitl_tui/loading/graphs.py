@@ -164,7 +164,7 @@ def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
     # Where a file has both, a graph not compiled yet is what its function builds from.
     if made := [one for one in usual if not isinstance(public[one], StateGraph)] or usual:
         return f"{made[0]} in {spec}", public[made[0]]
-    graphs = [key for key, value in public.items() if isinstance(value, Graph)]
+    graphs = _outermost({key: value for key, value in public.items() if isinstance(value, Graph)})
     if len(graphs) == 1:
         return f"{graphs[0]} in {spec}", public[graphs[0]]
     found = f"several graphs ({', '.join(sorted(graphs))})" if graphs else "no graph"
@@ -173,6 +173,14 @@ def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
         f"{spec} has {found}, and nothing called {', '.join(USUAL_NAMES[:-1])} or {USUAL_NAMES[-1]}",
         f"say which: {spec}:{example}",
     )
+
+
+def _outermost(graphs: Mapping[str, Graph]) -> list[str]:
+    """The names of graphs inside no other one; what is compiled goes before what it was made from."""
+    inside = [part for one in graphs.values() if isinstance(one, StateGraph) for part in one.subgraphs]
+    outer = [name for name, one in graphs.items() if not any(one is part for part in inside)]
+    compiled = [name for name in outer if isinstance(graphs[name], GraphRunner)]
+    return compiled if len(compiled) == 1 else outer
 
 
 def _build(label: str, target: object, options: dict[str, Any], defaults: dict[str, Any]) -> Loaded:
@@ -191,7 +199,13 @@ def _build(label: str, target: object, options: dict[str, Any], defaults: dict[s
         return Loaded(graph, arguments)
     if inspect.iscoroutine(graph):
         graph.close()
-    raise GraphInvalid(f"{label} returned {in_words(graph)}", f"it must be {_KINDS}")
+        raise GraphInvalid(
+            f"{label} is async", "write def instead of async def: building a graph waits for nothing"
+        )
+    forgot = "; did it forget its `return`?" if graph is None else ""
+    raise GraphInvalid(
+        f"{label} returned {in_words(graph)}", f"it must return a StateGraph or a GraphRunner{forgot}"
+    )
 
 
 def _arguments(label: str, target: Any, options: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

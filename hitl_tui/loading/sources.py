@@ -116,6 +116,11 @@ def reopen_graph(
             f"open it with its graph: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
         )
     directory = source.get("directory")
+    if (file := spec_file(spec)) and not file.is_file():
+        raise UsageError(
+            f"there is no file {file} any more",
+            f"say where it is now: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
+        )
     runner = open_graph(
         spec, store, source.get("options"), directory=Path(directory) if isinstance(directory, str) else None
     )

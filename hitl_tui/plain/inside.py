@@ -26,7 +26,8 @@ def inside_lines(event: ev.Event) -> list[str]:
     """What an event says about a branch or the thread of a subgraph; nothing for other events."""
     match event:
         case ev.BranchEnded(outcome=outcome) if outcome.error:
-            return [f"{_name(outcome.path)} failed{_tries(outcome)}:", *content([outcome.error.message], 4)]
+            why = [text for text in (outcome.error.message, outcome.error.hint) if text]
+            return [f"{_name(outcome.path)} failed{_tries(outcome)}:", *content(why, 4)]
         case ev.BranchEnded(outcome=outcome) if outcome.status == "ok":
             return [f"{_name(outcome.path)} is done{_tries(outcome)}, {duration(outcome.duration)}."]
         case ev.BranchEnded(outcome=outcome) if outcome.status == "cancelled":
@@ -56,13 +57,18 @@ def branch_lines(point: Checkpoint) -> list[str]:
     return [*lines, *spans(told, _TOLD)]
 
 
-def unfinished_lines(unfinished: Unfinished | None) -> list[str]:
-    """What is kept of a node with branches, or of a subgraph, at which a thread was put down."""
+def unfinished_lines(unfinished: Unfinished | None, *, opens: bool = True) -> list[str]:
+    """What is kept of a node with branches, or of a subgraph, at which a thread was put down.
+
+    Args:
+        opens: whether there are commands in lines, by which one gets in.
+    """
     if unfinished is None:
         return []
     node = _name(unfinished.node)
     if unfinished.child:
-        return [f"Inside {node}: thread {_name(unfinished.child)}; i 1 opens it."]
+        how = "; i 1 opens it" if opens else ""
+        return [f"Inside {node}: thread {_name(unfinished.child)}{how}."]
     ended = unfinished.outcomes
     lines = [f"Inside {node}: {len(ended)} of {unfinished.total} branches have ended."]
     return [*lines, *spans(_failures(ended), _TOLD)]

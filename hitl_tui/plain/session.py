@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from hitl_tui.drivers.breakpoints import read_breakpoints, stopped_by
+from hitl_tui.drivers.node_streams import keyboard_kept
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
 from hitl_tui.engine.graphs.description import InputField
 from hitl_tui.engine.log.events import RunEnded
@@ -67,7 +68,7 @@ def run_plain(
         breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
     """
     said = console or Terminal()
-    with asyncio.Runner() as runner:
+    with keyboard_kept(), asyncio.Runner() as runner:
 
         async def opened() -> tuple[Hub, Driver]:
             return await open_driver()

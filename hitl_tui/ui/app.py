@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from hitl_tui.drivers.node_streams import PrintedByNodes, keyboard_kept
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.signals import continue_as_one, keep_text, listen, outliving_the_terminal
@@ -154,6 +156,7 @@ class HitlApp(Themed[AppResult]):
 
     def on_mount(self) -> None:
         """Open the thread once something is on screen."""
+        sys.stdout = PrintedByNodes(sys.stdout)  # Textual's own, until it ends
         continue_as_one(self._driver)
         self.call_after_refresh(self._begin)
 
@@ -382,7 +385,7 @@ def run_app(
     """
     app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads, breaks), look)
     take_any_bytes()
-    with short_turns(), outliving_the_terminal():
+    with short_turns(), outliving_the_terminal(), keyboard_kept(from_all=True):
         result = app.run(mouse=mouse)
     if app._exception is not None:
         raise app._exception

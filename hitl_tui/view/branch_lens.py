@@ -82,6 +82,8 @@ def outcome_lines(outcome: BranchOutcome, glyphs: Glyphs = UNICODE, message: int
     ]
     if outcome.error is not None:
         lines.append((trusted("  "), untrusted(why_failed(outcome), "error", message)))
+        if outcome.error.hint:
+            lines.append((trusted("  "), untrusted(outcome.error.hint, "dim", message)))
     return lines
 
 

@@ -67,3 +67,9 @@ def test_the_list_as_json_tells_who_ran_for_whom(desk: App) -> None:
     assert listed() == [("d", None, 1)]
     assert listed("--inside") == [("d", None, 1), ("d/editor#1", owner, 0)]
     assert listed("edi") == [("d/editor#1", owner, None)]
+
+
+def test_a_thread_inside_is_shown_without_a_command_of_lines(desk: App) -> None:
+    shown = desk.expect(0, "show", "d").out
+    assert "Inside editor: thread d/editor#1." in shown
+    assert "opens it" not in shown

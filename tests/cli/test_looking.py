@@ -141,6 +141,7 @@ def test_blame_follows_a_path(app: App) -> None:
     app.expect(0, "run", "counter", "--headless", "--input", "limit=2", "--thread", "c")
     lines = app.expect(0, "blame", "c", "log.1", "--json").document["lines"]
     assert [(one["step"], one["text"]) for one in lines] == [(2, "counted to 2")]
+    assert app.expect(0, "blame", "c", "log[1]", "--json").document["lines"] == lines
 
 
 @pytest.mark.parametrize(

@@ -135,15 +135,21 @@ async def test_giving_up_ends_retries_as_well(bench: Bench) -> None:
     assert (view.progress.status, view.progress.reason, len(calls)) == ("waiting", "paused", 1)
 
 
+class Unusual(BaseException):
+    """No Exception, and none of Python's own."""
+
+
 @pytest.mark.parametrize("style", ["sync", "async"])
-@pytest.mark.parametrize("ending", [SystemExit, StopIteration])
+@pytest.mark.parametrize("ending", [SystemExit, StopIteration, KeyboardInterrupt, GeneratorExit, Unusual])
 async def test_a_node_that_would_end_its_thread_fails_like_any_other(
     bench: Bench, style: str, ending: Any
 ) -> None:
     def sync(state: Any) -> None:
         if ending is SystemExit:
             sys.exit(3)
-        next(iter(()))
+        if ending is StopIteration:
+            next(iter(()))
+        raise ending
 
     async def on_a_loop(state: Any) -> None:
         sync(state)

@@ -92,3 +92,15 @@ def test_what_the_first_step_on_screen_can_not_store(tmp_path: Path) -> None:
     with Terminal([*APP, "run", COUNTER, "--thread", "x" * 201], cwd=tmp_path) as terminal:
         assert terminal.wait_exit() == 2
         assert "1 to 200 characters" in " ".join(terminal.text().split())
+
+
+def test_a_warning_of_ours_is_told_without_a_line_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "list.py").write_text(
+        "from hitl_tui import END, START, Channel, StateGraph\n"
+        "graph = StateGraph({'a': Channel([])}).add_node('n', lambda s: None)\n"
+        "graph.add_edge(START, 'n').add_edge('n', END)\n"
+    )
+    done = call("run", "list.py", "--headless", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.startswith("hitl-tui: warning: channel 'a' has a list as default and no reducer")
+    assert len(done.stderr.splitlines()) == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import Channel, GraphInvalid, NodeFailed, SchemaMismatch
+from hitl_tui import Channel, GraphInvalid, NodeFailed
 from hitl_tui.engine.channels import reducers
 from hitl_tui.engine.channels.canonical import channel_hash
 from tests.engine.building import bound, one_node, returning
@@ -189,7 +189,7 @@ def test_a_channel_that_is_no_channel_is_refused_with_the_way_to_write_it() -> N
 
 
 def test_a_default_that_does_not_fit_its_schema_is_refused_when_built() -> None:
-    with pytest.raises(SchemaMismatch, match=r"channel 'c': .* as its default"):
+    with pytest.raises(GraphInvalid, match=r"channel 'c': .* as its default"):
         one_node({"c": Channel("", schema={"type": "integer"})}, returning(None))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -19,11 +20,12 @@ from hitl_tui import (
     HitlError,
     MemoryCheckpointer,
     NodeFailed,
+    RetryPolicy,
     StateGraph,
     UsageError,
     WorkflowState,
 )
-from tests.engine.building import one_node
+from tests.engine.building import chain, one_node
 
 DRAFT = {"draft": Channel("")}
 
@@ -56,6 +58,10 @@ def misspelt(state: Any) -> Any:
     return {"draft": state["drft"]}
 
 
+def streamed(state: Any) -> Any:
+    yield {"draft": "piece"}
+
+
 @pytest.mark.parametrize(
     ("node", "why", "mend"),
     [
@@ -66,6 +72,7 @@ def misspelt(state: Any) -> Any:
         (unknown_agent, "the graph has no agent 'writer'", "hand it over: compile(agents={'writer': …}); at"),
         (bug, "ZeroDivisionError: division by zero", 'at test_first_mistakes.py, line '),
         (bug, "ZeroDivisionError: division by zero", ': return {"draft": 1 / len(state["draft"])}'),
+        (streamed, "returned a generator", "call config.emit(text) instead of yield"),
         (misspelt, "there is no channel 'drft'", "did you mean 'draft'?; at test_first_mistakes.py, line "),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -114,10 +121,24 @@ def gate(**values: Any) -> Gate:
         (lambda: one_node({"draft": str}, bug), "channel 'draft' is a type", "Channel(DEFAULT, schema=str)"),  # type: ignore[dict-item]
         (lambda: Agent("a", ["x"]), "a list is no model", 'ScriptedModel(["a reply"])'),  # type: ignore[arg-type]
         (lambda: compiled(gate(drft=1)), "gate at 'n': there is no channel 'drft'", "channels: draft"),
-        (lambda: compiled(gate(draft="x"), None), "need a checkpointer", "`hitl-tui run` puts the app's own"),
+        (lambda: one_node(DRAFT, lambda: None), "can't be called with (state): too many", "lambda state: …"),
+        (lambda: one_node(DRAFT, takes_three), "missing a required argument", "takes_three(state, config)"),
+        (lambda: Channel(0, reducer=lambda new: new), "<lambda> can't be called", "(old, new) -> value"),
+        (lambda: Channel(0, reducer=waits), "the reducer waits is async", "(old, new) -> value"),
+        (lambda: routed(waits), "the route after 'n' is async", "only nodes may wait"),
+        (lambda: one_node(DRAFT, bug, retry=3), "node 'n1': retry is a whole", "RetryPolicy(max_attempts=3)"),
+        (lambda: one_node(DRAFT, bug, timeout="3"), "node 'n1': timeout is text", "timeout=30"),
+        (lambda: compiled((), "runs.db"), "checkpointer is text", "SQLiteCheckpointer('runs.db')"),
+        (lambda: compiled((), agents=["a"]), "agents is a list", 'as {"writer": Agent('),
+        (lambda: compiled((), termination=bug), "termination is a function", "custom_condition(function)"),
+        (lambda: compiled((), limits={}), "limits is a dict", "Limits(max_tokens=50_000)"),
+        (lambda: compiled(gate(draft="x"), None), "interrupt at 'n' needs a checkpointer", "`hitl-tui run`"),
     ],
     ids=["a text as input", "a text as choice", "a type as channel", "a list as model",
-         "a gate that sets no channel", "a gate without a store"],
+         "a gate that sets no channel", "a node that takes nothing", "a node that takes three",
+         "a reducer that takes one", "an async reducer", "an async route", "a number as retry",
+         "a text as timeout", "a path as store", "a list of agents", "a function as termination",
+         "a dict as limits", "a gate without a store"],
 )  # fmt: skip
 def test_a_mistake_in_building_is_told_with_what_to_write(
     make: Callable[[], Any], why: str, mend: str
@@ -128,9 +149,84 @@ def test_a_mistake_in_building_is_told_with_what_to_write(
     assert mend in caught.value.hint
 
 
-def compiled(asks: Gate, store: Any = ...) -> Any:
+async def waits(*given: Any) -> Any:
+    return None
+
+
+def takes_three(state: Any, config: Any, extra: Any) -> Any:
+    return None
+
+
+def routed(route: Any) -> StateGraph:
+    return StateGraph(DRAFT).add_node("n", bug).add_conditional_edge("n", route, {"end": END})
+
+
+def compiled(asks: Any, store: Any = ..., **options: Any) -> Any:
     graph = StateGraph(DRAFT).add_node("n", bug).add_edge(START, "n").add_edge("n", END)
-    return graph.compile(checkpointer=MemoryCheckpointer() if store is ... else store, interrupt_after=asks)
+    checkpointer = MemoryCheckpointer() if store is ... else store
+    return graph.compile(checkpointer=checkpointer, interrupt_after=asks, **options)
+
+
+@pytest.mark.parametrize(
+    ("edge", "hint"), [(("start", "n"), "did you mean START?"), (("n", "__end__"), "did you mean END?")]
+)
+def test_an_end_in_another_frameworks_words_is_told(edge: tuple[str, str], hint: str) -> None:
+    with pytest.raises(GraphInvalid) as caught:
+        StateGraph(DRAFT).add_node("n", bug).add_edge(*edge).compile()
+    assert caught.value.hint == hint
+
+
+def test_a_graph_that_is_run_before_it_is_compiled_says_what_to_write() -> None:
+    with pytest.raises(AttributeError, match=r"graph\.compile\(\)\.invoke\(…\)"):
+        StateGraph(DRAFT).invoke({})  # type: ignore[attr-defined]
+
+
+def test_inputs_of_a_subgraph_the_wrong_way_round_are_told_with_their_direction() -> None:
+    inner = StateGraph({"inside": Channel("")}).add_node("n", bug).add_edge(START, "n").add_edge("n", END)
+    graph = StateGraph(DRAFT).add_subgraph("sub", inner, inputs={"inside": "draft"}, outputs={})
+    with pytest.raises(GraphInvalid) as caught:
+        graph.add_edge(START, "sub").add_edge("sub", END).compile()
+    assert caught.value.hint.startswith("inputs goes from this graph's channel to the inner one's")
+
+
+def test_a_gate_inside_a_subgraph_is_named_where_there_is_no_store() -> None:
+    inner = compiled(gate(draft="x"))
+    graph = StateGraph(DRAFT).add_subgraph("sub", inner, inputs={}, outputs={})
+    with pytest.raises(GraphInvalid, match="the interrupt at 'n' inside subgraph 'sub' needs a checkpointer"):
+        graph.add_edge(START, "sub").add_edge("sub", END).compile()
+
+
+def test_a_reducer_that_returns_nothing_is_named() -> None:
+    channels = {"n": Channel(0, schema=int, reducer=lambda old, new: None)}
+    with pytest.raises(NodeFailed, match=r"the reducer .*<lambda> returned None") as caught:
+        one_node(channels, lambda state: {"n": 1}).invoke()
+    assert caught.value.hint == "let it return the next value"
+
+
+async def test_a_node_whose_own_task_was_cancelled_fails_and_is_tried_again() -> None:
+    async def node(state: Any, config: Any) -> Any:
+        if config.attempt == 1:
+            raise asyncio.CancelledError
+        return {"draft": "whole"}
+
+    runner = one_node(DRAFT, node, retry=RetryPolicy(max_attempts=2, wait=0))
+    assert (await runner.ainvoke())["draft"] == "whole"
+
+
+async def test_a_run_that_is_cancelled_from_outside_is_no_failure_of_the_node() -> None:
+    begun = asyncio.Event()
+
+    async def node(state: Any) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    runner = chain(DRAFT, node).compile(checkpointer=MemoryCheckpointer())
+    run = asyncio.create_task(runner.ainvoke(thread_id="t"))
+    await begun.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert runner.open("t").cursor.status == "waiting"
 
 
 def test_one_gate_needs_no_list_around_it() -> None:

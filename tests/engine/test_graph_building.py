@@ -131,12 +131,12 @@ BROKEN: dict[str, tuple[Callable[[], Any], str, str]] = {
     ),
     "interrupt_before without a checkpointer": (
         lambda: built(*LINE, interrupt_before=["a"]),
-        "need a checkpointer",
+        "needs a checkpointer",
         "MemoryCheckpointer",
     ),
     "interrupt_after without a checkpointer": (
         lambda: built(*LINE, interrupt_after="*"),
-        "need a checkpointer",
+        "needs a checkpointer",
         "SQLiteCheckpointer",
     ),
     "an unknown node in interrupt_before": (

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitl_tui import Channel, MemoryCheckpointer, NodeFailed, ValueRejected
+from hitl_tui import Channel, GraphInvalid, MemoryCheckpointer, NodeFailed, ValueRejected
 from hitl_tui.engine.channels.canonical import canonical
 from hitl_tui.engine.channels.values import MAX_DEPTH, normalise
 from tests.engine.building import one_node, returning, some
@@ -198,7 +198,7 @@ def test_a_name_or_a_note_with_a_lone_surrogate_is_refused(words: dict[str, str]
 
 
 def test_a_rejected_default_names_its_channel() -> None:
-    with pytest.raises(ValueRejected, match="channel 'c'"):
+    with pytest.raises(GraphInvalid, match="channel 'c'"):
         one_node({"c": Channel(default={1, 2})}, returning(None))
 
 

@@ -73,6 +73,20 @@ def test_several_graphs_need_a_name(folder: Path) -> None:
     assert name_of("mine.py:two") == "2"
 
 
+def test_a_graph_inside_another_one_is_not_what_a_file_is_about(folder: Path) -> None:
+    write(
+        folder / "mine.py",
+        "inner = make('inner')\nouter = StateGraph({'n': Channel('')}, name='outer')\n"
+        "outer.add_subgraph('sub', inner, inputs={}, outputs={})",
+    )
+    assert name_of("mine.py") == "outer"
+
+
+def test_what_is_compiled_goes_before_what_it_was_made_from(folder: Path) -> None:
+    write(folder / "mine.py", "one = make('one')\none.add_edge('a', END)\ntwo = one.compile()")
+    assert isinstance(load_graph("mine.py").graph, GraphRunner)
+
+
 def test_a_module_is_found_in_the_current_directory(folder: Path) -> None:
     (folder / "pack").mkdir()
     write(folder / "pack" / "inner.py", "class Holder:\n    graph = make('held')")
@@ -216,7 +230,6 @@ def test_an_error_of_ours_in_their_code_keeps_its_words_and_says_where(folder: P
     [
         ("graph = 3", "graph in mine.py is a whole number"),
         ("def build():\n    return None", "build in mine.py returned null"),
-        ("async def build():\n    return make()", "build in mine.py returned a coroutine"),
     ],
 )
 def test_what_is_not_a_graph(folder: Path, text: str, message: str) -> None:
@@ -224,6 +237,13 @@ def test_what_is_not_a_graph(folder: Path, text: str, message: str) -> None:
     with pytest.raises(GraphInvalid, match=message) as caught:
         load_graph("mine.py")
     assert "StateGraph" in caught.value.hint
+
+
+def test_a_function_that_is_async_builds_nothing(folder: Path) -> None:
+    write(folder / "mine.py", "async def build():\n    return make()")
+    with pytest.raises(GraphInvalid, match=r"build in mine\.py is async") as caught:
+        load_graph("mine.py")
+    assert caught.value.hint.startswith("write def instead of async def")
 
 
 def test_specs_are_made_absolute(folder: Path) -> None:

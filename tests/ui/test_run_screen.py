@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
+from hitl_tui import END, START, Channel, GraphRunner, StateGraph
+from hitl_tui.stores import Checkpointer
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from tests.support import tape as tapes
 from tests.ui.harness import desk
+from tests.ui.real import real
 
 
 async def test_all_panes_show_the_newest_step():
@@ -194,3 +200,18 @@ async def test_enter_alone_ends_no_thread():
         await it.press("enter")
         await it.until(lambda: it.app.screen is it.run)
         assert not it.commands("cancel")
+
+
+async def test_what_a_node_prints_is_shown_as_its_text() -> None:
+    def speak(state: Any) -> None:
+        print("a word from the node")
+
+    def make(store: Checkpointer) -> GraphRunner:
+        graph = StateGraph({"n": Channel(0)}).add_node("speak", speak)
+        return graph.add_edge(START, "speak").add_edge("speak", END).compile(checkpointer=store)
+
+    before = sys.stdout
+    async with real(make) as it:
+        await it.press("s")
+        await it.shows("DONE", "a word from the node")
+    assert sys.stdout is before

@@ -15,11 +15,15 @@ from hitl_tui.engine.channels.reducers import Reducer, ReducerLike, Refused, as_
 from hitl_tui.engine.channels.schema import ChannelSchema
 from hitl_tui.engine.channels.values import DEFAULT_MAX_BYTES, normalise
 from hitl_tui.engine.log.records import Visibility
-from hitl_tui.errors import GraphInvalid, ReducerError, SchemaMismatch, in_words
+from hitl_tui.errors import GraphInvalid, ReducerError, SchemaMismatch, ValueRejected, in_words
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 RUN_INPUTS = ("goal", "constraints")
 _MISSING: Any = object()
+
+
+class DefaultRejected(GraphInvalid):
+    """A default that its channel could not hold."""
 
 
 class Channel:
@@ -131,9 +135,20 @@ class BoundChannel:
                 raise
             raise self._broken(error) from (None if self._private else error)
         if reducer.custom:
-            # The limit is one of updates.
-            value = normalise(value, self.name, max_bytes=sys.maxsize, private=self._private)
+            return self._check_custom(value)
         self.schema.check_reduced(value)
+        return value
+
+    def _check_custom(self, made: Any) -> Any:
+        """What a user's reducer made, checked; the limit on size is one of updates."""
+        value = normalise(made, self.name, max_bytes=sys.maxsize, private=self._private)
+        try:
+            self.schema.check_reduced(value)
+        except SchemaMismatch as error:
+            if value is not None:
+                raise
+            none = f"the reducer {self.reducer.text} returned None"
+            raise SchemaMismatch(f"{error.message}: {none}", "let it return the next value") from None
         return value
 
     def replace(self, value: Any) -> Any:
@@ -192,7 +207,10 @@ def bind(
                 else f"write Channel({channel!r})"
             )
             raise GraphInvalid(f"channel {name!r} is {in_words(channel)}", instead)
-        bound[name] = BoundChannel(name, channel, max_update_bytes)
+        try:
+            bound[name] = BoundChannel(name, channel, max_update_bytes)
+        except (SchemaMismatch, ValueRejected) as error:
+            raise DefaultRejected(error.message, error.hint) from None
     return bound
 
 

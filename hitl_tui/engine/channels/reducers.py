@@ -13,6 +13,7 @@ import inspect
 import json
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,6 +22,9 @@ from typing import Any, Literal
 from hitl_tui.engine.channels.canonical import canonical
 from hitl_tui.engine.channels.values import MAX_INT_BITS, FrozenDict, FrozenList
 from hitl_tui.errors import GraphInvalid, in_words
+
+IS_FILE = "__hitl_file__"
+"""What a module that was loaded from a file alone has its name in: the same wherever the file lies."""
 
 Part = Literal["whole", "items", "members", "properties", "none"]
 Reduce = Callable[[Any, Any], Any]
@@ -230,8 +234,9 @@ def _custom(function: Callable[[Any, Any], Any], text: str = "") -> Reducer:
         source = getattr(function, "__qualname__", repr(function))
     name = getattr(function, "__qualname__", type(function).__name__)
     module = getattr(function, "__module__", "")
+    place = getattr(sys.modules.get(module), IS_FILE, module)
     return Reducer(
-        text or f"{module}:{name}",
+        text or f"{place}:{name}",
         function,
         part="none",
         custom=True,

@@ -24,13 +24,13 @@ import enum
 import math
 import pathlib
 import uuid
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from hitl_tui.engine.channels.as_json import GIVE_JSON, as_json_hint
 from hitl_tui.errors import ValueRejected
 
-_GIVE_JSON = "return text, numbers, lists, dicts, dataclasses or pydantic models"
-
 MAX_DEPTH = 64
+_LONGEST_PATH = 40
 DEFAULT_MAX_BYTES = 1 << 20
 # Python itself refuses to write longer numbers as text, as a guard against slow conversions.
 MAX_INT_BITS = 14_280
@@ -77,6 +77,12 @@ class FrozenDict(dict[str, Any]):
     __slots__ = ()
     __setitem__ = __delitem__ = __ior__ = _refuse
     pop = popitem = clear = update = setdefault = _refuse
+
+    if not TYPE_CHECKING:  # or a type checker would take any attribute
+
+        def __getattr__(self, name: str) -> NoReturn:
+            how = f"; a model is kept as a dict: write value[{name!r}]" if name in self else ""
+            raise AttributeError(f"a dict has no attribute {name!r}{how}", name=name, obj=self)
 
     def __copy__(self) -> dict[str, Any]:
         return dict(self)
@@ -129,7 +135,7 @@ def normalise(
         frozen, size = _freeze(value, "", within)
     except _NotJson as found:
         if private:
-            raise ValueRejected(f"channel {channel!r}: {found.what}", _GIVE_JSON) from None
+            raise ValueRejected(f"channel {channel!r}: {found.what}", GIVE_JSON) from None
         raise ValueRejected(
             f"channel {channel!r}{_at(found.path)}: {found.what}", found.hint
         ) from found.__cause__
@@ -141,7 +147,8 @@ def normalise(
         if exact > max_bytes:
             raise ValueRejected(
                 f"channel {channel!r}: an update of {exact:,} bytes is over the limit of {max_bytes:,}",
-                "store it elsewhere, as in a file, and keep a reference to it in the channel",
+                "store it elsewhere, as in a file, and keep a reference to it in the channel; or allow more: "
+                "compile(max_update_bytes=…)",
             )
     return frozen
 
@@ -171,7 +178,8 @@ def _freeze(value: Any, path: str, depth: int) -> tuple[Any, int]:
 
 def _check_depth(depth: int, path: str) -> None:
     if depth >= MAX_DEPTH:
-        raise _NotJson(path, f"nested deeper than {MAX_DEPTH} levels", "flatten the value")
+        begins = path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…"
+        raise _NotJson(begins, f"nested deeper than {MAX_DEPTH} levels", "flatten the value")
 
 
 def _freeze_list(value: Any, path: str, depth: int) -> tuple[FrozenList, int]:
@@ -273,11 +281,7 @@ def _convert(value: Any, path: str) -> Any:
         return value.isoformat()
     if isinstance(value, (uuid.UUID, pathlib.PurePath, decimal.Decimal)):
         return str(value)
-    raise _NotJson(
-        path,
-        f"a value of type {type(value).__name__} is not JSON",
-        _GIVE_JSON,
-    )
+    raise _NotJson(path, f"a value of type {type(value).__name__} is not JSON", as_json_hint(value))
 
 
 def _at(path: str) -> str:

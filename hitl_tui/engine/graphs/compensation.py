@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from hitl_tui.engine.channels.values import normalise
+from hitl_tui.engine.graphs.kinds_given import check_tried
 from hitl_tui.engine.graphs.retry import RetryPolicy
 from hitl_tui.engine.log.outcomes import Compensation
 from hitl_tui.engine.log.records import ROLLBACK
@@ -114,8 +115,7 @@ def make_handler(
         )
     if not _takes_three(function):
         raise GraphInvalid(f"compensation {name!r} must take (state, config, args)", "give it these three")
-    if timeout is not None and timeout <= 0:
-        raise GraphInvalid(f"compensation {name!r}: timeout {timeout!r} must be above 0 seconds")
+    check_tried(f"compensation {name!r}", retry, timeout)
     return Handler(name, function, retry or RetryPolicy(max_attempts=1), timeout)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -133,6 +134,8 @@ class CompiledGraph:
                 f"the routing function after node {node!r} raised {type(error).__name__}: {error}",
                 f"at {place}" if (place := raised_at(error)) else "",
             ) from error
+        if inspect.iscoroutine(key):
+            key.close()
         name = route_key(key)
         if name not in route.targets:
             raise HitlError(

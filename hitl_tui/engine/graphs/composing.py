@@ -104,6 +104,11 @@ class Composing:
     _subgraphs: dict[str, tuple[StateGraph | GraphRunner, Mapping[str, str], Mapping[str, str]]]
     add_node: Callable[..., Self]
 
+    @property
+    def subgraphs(self) -> list[StateGraph | GraphRunner]:
+        """The graphs that are nodes of this one."""
+        return [graph for graph, _, _ in self._subgraphs.values()]
+
     def add_map(
         self,
         name: str,
@@ -295,11 +300,17 @@ def depth_of(graph: CompiledGraph) -> int:
     return 1 + max(map(depth_of, inner)) if inner else 0
 
 
-def waits_for_humans(graph: CompiledGraph) -> bool:
-    """Whether a graph or one inside it stops at nodes for a human, or asks about what is tainted."""
-    inner = [node.work.graph for node in graph.nodes.values() if isinstance(node.work, SubgraphWork)]
-    asks = any(node.on_taint == "approve" for node in graph.nodes.values())
-    return bool(graph.before or graph.after) or asks or any(map(waits_for_humans, inner))
+def asks_humans(graph: CompiledGraph) -> str:
+    """Where a graph or one inside it stops for a human, or asks about what is tainted; "" for nowhere."""
+    for name in (*graph.before, *graph.after):
+        return f"the interrupt at {name!r}"
+    for node in graph.nodes.values():
+        if node.on_taint == "approve":
+            return f"on_taint='approve' of node {node.name!r}"
+    for node in graph.nodes.values():
+        if isinstance(node.work, SubgraphWork) and (inside := asks_humans(node.work.graph)):
+            return f"{inside} inside subgraph {node.name!r}"
+    return ""
 
 
 def _parallel_node(node: Node, work: FanOutWork, members: tuple[Node, ...]) -> Node:
@@ -315,7 +326,12 @@ def _parallel_node(node: Node, work: FanOutWork, members: tuple[Node, ...]) -> N
 def _subgraph_node(node: Node, work: SubgraphWork, channels: Mapping[str, Any]) -> Node:
     where = f"subgraph {node.name!r}"
     for parent, child in work.inputs:
-        _check_channel(f"{where}: inputs", parent.partition(".")[0], (*channels, *RUN_INPUTS))
+        _check_channel(
+            f"{where}: inputs",
+            parent.partition(".")[0],
+            (*channels, *RUN_INPUTS),
+            "inputs goes from this graph's channel to the inner one's; this graph's ",
+        )
         _check_channel(f"{where}: inputs, inside", child, (*work.graph.channels, *RUN_INPUTS))
     for child, parent in work.outputs:
         _check_channel(f"{where}: outputs, inside", child, work.graph.channels)
@@ -353,9 +369,13 @@ def _union(lists: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(name for names in known for name in names))
 
 
-def _check_channel(where: str, name: str, known: Mapping[str, Any] | Sequence[str]) -> None:
+def _check_channel(
+    where: str, name: str, known: Mapping[str, Any] | Sequence[str], direction: str = ""
+) -> None:
     if name not in known:
-        raise GraphInvalid(f"{where}: there is no channel {name!r}", f"channels: {', '.join(known)}")
+        raise GraphInvalid(
+            f"{where}: there is no channel {name!r}", f"{direction}channels: {', '.join(known)}"
+        )
 
 
 def _check_join(where: str, join: Any, on_error: Any) -> None:

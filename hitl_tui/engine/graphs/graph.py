@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from hitl_tui.engine.channels.channel import BoundChannel, Channel, bind
 from hitl_tui.engine.channels.values import DEFAULT_MAX_BYTES, keepable
@@ -14,15 +14,16 @@ from hitl_tui.engine.graphs.composing import (
     MAX_DEPTH,
     Composing,
     SubgraphWork,
+    asks_humans,
     depth_of,
     resolve,
-    waits_for_humans,
 )
 from hitl_tui.engine.graphs.description import InputField
 from hitl_tui.engine.graphs.gates import Gate
+from hitl_tui.engine.graphs.kinds_given import check_compiled_with, check_tried
 from hitl_tui.engine.graphs.limits import declared_limits
 from hitl_tui.engine.graphs.retry import RetryPolicy
-from hitl_tui.engine.graphs.signatures import takes_second
+from hitl_tui.engine.graphs.signatures import check_takes, takes_second
 from hitl_tui.engine.graphs.termination import Termination
 from hitl_tui.engine.graphs.topology import check_topology
 from hitl_tui.engine.log.records import END, START, Limits
@@ -54,6 +55,15 @@ class StateGraph(Composing, Compensating):
     )
     _compiling: bool = field(default=False, init=False, repr=False)
     _compensations: dict[str, Handler] = field(default_factory=dict, init=False, repr=False)
+
+    if not TYPE_CHECKING:  # or a type checker would take any name for one of ours
+
+        def __getattr__(self, name: str) -> NoReturn:
+            from hitl_tui.engine.runner import GraphRunner
+
+            known = not name.startswith("_") and hasattr(GraphRunner, name)
+            how = f"; a graph is compiled first: graph.compile().{name}(…)" if known else ""
+            raise AttributeError(f"a StateGraph has no attribute {name!r}{how}", name=name, obj=self)
 
     def add_node(
         self,
@@ -98,8 +108,9 @@ class StateGraph(Composing, Compensating):
                 raise GraphInvalid(
                     f"node {name!r}: {option}={names!r} is a text", f"give a list: {option}=[{names!r}]"
                 )
-        if timeout is not None and not timeout > 0:  # nan, too
-            raise GraphInvalid(f"node {name!r}: timeout {timeout!r} must be above 0 seconds")
+        check_tried(f"node {name!r}", retry, timeout)
+        takes_config = takes_second(fn, "config")
+        check_takes(f"node {name!r}", fn, "state", *(["config"] if takes_config else []), waits=True)
         self._nodes[name] = Node(
             name=name,
             function=fn,
@@ -107,7 +118,7 @@ class StateGraph(Composing, Compensating):
             writes=None if writes is None else tuple(writes),
             retry=retry or RetryPolicy(max_attempts=1),
             timeout=timeout,
-            takes_config=takes_second(fn, "config"),
+            takes_config=takes_config,
             external=declared_source(name, external),
             on_taint=declared_policy(name, on_taint),
         )
@@ -134,6 +145,7 @@ class StateGraph(Composing, Compensating):
             )
         if not callable(route_fn):
             raise GraphInvalid(f"the route after {source!r} is no function", "give a function (state) -> key")
+        check_takes(f"the route after {source!r}", route_fn, "state")
         targets = dict(route_map) if isinstance(route_map, Mapping) else {name: name for name in route_map}
         self._routes[source] = Route(route_fn, {route_key(key): target for key, target in targets.items()})
         return self
@@ -168,6 +180,7 @@ class StateGraph(Composing, Compensating):
         """
         from hitl_tui.engine.runner import GraphRunner
 
+        check_compiled_with(checkpointer, agents, termination, limits)
         channels = bind(self.channels, max_update_bytes)
         nodes = self._steps(channels, checkpointer, agents or {}, max_update_bytes)
         graph = CompiledGraph(
@@ -191,11 +204,11 @@ class StateGraph(Composing, Compensating):
 
     def _check(self, graph: CompiledGraph, *, kept: bool) -> None:
         """What can only be seen of the whole graph; `kept`: whether its threads outlive a stop."""
-        if not kept and waits_for_humans(graph):
+        if not kept and (asking := asks_humans(graph)):
             raise GraphInvalid(
-                "interrupts and on_taint='approve' need a checkpointer, or a stopped run could not go on",
+                f"{asking} needs a checkpointer, or a stopped run could not go on",
                 "compile(checkpointer=SQLiteCheckpointer(path)), or MemoryCheckpointer(); "
-                "`hitl-tui run` puts the app's own store in its place",
+                "`hitl-tui run`, or a graph around this one, puts its own store in its place",
             )
         if depth_of(graph) > MAX_DEPTH:
             raise GraphInvalid(f"subgraphs are nested {depth_of(graph)} deep", f"at most {MAX_DEPTH}")

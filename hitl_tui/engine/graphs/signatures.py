@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from hitl_tui.errors import GraphInvalid
+
 
 def takes_second(function: Callable[..., Any], name: str) -> bool:
     """Whether a function wants a second argument: a node the config, an answer of a gate the text.
@@ -21,3 +23,30 @@ def takes_second(function: Callable[..., Any], name: str) -> bool:
         second = positional[1]
         return second.default is second.empty or second.name == name
     return any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def check_takes(what: str, function: Callable[..., Any], *arguments: str, waits: bool = False) -> None:
+    """Refuse a function that could never be called the way it will be.
+
+    Args:
+        what: it, for people, as "node 'write'".
+        arguments: what it is called with, in words.
+        waits: whether it may be async.
+
+    Raises:
+        GraphInvalid: it takes fewer arguments, needs more, or is async where nothing awaits it.
+    """
+    if not waits and inspect.iscoroutinefunction(function):
+        raise GraphInvalid(f"{what} is async", "write def instead of async def; only nodes may wait")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    given, name = ", ".join(arguments), getattr(function, "__name__", "function")
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise GraphInvalid(
+            f"{what} can't be called with ({given}): {error}",
+            f"write lambda {given}: …" if name == "<lambda>" else f"write def {name}({given})",
+        ) from None

@@ -40,14 +40,22 @@ def _check_names(nodes: Collection[str], edges: Edges, routes: Routes) -> None:
     pairs = [*edges, *((source, target) for source, route in routes.items() for target in route.values())]
     for source, target in pairs:
         if source not in nodes and source != START:
-            raise GraphInvalid(f"an edge starts at an unknown node {source!r}", f"nodes: {known}")
+            raise GraphInvalid(
+                f"an edge starts at an unknown node {source!r}", _meant(source, START) or f"nodes: {known}"
+            )
         if target not in nodes and target != END:
             raise GraphInvalid(
-                f"an edge from {source!r} leads to an unknown node {target!r}", f"nodes: {known}, END"
+                f"an edge from {source!r} leads to an unknown node {target!r}",
+                _meant(target, END) or f"nodes: {known}, END",
             )
     for source, route in routes.items():
         if not route:
             raise GraphInvalid(f"the conditional edge of {source!r} has no targets", "give a route_map")
+
+
+def _meant(name: object, end: str) -> str:
+    """A hint where one of the two ends was written as other frameworks do."""
+    return f"did you mean {end}?" if str(name).strip("_").upper() == end else ""
 
 
 def _check_start(edges: Edges, routes: Routes) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import hashlib
+import inspect
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ from hitl_tui.engine.interrupts.on_taint import check_source, mark
 from hitl_tui.engine.interrupts.questions import InterruptRaised, inside_request
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Cursor
-from hitl_tui.engine.nodes.activity import Activity, current_activity
+from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, current_activity
 from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.nodes.memory import MISSING
 from hitl_tui.engine.nodes.prompt_block import state_block
@@ -169,7 +171,7 @@ async def run_attempt(
         activity.undo()
         if isinstance(error, InterruptRaised):
             await activity.settled()
-        if not isinstance(error, Exception):
+        if isinstance(error, _PASSES) or (isinstance(error, asyncio.CancelledError) and _given_up(activity)):
             raise
         raise _failure(node, activity, error) from error
     finally:
@@ -229,10 +231,15 @@ def as_result(answer: Any, node: str) -> NodeResult:
         return NodeResult()
     if isinstance(answer, (dict, Mapping)):  # a dict is told sooner by itself
         return NodeResult(answer)
+    pieces = "; to stream text, call config.emit(text) instead of yield" if _yields(answer) else ""
     raise HitlError(
         f"node {node!r} returned {in_words(answer)}",
-        "return a dict of channel updates, a NodeResult or None",
+        f"return a dict of channel updates, a NodeResult or None{pieces}",
     )
+
+
+def _yields(answer: Any) -> bool:
+    return inspect.isgenerator(answer) or inspect.isasyncgen(answer)
 
 
 def _check_usage(usage: Any, node: str) -> None:
@@ -276,9 +283,21 @@ def _check_writes(node: Node, graph: CompiledGraph, updates: Sequence[tuple[str,
             )
 
 
-def _failure(node: Node, activity: Activity, error: Exception) -> NodeFailed:
+_PASSES = (InterruptRaised, AttemptCancelled, KeyboardInterrupt, SystemExit, GeneratorExit)
+"""What is no failure of the node: it asks, it was given up, or the program ends."""
+
+
+def _given_up(activity: Activity) -> bool:
+    """Whether it is from outside that a node is cancelled, rather than by what it awaits."""
+    task = asyncio.current_task()
+    return activity.cancelled or task is None or task.cancelling() > 0
+
+
+def _failure(node: Node, activity: Activity, error: BaseException) -> NodeFailed:
     if isinstance(error, HitlError):
         cause, hint = error.message, error.hint
+    elif isinstance(error, asyncio.CancelledError):
+        cause, hint = "CancelledError", "something that it awaited was cancelled"
     elif isinstance(error, TookTooLong):
         cause, hint = (
             f"it took longer than {node.timeout:g} s",

@@ -15,6 +15,8 @@ from concurrent.futures import Future
 from contextvars import copy_context
 from typing import Any
 
+from hitl_tui.errors import HitlError
+
 Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
@@ -113,7 +115,7 @@ class _NodeLoop:
             task.add_done_callback(_looked_at)
         try:
             return await awaitable
-        except SystemExit as raised:
+        except _ENDS_A_LOOP as raised:
             raise _as_failure(raised) from raised
         finally:
             self.busy = False
@@ -139,9 +141,18 @@ def _looked_at(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-def _as_failure(raised: BaseException) -> RuntimeError:
+_ENDS_A_LOOP = (SystemExit, KeyboardInterrupt, GeneratorExit)
+_INSTEAD = {
+    SystemExit: "a node can't end the program: return from it, or raise an error that says why",
+    StopIteration: "next() found nothing: give it a default, as in next(items, None)",
+}
+
+
+def _as_failure(raised: BaseException) -> HitlError:
     """What a future takes in place of an exception that would end a loop, or leave the future undone."""
-    return RuntimeError(f"{type(raised).__name__} was raised")
+    what = f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
+    instead = _INSTEAD.get(type(raised), "raise an Exception instead")
+    return HitlError(what, instead).with_traceback(raised.__traceback__)
 
 
 def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
@@ -151,7 +162,7 @@ def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
         error: BaseException | None = None
         try:
             result = function()
-        except (StopIteration, SystemExit) as raised:
+        except (StopIteration, *_ENDS_A_LOOP) as raised:
             error = _as_failure(raised)
             error.__cause__ = raised
         except BaseException as raised:

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import UNSET
 
-from hitl_tui.engine.channels.channel import BoundChannel, Channel, bind
+from hitl_tui.engine.channels.channel import BoundChannel, Channel, DefaultRejected, bind
 from hitl_tui.engine.channels.reducers import Reducer
-from hitl_tui.errors import GraphInvalid, HitlError, UsageError
+from hitl_tui.errors import GraphInvalid, UsageError
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.functions import find_file, find_reducer
 from hitl_tui.loading.graphfile.problems import Problems
@@ -52,10 +52,10 @@ def build_channels(
         try:
             bound |= bind({name: channel})
             channels[name] = channel
+        except DefaultRejected as error:
+            problems.add((*path, "default"), error.message, error.hint)
         except GraphInvalid as error:
             problems.add((*path, "schema"), error.message, error.hint)
-        except HitlError as error:
-            problems.add((*path, "default"), error.message, error.hint)
     return channels, bound
 
 
