@@ -16,12 +16,9 @@ from hitl_tui.engine.graphs.description import NodeKind
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.engine.reports.looks import Look
 from hitl_tui.view.cells import cells, cut
-from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.graph_list import NO_KINDS, Picture, Run, plain_list, stop_glyph, words
 from hitl_tui.view.graph_order import order_nodes
-from hitl_tui.view.sanitise import sanitise_line
 
-Run = tuple[str, str]
-_LONGEST = 80
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _JOINTS = {
     _UP: "│", _DOWN: "│", _UP | _DOWN: "│", _LEFT: "─", _RIGHT: "─", _LEFT | _RIGHT: "─",
@@ -51,16 +48,6 @@ _FRAMES: Mapping[NodeKind, _Frame] = {
     "parallel": _Frame("┎┒", "─", "┖┚", "┃", "┬", "┠", "┸"),
     "subgraph": _Frame("╔╗", "═", "╚╝", "║", "╤", "╟", "╩"),
 }
-_NO_KINDS: Mapping[str, NodeKind] = {}
-
-
-@dataclass(frozen=True)
-class Picture:
-    """Rows to show, the row of each node, and whether it is the full picture or the plain list."""
-
-    rows: tuple[tuple[Run, ...], ...]
-    node_rows: Mapping[str, int]
-    plain: bool = False
 
 
 @dataclass
@@ -80,7 +67,7 @@ def draw(
     width: int,
     height: int,
     *,
-    kinds: Mapping[str, NodeKind] = _NO_KINDS,
+    kinds: Mapping[str, NodeKind] = NO_KINDS,
 ) -> Picture:
     """The picture in `width` columns: boxes where the height allows them, else one row a node.
 
@@ -93,41 +80,6 @@ def draw(
         return boxed.picture()
     slim = _Canvas(order, edges, look, width, kinds, boxes=False)
     return slim.picture() if slim.fits else plain_list(order, edges, look, width, kinds)
-
-
-def plain_list(
-    order: Sequence[str],
-    edges: Sequence[EdgeInfo],
-    look: Look,
-    width: int,
-    kinds: Mapping[str, NodeKind] = _NO_KINDS,
-) -> Picture:
-    """Every node on a row of its own, followed by the nodes it leads to."""
-    rows: list[tuple[Run, ...]] = []
-    places: dict[str, int] = {}
-    for name in order:
-        if name == END:
-            continue
-        places[name] = len(rows)
-        here = name == look.current
-        count = f" {kinds[name]}" if kinds.get(name, "node") != "node" else ""
-        count += f" ×{look.visits[name]}" if look.visits.get(name) else ""
-        count += f" {look.notes[name]}" if look.notes.get(name) else ""
-        head = ("▶" if here else " ") + (_stop(look, name) or " ") + cut(_words(name), width - 2 - len(count))
-        rows.append(((head, "current" if here else "node"), (count, "count")))
-        for edge in edges:
-            if edge.source == name:
-                role = "route" if (name, edge.target) in look.taken else "edge"
-                way = f"→ {_words(edge.target)}"
-                text = f"{_words(edge.label)} {way}" if edge.label else way
-                rows.append((("    " + cut(text, width - 4), role),))
-    return Picture(tuple(rows), places, plain=True)
-
-
-def _stop(look: Look, name: str) -> str:
-    """The glyph of a breakpoint before a node, "" for none."""
-    condition = look.breakpoints.get(name)
-    return "" if condition is None else UNICODE.condition if condition else UNICODE.breakpoint
 
 
 class _Canvas:
@@ -151,12 +103,12 @@ class _Canvas:
         self.place = {name: index for index, name in enumerate(order)}
         self.labels: dict[tuple[str, str], list[str]] = defaultdict(list)
         for edge in edges:
-            self.labels[edge.source, edge.target] += [_words(edge.label)] if edge.label else []
+            self.labels[edge.source, edge.target] += [words(edge.label)] if edge.label else []
         pairs = list(dict.fromkeys((edge.source, edge.target) for edge in edges))
         self.straight = {pair for pair in pairs if self.place[pair[1]] == self.place[pair[0]] + 1}
         self.jumps = [pair for pair in pairs if pair not in self.straight]
         self.entered = {target for _, target in self.jumps}
-        longest = max((cells(_words(name)) + self._extra(name) for name in order), default=0)
+        longest = max((cells(words(name)) + self._extra(name) for name in order), default=0)
         self.inner = min(longest, max(6, width - 6))
         self.spine = 2 + self.inner // 2 + 1 if boxes else 1
         # The box behind the first of a stack takes a column more.
@@ -190,9 +142,23 @@ class _Canvas:
 
     @property
     def gap(self) -> int:
-        """Cells between nodes and lanes: wider where there is room for it and a label."""
+        """Cells between nodes and lanes: wider where there is room for it and the labels."""
         last = max(self.lanes.values(), default=-1)
-        return 4 if self.right + 2 * (last + 1) + 12 <= self.width else 2
+        usual = 4 if self.right + 2 * (last + 1) + 12 <= self.width else 2
+        long = {pair: cells(", ".join(labels)) for pair, labels in self.labels.items()}
+        crossed = [pair for pair in self.straight if self._crossed(self._label_row(pair[0]))]
+        beside = max((long.get(pair, 0) for pair in crossed), default=0)
+        beyond = max((long.get(pair, 0) for pair in self.jumps), default=0)
+        wanted = self.spine + 3 + beside - self.right
+        return max(usual, min(wanted, self.width - self.right - 2 * last - 2 - beyond))
+
+    def _label_row(self, source: str) -> int:
+        return self.places[source].row + (3 if self._tall(source) else 1)
+
+    def _crossed(self, row: int) -> bool:
+        """True if a lane passes beside that row."""
+        ends = ((self.places[one].leave, self.places[other].enter) for one, other in self.jumps)
+        return any(min(pair) <= row <= max(pair) for pair in ends)
 
     def _rows(self) -> dict[str, _Place]:
         places: dict[str, _Place] = {}
@@ -272,7 +238,7 @@ class _Canvas:
         self.cells[place.right + 1, place.enter] = ("◀", "route" if taken else "edge")
 
     def _straight(self, source: str, target: str) -> None:
-        top = self.places[source].row + (3 if self._tall(source) else 1)
+        top = self._label_row(source)
         role = self._role((source, target))
         self._put(self.spine, top, "│", role)
         label = ", ".join(self.labels[source, target])
@@ -319,10 +285,10 @@ class _Canvas:
         side = line.out if out and place.leave == place.enter else line.side
         side = line.side * (len(line.top) - 2) + side
         note = self.look.notes.get(name, "")
-        text = ("▶" if here else " ") + cut(_words(name), self.inner - (cells(note) + 1 if note else 0))
+        text = ("▶" if here else " ") + cut(words(name), self.inner - (cells(note) + 1 if note else 0))
         text += f" {note}" if note else ""
         self._put(1, place.enter, line.side, frame)
-        self._put(1, place.enter, _stop(self.look, name), "break")
+        self._put(1, place.enter, stop_glyph(self.look, name), "break")
         self._put(2, place.enter, text + " " * (span - cells(text)), role)
         self._put(2 + span, place.enter, side, frame)
         self._put(1, place.row + 2, "".join(bottom), frame)
@@ -337,9 +303,9 @@ class _Canvas:
             return
         count = self.look.visits.get(name, 0)
         dot = "▶" if here else "●" if count else "○"
-        text = cut(_words(name), self.inner - self._extra(name))
+        text = cut(words(name), self.inner - self._extra(name))
         self._put(1, place.row, dot, role)
-        self._put(2, place.row, _stop(self.look, name), "break")
+        self._put(2, place.row, stop_glyph(self.look, name), "break")
         self._put(3, place.row, text, "end" if name in (START, END) and not here else role)
         note = self.look.notes.get(name, "")
         parts = (self._kind_word(name), f"×{count}" if count else "", note)
@@ -354,9 +320,8 @@ class _Canvas:
         if not label:
             return
         x = self._lane_x(target)
-        ends = sorted((self.places[sources[0]].leave, self.places[target].enter))
-        middle = sum(ends) // 2
-        for row in sorted(range(ends[0] + 1, ends[1]), key=lambda row: abs(row - middle)):
+        low, high = sorted((self.places[sources[0]].leave, self.places[target].enter))
+        for row in sorted(range(low + 1, high), key=lambda row: abs(row - (low + high) // 2)):
             room = self._free(x + 2, row, self.width)
             if room >= min(cells(label), 4) and (x + 1, row) not in self.cells:
                 role = self._role((sources[0], target))
@@ -386,8 +351,3 @@ class _Canvas:
             else:
                 runs.append((char, role))
         return tuple(runs)
-
-
-def _words(text: str) -> str:
-    """Somebody's name for a node or a way, as it may be shown."""
-    return sanitise_line(text, _LONGEST)

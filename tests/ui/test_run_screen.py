@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from hitl_tui import END, START, Channel, GraphRunner, StateGraph
+from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.stores import Checkpointer
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from tests.support import tape as tapes
-from tests.ui.harness import desk
+from tests.ui.harness import desk, live
 from tests.ui.real import real
 
 
@@ -105,6 +105,25 @@ async def test_below_100_columns_panes_are_tabs():
         await it.press("w", "w")
         await it.shows("‹Graph›", "╭────▼────╮", "reads")
         await it.gone("What step 4 changed")
+
+
+async def test_the_graph_has_more_room_on_a_wide_screen_and_the_usual_one_elsewhere():
+    async with desk(size=(180, 40)) as it:
+        pane = it.run.query_one("#graph")
+        assert pane.outer_size.width == 44
+        await it.pilot.resize_terminal(120, 40)
+        await it.until(lambda: pane.outer_size.width == 26, "the usual width")
+
+
+async def test_lanes_that_the_usual_width_does_not_hold_make_the_pane_wider():
+    ways = {name: name for name in ("b", "c", "d", "e")}
+    graph = StateGraph({"n": Channel("b")}, name="g").add_node("dispatcher", lambda state: {})
+    graph.add_edge(START, "dispatcher").add_conditional_edge("dispatcher", lambda s: s["n"], ways)
+    for name in ways:
+        graph.add_node(name, lambda state: {}).add_edge(name, END)
+    async with live(graph.compile(checkpointer=MemoryCheckpointer()), inputs={}) as it:
+        await it.shows("▶ dispatcher", "◀")
+        assert it.run.query_one("#graph").outer_size.width == 33
 
 
 async def test_a_resize_changes_the_layout():

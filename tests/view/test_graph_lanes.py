@@ -9,7 +9,8 @@ import pytest
 from hitl_tui.drivers.protocol import EdgeInfo
 from hitl_tui.engine.graphs.description import NodeKind
 from hitl_tui.engine.reports.looks import Look
-from hitl_tui.view.graph_lanes import Picture, draw
+from hitl_tui.view.graph_lanes import draw
+from hitl_tui.view.graph_list import Picture
 from hitl_tui.view.graph_order import order_nodes
 
 ADVISOR = [
@@ -45,6 +46,15 @@ def test_boxes_where_there_is_room():
             "     END",
         ]
     )
+
+
+def test_lanes_stand_behind_a_label_where_there_is_room():
+    edges = [EdgeInfo("START", "manager", ""), EdgeInfo("manager", "researcher", "researcher")]
+    edges += [EdgeInfo("researcher", "manager", ""), EdgeInfo("manager", "writer", "writer")]
+    edges += [EdgeInfo("writer", "manager", ""), EdgeInfo("manager", "END", "DONE")]
+    assert "│ researcher │ │ │" in text(draw(edges, [], Look(), 36, 30))
+    assert "DONE" in text(draw(edges, [], Look(), 36, 30))
+    assert "│ rese… │ │ │" in text(draw(edges, [], Look(), 22, 30))
 
 
 def test_one_row_a_node_where_it_is_low():

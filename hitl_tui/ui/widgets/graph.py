@@ -15,7 +15,8 @@ from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.branch_words import counted, short_count
 from hitl_tui.view.contract import composition_facts
-from hitl_tui.view.graph_lanes import Picture, draw
+from hitl_tui.view.graph_lanes import draw
+from hitl_tui.view.graph_list import Picture
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.writer import writer
@@ -36,6 +37,15 @@ _FACT_ROWS: Final = 9
 _NAMES_SHOWN: Final = 6
 _BESIDE_FROM: Final = 60
 _PICTURE: Final = 34
+_USUAL: Final = 22
+"""Cells of a picture in a pane of the usual width."""
+_BROAD: Final = 29
+"""Cells of it in a broad one, and below the cells of a screen that has one."""
+_BROAD_FROM: Final = 118
+_BROADER_FROM: Final = 170
+_MANY: Final = 10
+_FEW: Final = 50
+"""Nodes up to which a picture in lanes says more than a list."""
 
 
 class GraphPane(LineView):
@@ -60,6 +70,7 @@ class GraphPane(LineView):
         self._drawn: tuple[object, ...] = ()
         self.picture: Picture | None = None
         self._chosen = ""
+        self._room_for: tuple[GraphInfo, int] | None = None
 
     @property
     def chosen(self) -> str:
@@ -78,6 +89,7 @@ class GraphPane(LineView):
             current = view.running_node or _standing(session)
             visits, following = dict(view.progress.visits), view.progress.next_node or ""
         self._graph = view.graph
+        self._take_room(view.graph)
         self._inside = _inside(session)
         notes = {self._inside[0]: short_count(view.inside)} if self._inside[1] else {}
         taken = taken_edges(view.checkpoints, step.step)
@@ -86,6 +98,21 @@ class GraphPane(LineView):
         self._waits = session.request is not None and not session.is_past
         self._next = "you decide" if self._waits and not _is_breakpoint(session) else following
         self._draw()
+
+    def _take_room(self, graph: GraphInfo) -> None:
+        """Be as wide as the picture wants where the screen is: the same for all states of a run."""
+        known = graph, self.screen.size.width
+        if known == self._room_for:
+            return
+        self._room_for = known
+        names = [node.name for node in graph.nodes]
+        visited = Look(visits=dict.fromkeys(names, _MANY))
+        usual, broad = (
+            len(names) <= _FEW and not draw(graph.edges, names, visited, cells, 0).plain
+            for cells in (_USUAL, _BROAD)
+        )
+        self.set_class(broad and not usual and self.screen.size.width >= _BROAD_FROM, "-broad")
+        self.set_class(self.screen.size.width >= _BROADER_FROM, "-broader")
 
     def _draw(self) -> None:
         graph = self._graph
