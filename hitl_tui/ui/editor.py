@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any, Final
+
+from textual.app import App, SuspendNotSupported
 
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.signals import ctrl_c_as_usual, ctrl_c_left_to_a_child
+from hitl_tui.ui.on_the_terminal import run_on_the_terminal
+
+_LARGEST: Final = 64 << 20
+"""Bytes; far more than any channel takes unless its graph says so."""
 
 
 class EditorFailed(HitlError):
@@ -41,28 +46,77 @@ def _split(name: str, command: str) -> list[str]:
         raise EditorFailed(f"{name}={command}: {error}", f"check {name}") from None
 
 
+def edited_outside(app: App[Any], text: str, *, as_json: bool) -> str:
+    """The text as the user leaves it in an editor of their own, which has the terminal meanwhile.
+
+    Raises:
+        EditorFailed: there is none or it failed; the text is as it was.
+    """
+    edited: str | EditorFailed
+    try:
+        with app.suspend():
+            # An error that left this block would leave the terminal handed over for good.
+            try:
+                edited = edit_in_editor(text, ".json" if as_json else ".md")
+            except EditorFailed as error:
+                edited = error
+    except SuspendNotSupported:
+        raise EditorFailed("this terminal can't be handed to an editor") from None
+    if isinstance(edited, EditorFailed):
+        raise edited
+    return edited
+
+
 def edit_in_editor(text: str, suffix: str) -> str:
     """The text as the user leaves it in the editor; call it while the app is suspended.
 
-    The file is readable by the user alone and is kept, and named in the error, if reading it back fails.
+    The file is readable by the user alone; where something was saved that can't be taken, it is kept.
+
+    Raises:
+        EditorFailed: with the name of the file that is kept, if one is.
     """
     command = editor_command()
-    descriptor, name = tempfile.mkstemp(prefix="hitl-tui-", suffix=suffix)
-    path = Path(name)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+    path = _written(text, suffix)
+    before = path.read_bytes()
     try:
-        with ctrl_c_left_to_a_child():
-            code = subprocess.call([*command, name], preexec_fn=ctrl_c_as_usual)
+        code = run_on_the_terminal([*command, str(path)])
     except OSError as error:
         path.unlink(missing_ok=True)
         raise EditorFailed(f"{command[0]}: {error.strerror or error}", "check EDITOR") from error
-    try:
-        edited = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise EditorFailed(f"{path}: {error}", "the file is still there") from error
-    path.unlink(missing_ok=True)
+    edited = _read_back(path)
     if code != 0:
-        raise EditorFailed(f"{command[0]} ended with code {code}", "what you wrote there was dropped")
+        said = f"{command[0]} ended with code {code}"
+        if path.read_bytes() != before:
+            raise EditorFailed(said, f"what you saved there was not taken; it is kept in {path}")
+        path.unlink()
+        raise EditorFailed(said, "nothing was saved there")
+    path.unlink()
     # Editors end a file with a line break that the value did not have.
     return edited[:-1] if edited.endswith("\n") and not text.endswith("\n") else edited
+
+
+def _written(text: str, suffix: str) -> Path:
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="hitl-tui-", suffix=suffix)
+    except OSError as error:
+        raise EditorFailed(f"no file could be made for it: {error}", "check TMPDIR") from error
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise EditorFailed(f"{name}: {error.strerror or error}", "check TMPDIR") from error
+    return Path(name)
+
+
+def _read_back(path: Path) -> str:
+    """What is in the file now."""
+    try:
+        if not path.is_file():
+            raise EditorFailed(f"{path} is no file any more", "what was saved there can't be had")
+        if path.stat().st_size > _LARGEST:
+            size = f"{path.stat().st_size:,} bytes"
+            raise EditorFailed(f"{size} are too many to take in", f"what you saved is kept in {path}")
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EditorFailed(f"what you saved can't be read: {error}", f"it is kept in {path}") from error

@@ -109,21 +109,6 @@ def continue_as_one(driver: Driver | None) -> None:
     signal.signal(signal.SIGCONT, continued)
 
 
-@contextmanager
-def ctrl_c_left_to_a_child() -> Iterator[None]:
-    """While a program of the user's has the terminal, its ctrl+c is none of our business."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def ctrl_c_as_usual() -> None:
-    """Run in the child before it becomes that program: what is ignored would stay ignored there."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def keep_text(text: str, what: str) -> str:
     """Put a text that nobody has applied into a file of its own; says where, or that it is lost."""
     import tempfile

@@ -134,6 +134,17 @@ async def test_an_edit_opens_in_the_editor_and_is_sent_from_the_card():
         assert await sent(it, "enter") == "zero one\ntwo"
 
 
+async def test_a_payload_too_large_to_edit_on_screen_is_left_to_ones_own_editor_and_sent_whole():
+    text = "word " * 20_000
+    async with desk(asking({"kind": "edit", "payload": text, "title": "All right so?"})) as it:
+        await opened(it, "All right so?")
+        await it.press("enter")
+        await it.shows("too large to edit here: F4 opens it in your editor")
+        await it.press("ctrl+s")
+        await it.shows("send your version")
+        assert await sent(it, "enter") == text
+
+
 async def test_json_that_no_form_shows_is_written_in_the_editor_and_checked():
     schema = {"type": "object", "minProperties": 1}
     async with desk(asking({"schema": schema})) as it:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from textual.events import Paste
+
 from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.edit import EditScreen
+from hitl_tui.ui.widgets.draft_area import DraftArea
 from tests.ui.harness import Desk, desk
 
 
@@ -87,3 +91,31 @@ async def test_lists_are_edited_as_json():
         await it.press("ctrl+s")
         await it.shows("not applied, no JSON")
         assert not it.commands("update_state")
+
+
+ENDLESS = "one line " * 120_000
+
+
+async def test_a_paste_too_large_to_edit_is_refused_and_keys_go_on():
+    async with desk() as it:
+        screen = await open_editor(it)
+        area = screen.query_one(DraftArea)
+        before = area.text
+        area.post_message(Paste(ENDLESS))
+        await it.shows("not pasted: 1,080,000 characters")
+        await it.press("x")
+        await it.until(lambda: area.text == "x" + before)
+
+
+async def test_what_comes_back_from_ones_own_editor_too_large_is_kept_whole_and_applied(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    saved = ENDLESS[:500_000]
+    monkeypatch.setattr("hitl_tui.ui.editor.edited_outside", lambda *_, **__: saved)
+    async with desk() as it:
+        await open_editor(it)
+        await it.press("ctrl+e")
+        await it.shows("too large to edit here")
+        await it.press("ctrl+s")
+        await it.until(lambda: it.commands("update_state"))
+        assert it.commands("update_state")[0]["values"] == {"latest_draft": saved}

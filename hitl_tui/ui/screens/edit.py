@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
 from textual import on
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -24,8 +24,9 @@ from hitl_tui.ui.session import Session
 from hitl_tui.ui.value_draft import draft_of, read_draft
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.choices import Option
+from hitl_tui.ui.widgets.draft_area import DraftArea, elsewhere
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
-from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
+from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.diff import value_diff
@@ -34,7 +35,6 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _DEBOUNCE: Final = 0.15
-_LARGE: Final = 256 * 1024
 _NAME: Final = 60
 # Rows of a failure's message.
 _WHY: Final = 6
@@ -84,7 +84,6 @@ class EditScreen(RoleScreen):
         self._type = info.type if info else ""
         self._schema_note = info.description if info else ""
         self.draft = draft_of(self.before, self._type)
-        self._large: str | None = self.draft.text if len(self.draft.text) > _LARGE else None
         self._timer: Timer | None = None
         self._problem = ""
         # Why it was not applied; stays until the text changes, whatever a check says.
@@ -100,11 +99,7 @@ class EditScreen(RoleScreen):
         if self._failed is not None:
             yield LineView("edit-why", f"{sanitise_line(self._failed.node, _NAME)} failed")
         with Horizontal(id="edit-body"):
-            editor = SafeTextArea(
-                self.draft.text if self._large is None else "", id="editor", soft_wrap=True,
-                show_line_numbers=False, tab_behavior="focus", highlight_cursor_line=False,
-                read_only=self._large is not None,
-            )  # fmt: skip
+            editor = DraftArea(self.draft.text, "editor")
             editor.border_title = Content(sanitise_line(self.channel, _NAME))
             editor.border_subtitle = Content(self.draft.why or ("JSON" if self.draft.as_json else "text"))
             yield editor
@@ -160,7 +155,7 @@ class EditScreen(RoleScreen):
     @property
     def text(self) -> str:
         """The text as it stands."""
-        return self._large if self._large is not None else self.query_one("#editor", TextArea).text
+        return self.query_one(DraftArea).whole
 
     @property
     def changed(self) -> bool:
@@ -203,6 +198,8 @@ class EditScreen(RoleScreen):
         else:
             self._problem = self._preview.problems.get(self.channel, "")
         self._show_facts()
+        if self._problem and self.query_one(DraftArea).is_too_large:
+            return
         rows = value_diff(self.before, value)
         same = all(row.kind == "same" for row in rows)
         text = ValueText(
@@ -218,9 +215,8 @@ class EditScreen(RoleScreen):
         lines: list[Line] = []
         for text in (self._refused, self._problem):
             lines += [(untrusted(row, "error"),) for row in wrap_line(text, width)] if text else []
-        if self._large is not None:
-            key = keymap_of(self.app).shown("edit.editor")
-            lines.append((Span(f"too large to edit here: {key} opens it in your editor", "accent"),))
+        if self.query_one(DraftArea).is_too_large:
+            lines.append((Span(elsewhere(self.app), "accent"),))
         preview = self._preview
         if self.forks:
             lines += [
@@ -294,31 +290,17 @@ class EditScreen(RoleScreen):
 
     def action_editor(self) -> None:
         """Edit in the user's own editor; the text comes back into this one."""
-        from hitl_tui.ui.editor import edit_in_editor
+        from hitl_tui.ui.editor import EditorFailed, edited_outside
 
-        suffix = ".json" if self.draft.as_json else ".md"
-        edited: str | None = None
         self._refused = ""
         try:
-            with self.app.suspend():
-                # An error that left this block would leave the terminal handed over for good.
-                try:
-                    edited = edit_in_editor(self.text, suffix)
-                except HitlError as error:
-                    self._refused = str(error)
-        except SuspendNotSupported:
-            self._refused = "this terminal can't be handed to an editor"
-        if edited is not None:
-            self._take(edited)
+            edited = edited_outside(self.app, self.text, as_json=self.draft.as_json)
+        except EditorFailed as error:
+            self._refused = str(error)
+        else:
+            self.query_one(DraftArea).take(edited)
         self.refresh(repaint=True)
         self._show_facts()
-
-    def _take(self, text: str) -> None:
-        if self._large is not None:
-            self._large = text
-            self._check_soon()
-        else:
-            self.query_one("#editor", TextArea).load_text(text)
 
     def action_back(self) -> None:
         """Leave; with changes only after asking."""

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from textual import on
-from textual.app import ComposeResult, SuspendNotSupported
+from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import TextArea
 
-from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.dialogs import Answer, Dialog
@@ -22,8 +21,8 @@ from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.value_draft import draft_of, read_draft
 from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.choices import Option
+from hitl_tui.ui.widgets.draft_area import DraftArea, elsewhere
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
-from hitl_tui.ui.widgets.safe_text import SafeTextArea
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.diff import value_diff
@@ -70,10 +69,7 @@ class ValueScreen(RoleScreen):
         """Editor and difference side by side."""
         yield EditHead(id="edit-head")
         with Horizontal(id="edit-body"):
-            editor = SafeTextArea(
-                self.draft.text, id="editor", soft_wrap=True, show_line_numbers=False,
-                tab_behavior="focus", highlight_cursor_line=False,
-            )  # fmt: skip
+            editor = DraftArea(self.draft.text, "editor")
             editor.border_title = Content("Your version")
             editor.border_subtitle = Content(self.draft.why or ("JSON" if self.draft.as_json else "text"))
             yield editor
@@ -92,7 +88,7 @@ class ValueScreen(RoleScreen):
     @property
     def text(self) -> str:
         """The text as it stands."""
-        return self.query_one("#editor", TextArea).text
+        return self.query_one(DraftArea).whole
 
     @property
     def unapplied(self) -> tuple[str, str]:
@@ -130,13 +126,16 @@ class ValueScreen(RoleScreen):
     def _show_facts(self) -> None:
         facts = self.query_one("#facts", LineView)
         width = max(facts.scrollable_content_region.width, 24)
-        lines: list[Line] = [(untrusted(row, "error"),) for row in wrap_line(self._problem, width)]
+        problem = wrap_line(self._problem, width) if self._problem else []
+        lines: list[Line] = [(untrusted(row, "error"),) for row in problem]
+        if self.query_one(DraftArea).is_too_large:
+            lines.append((Span(elsewhere(self.app), "accent"),))
         words = (
             f"{keymap_of(self.app).shown('edit.apply')} takes it back to the question; it is sent from there."
         )
         lines += [(Span(row, "dim"),) for row in wrap_line(words, width)]
-        facts.show(lines if self._problem else lines[-2:])
-        facts.styles.height = len(facts.lines) + 2
+        facts.show(lines)
+        facts.styles.height = len(lines) + 2
 
     def action_apply(self) -> None:
         """Take the value back to the card, if it fits."""
@@ -147,20 +146,14 @@ class ValueScreen(RoleScreen):
 
     def action_editor(self) -> None:
         """Write in the user's own editor; the text comes back into this one."""
-        from hitl_tui.ui.editor import edit_in_editor
+        from hitl_tui.ui.editor import EditorFailed, edited_outside
 
-        edited: str | None = None
         try:
-            with self.app.suspend():
-                # An error that left this block would leave the terminal handed over for good.
-                try:
-                    edited = edit_in_editor(self.text, ".json" if self.draft.as_json else ".md")
-                except HitlError as error:
-                    self._problem = str(error)
-        except SuspendNotSupported:
-            self._problem = "this terminal can't be handed to an editor"
-        if edited is not None:
-            self.query_one("#editor", TextArea).load_text(edited)
+            edited = edited_outside(self.app, self.text, as_json=self.draft.as_json)
+        except EditorFailed as error:
+            self._problem = str(error)
+        else:
+            self.query_one(DraftArea).take(edited)
         self.refresh(repaint=True)
         self._show_facts()
 

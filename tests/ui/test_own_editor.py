@@ -1,0 +1,97 @@
+"""The user's own editor: what it saves is taken or kept, and it ends when the app is told to."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from hitl_tui.ui.editor import EditorFailed, edit_in_editor
+
+DRAFT = "what was there"
+
+
+@pytest.fixture
+def editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Makes a shell script the editor; $1 is the file. Files for it are made in `tmp_path`."""
+
+    def use(script: str) -> None:
+        (tmp_path / "editor.sh").write_text(script)
+        monkeypatch.setenv("VISUAL", f"sh {tmp_path / 'editor.sh'}")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return use
+
+
+def refusal(text: str = DRAFT) -> EditorFailed:
+    with pytest.raises(EditorFailed) as failed:
+        edit_in_editor(text, ".md")
+    return failed.value
+
+
+def kept(folder: Path) -> list[Path]:
+    return list(folder.glob("hitl-tui-*"))
+
+
+def test_what_is_saved_is_taken_and_no_file_stays(editor, tmp_path: Path):
+    editor('echo "$1" > path; echo new > "$1"')
+    assert edit_in_editor(DRAFT, ".md") == "new"
+    assert kept(tmp_path) == []
+
+
+def test_what_was_saved_before_the_editor_crashed_is_kept(editor, tmp_path: Path):
+    editor('echo saved > "$1"; kill -SEGV $$')
+    error = refusal()
+    (file,) = kept(tmp_path)
+    assert file.read_text() == "saved\n"
+    assert "ended with code -11" in error.message
+    assert str(file) in error.hint
+
+
+def test_of_an_editor_that_saved_nothing_no_file_stays(editor, tmp_path: Path):
+    editor("exit 1")
+    assert refusal().hint == "nothing was saved there"
+    assert kept(tmp_path) == []
+
+
+def test_what_is_no_text_is_kept(editor, tmp_path: Path):
+    editor("printf '\\377\\376' > \"$1\"")
+    error = refusal()
+    (file,) = kept(tmp_path)
+    assert str(file) in error.hint
+    assert file.read_bytes() == b"\xff\xfe"
+
+
+@pytest.mark.parametrize("script", ['rm "$1"', 'rm "$1"; mkdir "$1"', 'rm "$1"; mkfifo "$1"'])
+def test_a_file_that_is_none_any_more_is_told_and_not_waited_for(editor, script: str):
+    editor(script)
+    assert "is no file any more" in refusal().message
+
+
+def test_a_place_for_files_that_takes_none(editor, monkeypatch: pytest.MonkeyPatch):
+    editor("true")
+    monkeypatch.setattr("tempfile.tempdir", "/dev/full")
+    assert refusal().hint == "check TMPDIR"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_an_app_that_is_told_to_end_ends_the_editor_and_takes_what_was_saved(editor, number: signal.Signals):
+    heard: list[int] = []
+    before = signal.signal(number, lambda number, _: heard.append(number))
+    try:
+        editor(f'echo saved > "$1"; kill -{int(number)} $PPID; exec sleep 100')
+        assert edit_in_editor(DRAFT, ".md") == "saved"
+        signal.raise_signal(number)
+    finally:
+        signal.signal(number, before)
+    assert heard == [number]
+
+
+def test_a_second_signal_ends_an_editor_that_stays(editor):
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        editor("trap '' TERM; kill -TERM $PPID; sleep 2; kill -TERM $PPID; exec sleep 100")
+        assert edit_in_editor(DRAFT, ".md") == DRAFT
+    finally:
+        signal.signal(signal.SIGTERM, before)
