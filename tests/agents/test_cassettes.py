@@ -53,9 +53,7 @@ def test_a_recorded_chat_is_served_again_without_a_server(
     assert (again.tokens, again.cost) == (agent.tokens, agent.cost)
 
 
-def test_the_file_is_readable_versioned_and_ones_own(
-    make_agent: MakeAgent, server: OpenAIServer, file: Path
-) -> None:
+def test_the_file_is_readable_versioned_and_ones_own(make_agent: MakeAgent, file: Path) -> None:
     with cassette(file, record=True):
         make_agent(instructions="Be brief.").chat("hi")
     header, call = lines(file)

@@ -46,9 +46,7 @@ def test_use_is_what_the_provider_counted(make_agent: MakeAgent, server: OpenAIS
     assert all(event.duration > 0 for event in called)
 
 
-def test_an_unknown_price_is_none_and_stays_none_in_the_total(
-    make_agent: MakeAgent, server: OpenAIServer
-) -> None:
+def test_an_unknown_price_is_none_and_stays_none_in_the_total(make_agent: MakeAgent) -> None:
     agent = make_agent()
     assert agent.cost.total == 0
     agent.chat("a")

@@ -108,7 +108,7 @@ def test_a_fork_may_begin_with_other_settings_and_leaves_its_parent_alone(
     assert runner.verify("f", strict=True).ok
 
 
-def test_a_fork_has_the_settings_of_its_step(runner: GraphRunner, server: OpenAIServer) -> None:
+def test_a_fork_has_the_settings_of_its_step(runner: GraphRunner) -> None:
     runner.configure_agent("t", "worker", model="openai/second")
     runner.invoke(thread_id="t")
     runner.fork("t", 1, "early")
@@ -140,7 +140,7 @@ def test_what_an_agent_can_not_take_is_refused_and_nothing_is_stored(
 
 
 def test_a_model_of_another_provider_is_called_without_the_first_ones_address_and_key(
-    runner: GraphRunner, agent: Agent
+    agent: Agent,
 ) -> None:
     agent.configure({"model": "anthropic/claude"})
     assert set(agent._options) == {"temperature"}

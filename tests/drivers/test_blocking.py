@@ -140,11 +140,11 @@ async def test_closing_between_nodes_loses_nothing(bench: Bench) -> None:
 @pytest.mark.parametrize("way", WAYS)
 async def test_whoever_comes_in_the_middle_sees_the_node_at_work(bench: Bench, way: Work) -> None:
     blocker = Blocker()
+    work = way(blocker)
 
-    def talking(state: Any, config: Any) -> dict[str, Any]:
+    def talking(state: Any, config: Any) -> Any:
         config.emit("so far")
-        blocker.sleep()
-        return {}
+        return work(state)
 
     watcher = await bench.watch(line(bench.store, say("one"), talking))
     await watcher.driver.start({})

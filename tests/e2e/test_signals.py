@@ -50,12 +50,7 @@ class Restored:
     def check(self) -> None:
         raw = bytes(self._terminal.raw)
         assert self._modes() == self._before
-        for on, off in (
-            (b"?1049h", b"?1049l"),
-            (b"?25l", b"?25h"),
-            (b"?1000h", b"?1000l"),
-            (b"?2004h", b"?2004l"),
-        ):
+        for on, off in MODES:
             assert raw.rfind(off) > raw.rfind(on), f"{on!r} is left behind"
 
     def _modes(self) -> list[int]:

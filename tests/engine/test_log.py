@@ -151,7 +151,7 @@ def test_update_hash_and_next_hash_are_of_the_update_and_of_the_value_it_made(
 
 
 def test_the_state_hash_of_each_checkpoint_is_of_the_state_at_that_step(
-    runner: GraphRunner, store: Checkpointer
+    runner: GraphRunner,
 ) -> None:
     for checkpoint in runner.history("t"):
         assert checkpoint.state_hash == state_hash_of(runner.get_state("t", checkpoint.step))
@@ -317,7 +317,7 @@ class TestStaleWriter:
         assert runner.update_state("t", {"draft": "now"}, expected_step=5) == 6
 
     def test_a_session_that_fell_behind_loads_what_others_wrote_before_it_writes(
-        self, runner: GraphRunner, store: Checkpointer
+        self, runner: GraphRunner
     ) -> None:
         behind = runner.open("t")
         runner.update_state("t", {"draft": "theirs"})
