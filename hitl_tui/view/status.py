@@ -82,7 +82,7 @@ def status(
         word=word,
         role=role,
         turn=turn,
-        brief=_brief(view, turn, keys),
+        brief=_brief(view, turn, pausing, keys),
         step=f"step {progress.head}" if progress.head >= 0 else "",
         tokens=tokens(used) if used else "",
         cost=cost(progress.cost, progress.cost_known) if used or progress.cost else "",
@@ -90,7 +90,9 @@ def status(
     )
 
 
-def _brief(view: RunView, turn: str, keys: Mapping[str, str]) -> str:
+def _brief(view: RunView, turn: str, pausing: bool, keys: Mapping[str, str]) -> str:
+    if pausing and view.running_node and view.progress.status == "running":
+        return f"pausing after {_one(view.running_node)}"
     failed = view.progress.status == "failed" and view.error is not None and view.error.node
     return _one(failed) if failed else turn.replace(_go_on(keys), f"press {keys['step']}")
 

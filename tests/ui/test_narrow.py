@@ -40,6 +40,15 @@ async def test_the_way_back_to_the_newest_step_is_named_first():
         assert "edit in" not in it.text()
 
 
+async def test_the_footer_keeps_the_keys_that_do_something_now():
+    async with desk(size=SMALL, ready="") as it:
+        await it.press("escape")
+        await it.shows("d Decide  e Edit  f Fork  ? Help")
+        await it.press("[")
+        await it.shows("not the newest", "e Edit  f Fork  [ ] Steps  ? Help")
+        assert "Decide" not in it.text().splitlines()[-1]
+
+
 async def test_help_has_what_an_action_does_below_its_name():
     async with desk(size=SMALL, ready="") as it:
         await it.press("escape", "?")

@@ -119,6 +119,7 @@ def test_a_running_node_is_timed() -> None:
     assert (line.glyph, line.word, line.turn) == (">", "RUNNING", "worker · 3.2 s")
     assert line.figures == "step 0 · 3.2 s"
     assert status(view, tapes.T0, pausing=True).turn.endswith("— pausing after worker")
+    assert status(view, tapes.T0, pausing=True).brief == "pausing after worker"
 
 
 def test_a_retry_says_why() -> None:

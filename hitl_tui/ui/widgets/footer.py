@@ -13,6 +13,8 @@ from hitl_tui.ui.widgets.lines import LineBar, ours
 from hitl_tui.view.spans import Line, Span
 
 _MESSAGE_SECONDS = 5.0
+_WIDE = 100
+"""Cells from which every key keeps its place, whatever can be done."""
 
 
 class FooterBar(LineBar):
@@ -78,7 +80,7 @@ class FooterBar(LineBar):
             action for action in self._actions if not (action.offered and action.why_not(self._situation))
         ]
         while shown and sum(self._width(action) for action in shown) > room:
-            shown.pop(_least(shown))
+            shown.pop(self._least(shown, width))
         spans: list[Span] = []
         self._places = []
         x = 0
@@ -106,14 +108,14 @@ class FooterBar(LineBar):
         keys = (self._keymap.shown(action.id), self._keymap.shown(action.twin) if action.twin else "")
         return " ".join(key for key in keys if key)
 
+    def _least(self, actions: list[Action], width: int) -> int:
+        """Which to leave out: where it is narrow what does nothing now, then the last but help, quit."""
+        idle = [at for at, action in enumerate(actions) if action.why_not(self._situation)]
+        return idle[-1] if idle and width < _WIDE else max(len(actions) - 3, 0)
+
     def _width(self, action: Action) -> int:
         return cell_len(self._key(action)) + cell_len(_word(action)) + 3
 
 
 def _word(action: Action) -> str:
     return action.both or action.label
-
-
-def _least(actions: list[Action]) -> int:
-    """Which to leave out first: the last but for help and quit."""
-    return max(len(actions) - 3, 0)
