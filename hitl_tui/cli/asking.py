@@ -36,6 +36,7 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     lines = [f"  request {request.id} at step {request.step}, answers: {answers}"]
     lines += _terms(snapshot, request)
     lines += _actions(asked) if asked else _words(snapshot, request)
+    lines += _subject(snapshot, request, f"hitl-tui show {thread}{store}")
     if request.thread:
         lines.append(f"  it is asked by a graph inside: hitl-tui show {shlex.quote(request.thread)}{store}")
     if form and _is_object(form):
@@ -82,6 +83,23 @@ def _words(snapshot: Snapshot, request: Request) -> list[str]:
     from hitl_tui.view.run_view import open_view
 
     return spans(review_card(request, open_view(snapshot), snapshot.values).words, _MOST_LINES, _WHOLE)
+
+
+def _subject(snapshot: Snapshot, request: Request, show: str) -> list[str]:
+    """The channel that is decided about; of a thread inside, and of taint, the words have told."""
+    from hitl_tui.engine.log.events import PRIVATE
+    from hitl_tui.plain.content import content
+    from hitl_tui.plain.words import name
+    from hitl_tui.view.value_lines import value_lines
+
+    subject = request.subject
+    if subject is None or request.thread or request.policy or subject not in snapshot.values:
+        return []
+    value = snapshot.values[subject]
+    if value is PRIVATE:
+        return [f"  about {name(subject)}, which is private: {show} --reveal {name(subject)}"]
+    whole = f"{show} --channel {name(subject)} has all of it"
+    return [f"  about {name(subject)}:", *content(value_lines(value, "text"), _MOST_LINES, whole)]
 
 
 def _actions(asked: Sequence[Action]) -> list[str]:

@@ -86,7 +86,7 @@ class _Keyboard:
         if self._kept:
             raise HitlError(
                 "it reads the keyboard, which belongs to whoever watches",
-                "ask a person in the node: config.interrupt({'title': …, 'payload': …}); instead of a "
+                "ask a person in the node: config.interrupt({'kind': 'ask', 'title': …}); instead of a "
                 "breakpoint() stop before the node: b, or --break NODE",
             )
         return self._real

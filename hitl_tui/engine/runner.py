@@ -25,7 +25,7 @@ from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
 from hitl_tui.engine.thread.session import Session, replace
 from hitl_tui.engine.undo.rollback import Rollback, RollbackReport, rollback_report
-from hitl_tui.errors import UnknownThread
+from hitl_tui.errors import UnknownThread, UsageError, in_words
 
 T = TypeVar("T")
 Resume = Literal["cursor", "entry"]
@@ -258,6 +258,10 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         """The thread with its input committed, ready to run."""
         if max_iterations is not None:
             check_limits(Limits(max_iterations=max_iterations))
+        if thread_id is not None and not isinstance(thread_id, str):
+            raise UsageError(
+                f"the thread id is {in_words(thread_id)}", f"give text, as thread_id='{thread_id}'"
+            )
         name = thread_id or f"{self.graph.name}-{uuid.uuid4().hex[:8]}"
         if self.store is not None and self.store.info(name) is not None:
             session = self.open(name, sink)

@@ -208,10 +208,13 @@ class _Fields:
         root = self.root
         bare, nullable = without_null(schema, root)
         kind = _kind(bare, root)
-        items = plain_schema(bare["items"], root) if kind in ("many", "list") else {}
+        inner = bare.get("items")
+        items = plain_schema(inner, root) if isinstance(inner, Mapping) else {}
         options = tuple(
             Option(sanitise_line(word, _NAME), one)
-            for word, one in options_of("yesno" if kind == "yesno" else "one", items or bare)
+            for word, one in options_of(
+                "yesno" if kind == "yesno" else "one", bare if kind == "json" else items or bare
+            )
         )
         begins = schema.get("default", _UNSET) if value is _UNSET else value
         text = "" if begins is _UNSET or begins is None else field_text(kind, begins, options)
@@ -225,7 +228,7 @@ class _Fields:
             kind=kind,
             schema=checks,
             required=required and not nullable,
-            hint=sanitise_line(hint_of(kind, bare), _HELP),
+            hint=sanitise_line(hint_of(kind, bare, items), _HELP),
             help=sanitise_line(_help(schema, path), _HELP),
             text=text,
             options=options if kind in ("one", "many", "yesno") else (),

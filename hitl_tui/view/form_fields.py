@@ -27,6 +27,9 @@ _KINDS: Final = {
 }
 
 
+_MOST_NAMES = 4
+
+
 class Problem(ValueError):
     """A text that is no value of its field; the message says why."""
 
@@ -59,8 +62,8 @@ def options_of(kind: str, schema: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return named if named and len(set(words)) == len(words) and len(words) <= _MOST_OPTIONS else []
 
 
-def hint_of(kind: str, schema: Mapping[str, Any]) -> str:
-    """What may be typed, such as "whole number, 1 to 5"."""
+def hint_of(kind: str, schema: Mapping[str, Any], items: Mapping[str, Any]) -> str:
+    """What may be typed, such as "whole number, 1 to 5"; `items` are those of a list."""
     words = [_KINDS[kind]] if kind in _KINDS else []
     if kind == "date":
         words.append(_DATES[schema["format"]][0])
@@ -79,6 +82,9 @@ def hint_of(kind: str, schema: Mapping[str, Any]) -> str:
     if kind in ("many", "list"):
         low, high = schema.get("minItems"), schema.get("maxItems")
         words += [f"{_range(low, high)} of them"] if (low, high) != (None, None) else []
+    if kind == "json" and (names := list(items.get("properties", ()))):
+        pairs = ", ".join(f"{json.dumps(name)}: …" for name in names[:_MOST_NAMES])
+        words.append(f"as [{{{pairs}{', …' if len(names) > _MOST_NAMES else ''}}}]")
     return ", ".join(words)
 
 

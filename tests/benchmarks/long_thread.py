@@ -11,7 +11,7 @@ from hitl_tui.loading.sources import open_graph
 GRAPH = """
 import asyncio, os, time
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui import Limits
 
 STEPS = int(os.environ.get("STEPS", "0"))
 PACE = float(os.environ.get("PACE", "0"))

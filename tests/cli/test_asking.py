@@ -63,3 +63,30 @@ def test_of_several_that_wait_each_is_answered_by_its_id(app: App, tmp_path: Pat
     ]
     done = app.expect(0, "approve", "m", "--run", "--json").document
     assert done["state"]["found"] == [["ants", "approve"], ["bees", "reject"]]
+
+
+GATED = """
+from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph
+channels = {"draft": Channel("", visibility="VISIBILITY"), "words": Channel(0)}
+graph = StateGraph(channels).add_node("write", lambda state: {"draft": "first\\nsecond", "words": 2})
+graph.add_edge(START, "write").add_edge("write", END)
+choices = [GateChoice("yes", "yes", "y"), GateChoice("no", "no", "n")]
+gate = Gate("write", "Good?", choices, subject="draft", payload=lambda state: {"words": state["words"]})
+runner = graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=gate)
+"""
+
+
+def test_what_is_decided_about_is_told_beside_what_is_handed_over(app: App, tmp_path: Path) -> None:
+    path = tmp_path / "gated.py"
+    path.write_text(GATED.replace("VISIBILITY", "public"))
+    told = app.expect(3, "run", str(path), "--headless", "--thread", "t").out
+    assert '  |   "words": 2\n' in told
+    assert "  about draft:\n  | first\n  | second\n" in told
+
+
+def test_a_private_channel_that_is_decided_about_is_only_named(app: App, tmp_path: Path) -> None:
+    path = tmp_path / "gated.py"
+    path.write_text(GATED.replace("VISIBILITY", "private"))
+    told = app.expect(3, "run", str(path), "--headless", "--thread", "t").out
+    assert "  about draft, which is private: hitl-tui show t --reveal draft\n" in told
+    assert "first" not in told

@@ -14,7 +14,7 @@ from tests.support.commands import App
 
 GRAPHS = """
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui import Limits
 
 def write(state):
     if state["fail"]:

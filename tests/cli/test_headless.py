@@ -13,7 +13,7 @@ from tests.support.commands import App
 
 LIMITED = """
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui import Limits
 graph = StateGraph({"n": Channel(0)}, name="limited").add_node("a", lambda state: {"n": state["n"] + 1})
 ways = {"on": "a", "off": END}
 graph = graph.add_edge(START, "a").add_conditional_edge("a", lambda state: "on", ways)

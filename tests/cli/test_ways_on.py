@@ -10,7 +10,7 @@ import pytest
 from tests.support.commands import App
 
 LIMITED = """
-from hitl_tui.engine.records import Limits
+from hitl_tui import Limits
 from hitl_tui import END, START, Channel, StateGraph
 steps = StateGraph({"n": Channel(0)}, name="limited").add_node("up", lambda state: {"n": state["n"] + 1})
 steps.add_edge(START, "up").add_conditional_edge("up", lambda state: "on", {"on": "up", "off": END})

@@ -12,7 +12,7 @@ from tests.support.terminal import Terminal
 
 ASKING = """
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.description import InputField
+from hitl_tui import InputField
 graph = StateGraph({"sure": Channel(False, schema=bool)}, name="asking").add_node("on", lambda state: {})
 graph.add_edge(START, "on").add_edge("on", END)
 runner = graph.compile(inputs=[InputField("sure", "sure", "Are you sure?")])

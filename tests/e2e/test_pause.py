@@ -18,7 +18,7 @@ from tests.support.terminal import PATIENCE
 LOOP = """
 import pathlib, time
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui import Limits
 def tick(state):
     while pathlib.Path(__file__).with_name("wait").exists():
         time.sleep(0.02)

@@ -13,7 +13,7 @@ APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 SLOW = """
 import time
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.records import Limits
+from hitl_tui import Limits
 
 def count(state):
     time.sleep(0.5)

@@ -117,6 +117,7 @@ def gate(**values: Any) -> Gate:
     ("make", "why", "mend"),
     [
         (lambda: one_node(DRAFT, bug).invoke("hello"), "the input is a str", 'give a dict, as {"task"'),  # type: ignore[arg-type]
+        (lambda: compiled(()).invoke(thread_id=7), "the thread id is a whole number", "thread_id='7'"),
         (lambda: Gate("n", "Good?", ["yes"]), "the choice 'yes' is a str", "write GateChoice("),  # type: ignore[list-item]
         (lambda: one_node({"draft": str}, bug), "channel 'draft' is a type", "Channel(DEFAULT, schema=str)"),  # type: ignore[dict-item]
         (lambda: Agent("a", ["x"]), "a list is no model", 'ScriptedModel(["a reply"])'),  # type: ignore[arg-type]
@@ -134,7 +135,7 @@ def gate(**values: Any) -> Gate:
         (lambda: compiled((), limits={}), "limits is a dict", "Limits(max_tokens=50_000)"),
         (lambda: compiled(gate(draft="x"), None), "interrupt at 'n' needs a checkpointer", "`hitl-tui run`"),
     ],
-    ids=["a text as input", "a text as choice", "a type as channel", "a list as model",
+    ids=["a text as input", "a number as thread", "a text as choice", "a type as channel", "a list as model",
          "a gate that sets no channel", "a node that takes nothing", "a node that takes three",
          "a reducer that takes one", "an async reducer", "an async route", "a number as retry",
          "a text as timeout", "a path as store", "a list of agents", "a function as termination",

@@ -254,6 +254,20 @@ def test_a_response_schema_types_the_answer_to_a_plain_payload(store: Checkpoint
     assert list(runner.invoke(thread_id="t")["log"]) == [2]
 
 
+def test_a_response_schema_types_the_answer_to_a_request_with_a_title(store: Checkpointer) -> None:
+    asked = {"kind": "ask", "title": "How many?", "payload": {"of": "cups"}}
+
+    def node(state: Any, config: Any) -> dict[str, Any]:
+        return {"log": config.interrupt(asked, response_schema=int)}
+
+    (request,) = line(store, node).invoke({}, thread_id="t").pending
+    assert (request.title, request.payload, request.schema) == (
+        "How many?",
+        {"of": "cups"},
+        {"type": "integer"},
+    )
+
+
 def test_a_response_schema_checks_the_decision_about_a_tool_call_too(store: Checkpointer) -> None:
     """LangChain asks with both: the call is decided as one, and an edit may not empty the recipient."""
     args = {"properties": {"to": {"type": "string", "minLength": 1}}, "required": ["to"]}

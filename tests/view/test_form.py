@@ -53,6 +53,16 @@ COLOURS = {"enum": ["red", "green"]}
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "text", ""),
         ({"type": "object"}, "json", "JSON"),
         ({"type": "array", "items": {"type": "object"}}, "json", "JSON"),
+        (
+            {"type": "array", "items": {"type": "object", "properties": {"name": {}, "share": {}}}},
+            "json",
+            'JSON, as [{"name": …, "share": …}]',
+        ),
+        (
+            {"type": "array", "items": {"type": "object", "properties": {name: {} for name in "abcde"}}},
+            "json",
+            'JSON, as [{"a": …, "b": …, "c": …, "d": …, …}]',
+        ),
         ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "json", "JSON"),
         ({}, "json", "JSON"),
     ],

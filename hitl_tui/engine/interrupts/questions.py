@@ -160,11 +160,7 @@ def _default_schema(asked: _Asked) -> dict[str, Any] | None:
 
 
 def _read_question(node: str, question: Any) -> _Asked:
-    if not (
-        isinstance(question, Mapping)
-        and question.get("kind") in KINDS
-        and set(question) <= set(_Asked.__struct_fields__)
-    ):
+    if not _says_kind(question):
         return _Asked("ask", payload=normalise(question, node))
     given = {name: value for name, value in question.items() if name not in ("schema", "payload")}
     try:
@@ -175,6 +171,21 @@ def _read_question(node: str, question: Any) -> _Asked:
     if question.get("schema") is not None:
         asked.schema = thaw(normalise(as_schema(question["schema"], "answer"), node))
     return asked
+
+
+def with_schema(question: Any, schema: Any) -> Any:
+    """A question whose answer must fit a schema: a mapping with a known `kind`, or a payload."""
+    if _says_kind(question):
+        return {**question, "schema": schema}
+    return {"kind": "ask", "payload": question, "schema": schema}
+
+
+def _says_kind(question: Any) -> bool:
+    return (
+        isinstance(question, Mapping)
+        and question.get("kind") in KINDS
+        and set(question) <= set(_Asked.__struct_fields__)
+    )
 
 
 def taint_request(cursor: Cursor, node: str, tainted: Sequence[Taint], now: int) -> Request:

@@ -19,7 +19,7 @@ from hitl_tui.engine.graphs.compiled import CompiledGraph, Node
 from hitl_tui.engine.graphs.raised_at import raised_at
 from hitl_tui.engine.interrupts.answers import ANSWER
 from hitl_tui.engine.interrupts.on_taint import check_source, mark
-from hitl_tui.engine.interrupts.questions import InterruptRaised, inside_request
+from hitl_tui.engine.interrupts.questions import InterruptRaised, inside_request, with_schema
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, current_activity
@@ -114,12 +114,12 @@ class NodeConfig:
                 title, payload, subject (a channel), choices, schema, reviewers, quorum, deadline (seconds),
                 on_timeout.  A payload in the shape of Agent Inbox or LangChain's middleware is answered
                 in that shape.
-            response_schema: what the answer to a payload must be: a JSON Schema, type or pydantic model.
+            response_schema: what the answer must be: a JSON Schema, type or pydantic model.
             key: names the question where the order of questions may differ between runs of the node,
                 as where agents work at the same time; the answer then is served by this name.
         """
         if response_schema is not None:
-            request = {"kind": "ask", "payload": request, "schema": response_schema}
+            request = with_schema(request, response_schema)
         order = -1
         if key:
             answer = self._activity.memory.recall(f"{ANSWER}{key}")
