@@ -263,13 +263,15 @@ class HitlApp(Themed[AppResult]):
                 do = partial(self.run_action, active.binding.action, active.node)
                 yield SystemCommand(f"{action.label}  ({self.keymap.shown(action.id)})", action.help, do)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The palette waits for the run screen, whose actions it offers; the opening screen keeps its key."""
+        return action != "command_palette" or self.run_screen is not None
+
     def action_command_palette(self) -> None:
-        """Open the palette; it has to wait for the run screen, whose actions it offers."""
+        """Open the palette."""
         from hitl_tui.ui.commands import Palette
 
-        if self.run_screen is None:
-            self._opening.early_keys.append("ctrl+p")
-        elif not isinstance(self.screen, Palette):
+        if not isinstance(self.screen, Palette):
             self.push_screen(Palette())
 
     def action_help(self) -> None:

@@ -33,8 +33,12 @@ class ValueText:
     note: Line = ()
 
 
-async def value_text(session: Session, channel: str, mode: Mode) -> ValueText:
-    """The value of a channel at the shown step; heavy work is done in a thread."""
+async def value_text(session: Session, channel: str, mode: Mode, reveal: str) -> ValueText:
+    """The value of a channel at the shown step; heavy work is done in a thread.
+
+    Args:
+        reveal: what to press to see a private value.
+    """
     step = session.step_view
     value = step.values.get(channel)
     what = kind(value)
@@ -43,7 +47,8 @@ async def value_text(session: Session, channel: str, mode: Mode) -> ValueText:
         if seen is not None and (seen.channel, seen.step) == (channel, step.step):
             revealed: Line = (trusted("private: shown until you select something else", "warning"),)
             return ValueText(channel, mode, value_lines(seen.value, "text"), note=revealed)
-        return ValueText(channel, mode, ("[private]",), note=(Span("private values are not shown", "dim"),))
+        hidden = (Span(f"private, so not shown; {reveal} reveals it", "dim"),)
+        return ValueText(channel, mode, ("[private]",), note=hidden)
     if mode == "blame":
         return await _blame(session, channel)
     if mode == "diff":

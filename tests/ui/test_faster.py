@@ -42,7 +42,7 @@ async def opened(it: Screen) -> Clock:
     await it.press("d")
     await it.shows("Good enough?", "keys listen in half a second")
     clock.advance(GRACE + 0.01)
-    await it.shows("can be taken back")
+    await it.shows("takes it back")
     return clock
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from typing import Any
 
 import msgspec
 import pytest
@@ -88,6 +89,37 @@ async def test_keys_pressed_while_the_thread_is_being_opened_are_not_lost(keys: 
         await it.until(lambda: it.commands("step"), "the step")
         await it.shows("Run one node; on a failed node, try it again", "esc Back")
         assert len(it.commands("step")) == 1
+
+
+@pytest.mark.parametrize("key", ["ctrl+p", "ctrl+o"])
+@pytest.mark.parametrize("late", [False, True], ids=["before the driver is there", "while it opens"])
+async def test_the_palette_s_key_is_kept_while_the_thread_is_being_opened(key: str, late: bool):
+    reading, read = asyncio.Event(), asyncio.Event()
+
+    class Slow(ReplayDriver):
+        async def snapshot(self) -> Any:
+            reading.set()
+            await read.wait()
+            return await super().snapshot()
+
+    driver = Slow(tapes.advisor_tape().begin, ())
+    opened = asyncio.Event()
+
+    async def open_driver() -> tuple[ReplayHub, ReplayDriver]:
+        await opened.wait()
+        return ReplayHub([driver]), driver
+
+    app = HitlApp(Start(open_driver, "anna", None, False), Look(keys={"app.palette": key}))
+    async with app.run_test(size=(120, 40)) as pilot:
+        it = Desk(app, pilot, driver, Clock())
+        await it.shows("opening")
+        if late:
+            opened.set()
+            await reading.wait()
+        await it.press(key)
+        opened.set()
+        read.set()
+        await it.shows("Step  (s)")
 
 
 async def test_q_leaves_while_the_thread_is_being_opened():

@@ -139,7 +139,7 @@ async def test_the_card_and_its_reason():
         await it.press("d")
         await it.shows("Your reason (w), it goes into the log", "F8    decide later", "F9    ")
         it.clock.advance(GRACE + 0.1)
-        await it.shows("can be taken back")
+        await it.shows("takes it back")
         await it.press("w", *"why", "f7", "r")
         await it.shows("take it back", "F9    send it now")
         await it.press("z")

@@ -99,7 +99,7 @@ async def test_the_card_has_them():
         await it.press("O")
         await it.shows("Your decision")
         it.clock.advance(GRACE + 0.1)
-        await it.shows("can be taken back")
+        await it.shows("takes it back")
         await it.press("a")
         await it.shows("u    take it back")
         await it.press("z")

@@ -19,7 +19,7 @@ async def open_card(it: Desk) -> None:
     await it.press("d")
     await it.shows("Your decision", "The advisor says", "a moment to read")
     it.clock.advance(GRACE + 0.01)
-    await it.shows("can be taken back")
+    await it.shows("takes it back")
 
 
 async def sent(it: Desk) -> dict[str, Any]:
@@ -58,7 +58,7 @@ async def test_keys_are_dead_for_half_a_second():
         await it.press("a", "enter", "r")
         await it.shows("keys listen in half a second")
         it.clock.advance(GRACE + 0.01)
-        await it.shows("can be taken back")
+        await it.shows("takes it back")
         assert not it.commands("answer")
 
 
@@ -196,7 +196,7 @@ async def test_a_free_question_is_answered_in_json_where_its_schema_says_so():
         await it.press("d")
         await it.shows("Your answer as JSON", "keys listen in half a second")
         it.clock.advance(GRACE + 0.01)
-        await it.shows("can be taken back")
+        await it.shows("takes it back")
         await it.press("tab", *"{oops", "enter", "enter")
         await it.shows("must be JSON:")
         await it.press("tab", *["backspace"] * 5, *'{"a":1}', "enter", "enter")
@@ -211,7 +211,7 @@ async def test_while_a_reason_is_typed_the_footer_says_that_letters_decide_nothi
         await it.shows("To the choices", "typing never decides")
         await it.press("escape")
         await it.gone("typing never decides")
-        await it.shows("d Decide", "can be taken back")
+        await it.shows("d Decide", "takes it back")
 
 
 async def test_the_header_says_no_key_for_a_card_that_is_open_and_which_takes_back_what_is_being_sent():

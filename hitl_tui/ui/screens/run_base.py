@@ -319,7 +319,7 @@ class RunBase(RoleScreen):
             while self._value_key is not done and self.session is not None:
                 done = self._value_key
                 channel = self.query_one(ChannelsPane).selected
-                text = await value_text(self.session, channel, self.mode)
+                text = await value_text(self.session, channel, self.mode, self.ways["look.reveal"])
                 if self._value_key is done:
                     self.query_one(ValuePane).show_text(text)
         finally:

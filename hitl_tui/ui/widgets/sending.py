@@ -128,7 +128,8 @@ class SendingPane(Vertical):
             return "sent", "dim"
         if self._card and self._card.high_risk:
             return "high risk: wants a second key press", "accent"
-        return f"as {self._actor}; can be taken back for {UNDO:.0f} s", "dim"
+        undo = self.run_screen.ways["card.undo"]
+        return f"you decide as {self._actor}; {undo} takes it back within {UNDO:.0f} s", "dim"
 
     def _tick(self) -> None:
         if self.state == "grace" and self.clock() >= self._due:
