@@ -66,12 +66,12 @@ def test_every_screen(watched: Watched) -> None:
     watched.press("escape", shows="Drop the changes")
     watched.press("d", gone="no JSON yet")
 
-    watched.press("d", shows="takes it back")
+    watched.press("d", shows="you decide as")
     watched.press("r", shows="write what to change")
     watched.press("[red] {} $(rm)", shows="[red] {} $(rm)")
     watched.press("escape", gone="To the choices")
-    watched.press("escape", gone="takes it back")
-    watched.press("d", shows="takes it back")
+    watched.press("escape", gone="you decide as")
+    watched.press("d", shows="you decide as")
     watched.press("a", shows="send it now")
     watched.press("enter", shows="step 2")
 

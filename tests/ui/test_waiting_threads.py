@@ -77,7 +77,7 @@ async def test_a_decision_that_could_be_taken_back_is_sent_and_its_thread_goes_o
         await it.press("n")
         await card_of(it, "b")
         await it.press("a")
-        await it.shows("send it now")
+        await it.shows("n    send it, on to the next thread")
         await it.press("n")
         await card_of(it, "c")
         await it.until(lambda: statuses(it)["b"] == "completed")

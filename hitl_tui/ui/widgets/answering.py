@@ -62,6 +62,8 @@ class AnsweringPane(SendingPane):
             case "_now":
                 if self.clock() >= self._due - UNDO + GRACE:
                     self._send()
+            case "_next":
+                self.run_screen.do_app_next()
             case "_later":
                 self.run_screen.close_card()
             case "_edit" | "_inside":

@@ -42,7 +42,11 @@ def card_options(
 
 def sending_options() -> list[Option]:
     """While a decision can be taken back."""
-    return [Option("_undo", "card.undo", "take it back"), Option("_now", "ask.take", "send it now")]
+    return [
+        Option("_undo", "card.undo", "take it back"),
+        Option("_now", "ask.take", "send it now"),
+        Option("_next", "app.next", "send it, on to the next thread"),
+    ]
 
 
 def over_options() -> list[Option]:
