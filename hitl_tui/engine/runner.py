@@ -6,10 +6,11 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, get_args
 
 from hitl_tui.engine.channels.state import WorkflowState
 from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.graphs.kinds_given import check_choice
 from hitl_tui.engine.graphs.limits import check_limits
 from hitl_tui.engine.humans import decisions
 from hitl_tui.engine.humans.agent_changes import AgentControl
@@ -27,7 +28,6 @@ from hitl_tui.engine.thread.session import Session, replace
 from hitl_tui.engine.undo.rollback import Rollback, RollbackReport, rollback_report
 from hitl_tui.errors import UnknownThread, UsageError, in_words
 
-T = TypeVar("T")
 Resume = Literal["cursor", "entry"]
 OnStep = Callable[[str, WorkflowState], Any]
 OnEvent = Callable[[Event], Any]
@@ -103,6 +103,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         on_limit: OnLimit = "stop",
     ) -> RunResult:
         """As `invoke`, in a running event loop."""
+        check_choice("on_limit", on_limit, get_args(OnLimit))
         session = self._prepare(inputs, thread_id, max_iterations, resume, on_event)
         run = Run(session, on_limit=on_limit)
         async with aclosing(run.steps()) as steps:
@@ -148,6 +149,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
             if on_event:
                 on_event(event)
 
+        check_choice("on_limit", on_limit, get_args(OnLimit))
         session = self._prepare(inputs, thread_id, max_iterations, resume, listen)
         run = Run(session, on_limit=on_limit)
         async with aclosing(run.steps()) as steps:
@@ -256,6 +258,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         sink: OnEvent | None,
     ) -> Session:
         """The thread with its input committed, ready to run."""
+        check_choice("resume", resume, get_args(Resume))
         if max_iterations is not None:
             check_limits(Limits(max_iterations=max_iterations))
         if thread_id is not None and not isinstance(thread_id, str):

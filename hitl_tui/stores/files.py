@@ -235,7 +235,8 @@ class FileCheckpointer(Checkpointer):
         return thread
 
     def _find(self, thread_id: str) -> ThreadFiles | None:
-        return self._thread_in(directory_name(thread_id))
+        # What is no text names no thread, as in the other stores; making one says so.
+        return self._thread_in(directory_name(thread_id)) if isinstance(thread_id, str) else None
 
     def _thread_in(self, name: str) -> ThreadFiles | None:
         """The thread in a directory, None where there is no such directory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hitl_tui.engine.log.records import Commit
 from hitl_tui.engine.log.store import UNPRINTABLE
 from hitl_tui.engine.log.threads import LONGEST_ID, Lease
-from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError
+from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError, in_words
 from hitl_tui.stores.liveness import describe, is_dead, is_given_back
 
 
@@ -15,6 +15,8 @@ def check_thread_id(thread_id: str) -> str:
     Raises:
         UsageError: it can't.
     """
+    if not isinstance(thread_id, str):
+        raise UsageError(f"a thread id is text, this one {in_words(thread_id)}", f"use {str(thread_id)!r}")
     if not 1 <= len(thread_id) <= LONGEST_ID:
         raise UsageError(
             f"a thread id has 1 to {LONGEST_ID} characters, this one {len(thread_id)}", "use a shorter one"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,8 @@ from hitl_tui import (
     StateGraph,
     UsageError,
     WorkflowState,
+    custom_condition,
+    max_turns,
 )
 from tests.engine.building import chain, one_node
 
@@ -160,6 +163,54 @@ def takes_three(state: Any, config: Any, extra: Any) -> Any:
 
 def routed(route: Any) -> StateGraph:
     return StateGraph(DRAFT).add_node("n", bug).add_conditional_edge("n", route, {"end": END})
+
+
+OPTIONS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no list of interrupts": ({"interrupt_before": None}, "interrupt_before is null", "a list of nodes"),
+    "inputs are names": ({"inputs": ["draft"]}, "an entry of inputs is text", "as InputField("),
+    "a size in text": ({"max_update_bytes": "1 MB"}, "max_update_bytes is '1 MB'", "whole number"),
+    "reads is a number": ({"reads": 5}, "node 'n1': reads is 5", "a list of names"),
+    "writes has a number": ({"writes": [1]}, "node 'n1': writes is [1]", "a list of names"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "why", "mend"), OPTIONS.values(), ids=OPTIONS)
+def test_an_option_of_another_kind_is_told_with_what_to_write(
+    options: dict[str, Any], why: str, mend: str
+) -> None:
+    of_nodes = {
+        name: options.pop(name) for name in ("retry", "timeout", "reads", "writes") if name in options
+    }
+    with pytest.raises(GraphInvalid) as caught:
+        chain(DRAFT, bug, **of_nodes).compile(**options)
+    assert why in caught.value.message
+    assert mend in caught.value.hint
+
+
+@pytest.mark.parametrize("asked", [waits, lambda: True], ids=["async", "without an argument"])
+def test_what_could_never_be_asked_of_the_state_is_no_condition(asked: Any) -> None:
+    with pytest.raises(GraphInvalid, match=r"the condition .* (is async|can't be called with)"):
+        custom_condition(asked)
+
+
+def test_a_condition_is_combined_with_another_condition() -> None:
+    for combine in (operator.or_, operator.and_):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            combine(max_turns(3), len)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [({"resume": "entrypoint"}, "resume is 'entrypoint'"), ({"on_limit": "wait"}, "on_limit is 'wait'")],
+    ids=["resume", "on_limit"],
+)
+def test_a_misspelt_choice_begins_nothing(options: dict[str, Any], why: str) -> None:
+    store = MemoryCheckpointer()
+    runner = chain(DRAFT, bug).compile(checkpointer=store)
+    with pytest.raises(UsageError, match=why) as caught:
+        runner.invoke(thread_id="t", **options)
+    assert caught.value.hint.startswith("one of '")
+    assert store.list_threads() == []
 
 
 def compiled(asks: Any, store: Any = ..., **options: Any) -> Any:

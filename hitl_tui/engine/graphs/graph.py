@@ -20,7 +20,7 @@ from hitl_tui.engine.graphs.composing import (
 )
 from hitl_tui.engine.graphs.description import InputField
 from hitl_tui.engine.graphs.gates import Gate
-from hitl_tui.engine.graphs.kinds_given import check_compiled_with, check_tried
+from hitl_tui.engine.graphs.kinds_given import check_compiled_with, check_names, check_places, check_tried
 from hitl_tui.engine.graphs.limits import declared_limits
 from hitl_tui.engine.graphs.retry import RetryPolicy
 from hitl_tui.engine.graphs.signatures import check_takes, takes_second
@@ -108,6 +108,7 @@ class StateGraph(Composing, Compensating):
                 raise GraphInvalid(
                     f"node {name!r}: {option}={names!r} is a text", f"give a list: {option}=[{names!r}]"
                 )
+            check_names(f"node {name!r}: {option}", names)
         check_tried(f"node {name!r}", retry, timeout)
         takes_config = takes_second(fn, "config")
         check_takes(f"node {name!r}", fn, "state", *(["config"] if takes_config else []), waits=True)
@@ -181,6 +182,7 @@ class StateGraph(Composing, Compensating):
         from hitl_tui.engine.runner import GraphRunner
 
         check_compiled_with(checkpointer, agents, termination, limits)
+        check_places(inputs, max_update_bytes, interrupt_before, interrupt_after)
         channels = bind(self.channels, max_update_bytes)
         nodes = self._steps(channels, checkpointer, agents or {}, max_update_bytes)
         graph = CompiledGraph(

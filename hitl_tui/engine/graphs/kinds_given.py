@@ -1,15 +1,17 @@
-"""What `compile` and `add_node` are given, checked by kind: a wrong one is told where it is given."""
+"""What `compile`, `add_node` and `invoke` are given, checked by kind and told where it is given."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hitl_tui.engine.graphs.description import InputField
+from hitl_tui.engine.graphs.gates import Gate
 from hitl_tui.engine.graphs.retry import RetryPolicy
 from hitl_tui.engine.graphs.termination import Termination
 from hitl_tui.engine.log.records import Limits
-from hitl_tui.errors import GraphInvalid, in_words
+from hitl_tui.errors import GraphInvalid, UsageError, in_words
 
 
 def check_compiled_with(checkpointer: Any, agents: Any, termination: Any, limits: Any) -> None:
@@ -23,6 +25,35 @@ def check_compiled_with(checkpointer: Any, agents: Any, termination: Any, limits
         raise _wrong("termination", termination, instead)
     if limits is not None and not isinstance(limits, Limits):
         raise _wrong("limits", limits, "as in Limits(max_tokens=50_000)")
+
+
+def check_places(inputs: Any, max_update_bytes: Any, before: Any, after: Any) -> None:
+    """Refuse inputs, a size or places of interrupts of another kind; raises `GraphInvalid`."""
+    for field in inputs:
+        if not isinstance(field, InputField):
+            raise _wrong("an entry of inputs", field, "as InputField(name, channel, label)")
+    if isinstance(max_update_bytes, bool) or not isinstance(max_update_bytes, int) or max_update_bytes < 1:
+        raise GraphInvalid(f"max_update_bytes is {max_update_bytes!r}", "give a whole number of at least 1")
+    for option, places in (("interrupt_before", before), ("interrupt_after", after)):
+        if not isinstance(places, (str, Gate, Iterable)):
+            raise _wrong(option, places, 'give a list of nodes, or "*" for all of them')
+
+
+def check_names(what: str, names: Any) -> None:
+    """Refuse what is no list of channels; raises `GraphInvalid`.
+
+    Args:
+        what: which list, as "node 'write': reads".
+    """
+    listed = isinstance(names, Iterable) and all(isinstance(name, str) for name in names)
+    if names is not None and not listed:
+        raise GraphInvalid(f"{what} is {names!r:.100}", "give a list of names of channels")
+
+
+def check_choice(option: str, given: Any, known: Sequence[str]) -> None:
+    """Refuse what is none of the values that an option of a run takes; raises `UsageError`."""
+    if given not in known:
+        raise UsageError(f"{option} is {given!r}", f"one of {', '.join(map(repr, known))}")
 
 
 def check_tried(what: str, retry: Any, timeout: Any) -> None:

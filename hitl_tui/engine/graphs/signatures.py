@@ -25,6 +25,11 @@ def takes_second(function: Callable[..., Any], name: str) -> bool:
     return any(p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether a call gives something to await instead of the answer."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
 def check_takes(what: str, function: Callable[..., Any], *arguments: str, waits: bool = False) -> None:
     """Refuse a function that could never be called the way it will be.
 
@@ -36,7 +41,7 @@ def check_takes(what: str, function: Callable[..., Any], *arguments: str, waits:
     Raises:
         GraphInvalid: it takes fewer arguments, needs more, or is async where nothing awaits it.
     """
-    if not waits and inspect.iscoroutinefunction(function):
+    if not waits and _is_async(function):
         raise GraphInvalid(f"{what} is async", "write def instead of async def; only nodes may wait")
     try:
         signature = inspect.signature(function)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from hitl_tui.engine.channels.state import WorkflowState
+from hitl_tui.engine.graphs.signatures import check_takes
 from hitl_tui.errors import GraphInvalid, in_words
 
 
@@ -46,6 +47,8 @@ class Termination:
         self.either = either
 
     def __or__(self, other: Termination) -> Termination:
+        if not isinstance(other, Termination):
+            return NotImplemented
         return Termination(
             lambda state, totals: self.met(state, totals) or other.met(state, totals),
             f"{self.reason} or {other.reason}",
@@ -54,6 +57,9 @@ class Termination:
         )
 
     def __and__(self, other: Termination) -> Termination:
+        if not isinstance(other, Termination):
+            return NotImplemented
+
         def met(state: WorkflowState, totals: RunTotals) -> str:
             one = self.met(state, totals)
             both = one and other.met(state, totals)
@@ -98,6 +104,7 @@ def custom_condition(fn: Callable[[WorkflowState], bool], reason: str = "") -> T
     if not callable(fn):
         raise GraphInvalid(f"custom_condition takes a function, not {in_words(fn)}", "as lambda state: …")
     name = getattr(fn, "__name__", "a condition")
+    check_takes(f"the condition {name}", fn, "state")
     return _when(lambda state, _totals: bool(fn(state)), reason or f"{name} is true")
 
 

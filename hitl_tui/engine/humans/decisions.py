@@ -20,7 +20,7 @@ from hitl_tui.engine.thread.run_inputs import INPUT
 from hitl_tui.engine.thread.session import Session, replace
 from hitl_tui.engine.thread.spending import with_branches
 from hitl_tui.engine.thread.steps import Step
-from hitl_tui.errors import StaleWriter, UsageError
+from hitl_tui.errors import StaleWriter, UsageError, in_words
 
 DONE = ("completed", "cancelled")
 
@@ -82,6 +82,8 @@ def update_state(
     Raises:
         StaleWriter: the head is not `expected_step`; nothing was stored.
     """
+    if not isinstance(values, Mapping):
+        raise UsageError(f"the values of an edit are {in_words(values)}", 'give a dict, as {"draft": "…"}')
     cursor = session.cursor
     if cursor.head < 0:
         raise UsageError(

@@ -20,13 +20,12 @@ from hitl_tui.engine.graphs.raised_at import raised_at
 from hitl_tui.engine.interrupts.answers import ANSWER
 from hitl_tui.engine.interrupts.on_taint import check_source, mark
 from hitl_tui.engine.interrupts.questions import InterruptRaised, inside_request, with_schema
-from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, current_activity
 from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.nodes.memory import MISSING
 from hitl_tui.engine.nodes.prompt_block import state_block
-from hitl_tui.engine.nodes.results import NodeResult
+from hitl_tui.engine.nodes.results import NodeResult, checked
 from hitl_tui.errors import HitlError, ModelFailed, NodeFailed, UndeclaredChannel, WriteDenied, in_words
 
 
@@ -217,16 +216,7 @@ def _changes(
 def as_result(answer: Any, node: str) -> NodeResult:
     """What a node returned, as the envelope; None and {} are no update."""
     if isinstance(answer, NodeResult):
-        if answer.status != "completed":
-            raise HitlError(f"the node reports status {answer.status!r}: {answer.text or 'without a reason'}")
-        if not isinstance(answer.updates, Mapping):
-            raise HitlError(
-                f"node {node!r} returned a NodeResult whose updates are {in_words(answer.updates)}",
-                "give a dict of channel updates, or leave them out",
-            )
-        if answer.usage is not None:
-            _check_usage(answer.usage, node)
-        return answer
+        return checked(answer, node)
     if answer is None:
         return NodeResult()
     if isinstance(answer, (dict, Mapping)):  # a dict is told sooner by itself
@@ -240,15 +230,6 @@ def as_result(answer: Any, node: str) -> NodeResult:
 
 def _yields(answer: Any) -> bool:
     return inspect.isgenerator(answer) or inspect.isasyncgen(answer)
-
-
-def _check_usage(usage: Any, node: str) -> None:
-    known = isinstance(usage, Sequence) and all(isinstance(use, ModelUse) for use in usage)
-    if not known:
-        raise HitlError(
-            f"node {node!r} returned a NodeResult whose usage is {in_words(usage)}",
-            "give a list of ModelUse(agent, provider, model, tokens_in, tokens_out, cost)",
-        )
 
 
 def _entries(
@@ -293,6 +274,13 @@ def _given_up(activity: Activity) -> bool:
     return activity.cancelled or task is None or task.cancelling() > 0
 
 
+def _words_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"(its text can't be told: {type(broken).__name__})"
+
+
 def _failure(node: Node, activity: Activity, error: BaseException) -> NodeFailed:
     if isinstance(error, HitlError):
         cause, hint = error.message, error.hint
@@ -304,7 +292,7 @@ def _failure(node: Node, activity: Activity, error: BaseException) -> NodeFailed
             "raise the node's timeout, or look why it hangs",
         )
     else:
-        cause, hint = f"{type(error).__name__}: {error}", ""
+        cause, hint = f"{type(error).__name__}: {_words_of(error)}", ""
     if not isinstance(error, (ModelFailed, TookTooLong)) and (place := raised_at(error)):
         hint = f"{hint}; at {place}" if hint else f"at {place}"
     where = f"branch {activity.path!r}" if activity.path else f"node {node.name!r}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -10,11 +11,14 @@ from typing import Any
 import msgspec
 
 from hitl_tui.engine.channels.state import undeclared
+from hitl_tui.engine.channels.values import keepable
 from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse
 from hitl_tui.engine.log.records import Status
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import HitlError, in_words
+
+_MOST = 1 << 53
 
 
 class NodeResult(msgspec.Struct, frozen=True):
@@ -34,6 +38,51 @@ class NodeResult(msgspec.Struct, frozen=True):
     status: str = "completed"
     compensation: tuple[str, Any] | None = None
     usage: Sequence[ModelUse] | None = None
+
+
+def checked(result: NodeResult, node: str) -> NodeResult:
+    """The envelope that a node returned, as it can be written down.
+
+    Raises:
+        HitlError: the node reports that it failed, or a field holds something else than it should.
+    """
+    text = result.text
+    if text is not None and not isinstance(text, str):
+        raise HitlError(
+            f"node {node!r} returned a NodeResult whose text is {in_words(text)}",
+            "give text or nothing",
+        )
+    if result.status != "completed":
+        raise HitlError(f"the node reports status {result.status!r}: {text or 'without a reason'}")
+    if not isinstance(result.updates, Mapping):
+        raise HitlError(
+            f"node {node!r} returned a NodeResult whose updates are {in_words(result.updates)}",
+            "give a dict of channel updates, or leave them out",
+        )
+    if result.usage is not None:
+        _check_usage(result.usage, node)
+    if text and (kept := keepable(text)) != text:
+        return msgspec.structs.replace(result, text=kept)
+    return result
+
+
+def _check_usage(usage: Any, node: str) -> None:
+    if not isinstance(usage, Sequence) or not all(isinstance(use, ModelUse) for use in usage):
+        raise HitlError(
+            f"node {node!r} returned a NodeResult whose usage is {in_words(usage)}",
+            "give a list of ModelUse(agent, provider, model, tokens_in, tokens_out, cost)",
+        )
+    for use in usage:
+        names = (use.agent, use.provider, use.model)
+        named = all(isinstance(name, str) and keepable(name) == name for name in names)
+        counted = all(type(count) is int and 0 <= count < _MOST for count in (use.tokens_in, use.tokens_out))
+        priced = use.cost is None or (type(use.cost) in (int, float) and 0 <= use.cost < math.inf)
+        if not (named and counted and priced):
+            raise HitlError(
+                f"node {node!r} returned a NodeResult whose usage holds {use!r:.200}",
+                "names are text, tokens whole numbers and the cost US dollars, None where it is unknown; "
+                "none of them is below 0",
+            )
 
 
 @dataclass(frozen=True)

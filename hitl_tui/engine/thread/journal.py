@@ -14,7 +14,7 @@ from hitl_tui.engine.channels.state import OtherChannels
 from hitl_tui.engine.channels.values import freeze, thaw
 from hitl_tui.engine.log.records import Cursor, LedgerEntry, Source, UpdateRecord
 from hitl_tui.engine.log.threads import Lease
-from hitl_tui.errors import LogCorrupt, ValueRejected
+from hitl_tui.errors import LogCorrupt, UsageError, ValueRejected, in_words
 
 CHANNELS = "channels"
 """The kind of the ledger's entry for the first step of a state with other channels."""
@@ -121,7 +121,14 @@ def ledger_entry(
     seen: bytes = b"",
     data: Any = None,
 ) -> LedgerEntry:
-    """The next entry of the decision ledger after the cursor's last one; see `behind`."""
+    """The next entry of the decision ledger after the cursor's last one; see `behind`.
+
+    Raises:
+        UsageError: the actor or the note is no text, as which it would be read again.
+    """
+    for name, text in (("actor", actor), ("note", note)):
+        if text is not None and not isinstance(text, str):
+            raise UsageError(f"the {name} of a decision is {in_words(text)}", "give text")
     entry = LedgerEntry(
         thread_id=cursor.thread_id,
         n=cursor.ledger_n + 1,
