@@ -60,15 +60,8 @@ def export_command(
     from hitl_tui.config import load_settings
     from hitl_tui.stores.transfer import export_thread
 
-    to_stdout = file is None or str(file) == "-"
-    if to_stdout and as_json:
-        raise UsageError("--json tells about an export to a file", "name a FILE")
-    if to_stdout and sys.stdout.isatty():
-        raise UsageError("an export goes to a file or a pipe, not to a terminal", "name a FILE")
-    if file is not None and not to_stdout and file.exists() and not force:
-        raise UsageError(f"there is a file {file} already", "give another name, or --force")
-    if file is not None and not to_stdout and not file.parent.is_dir():
-        raise UsageError(f"there is no directory {file.parent}", "make it first, or give another place")
+    target = None if file is None or str(file) == "-" else file
+    _check_target(target, as_json=as_json, force=force)
     settings = load_settings({"store": store, "reviewer": reviewer})
     opened = open_existing(settings)
     try:
@@ -76,22 +69,22 @@ def export_command(
         threads = [found] if alone else _with_inside(opened, found)
         if private:
             for one in threads:
-                _note_export(opened, one, settings.reviewer, "stdout" if to_stdout else str(file))
+                _note_export(opened, one, settings.reviewer, str(target or "stdout"))
         lines = export_thread(opened, found, private=private, alone=alone)
-        if file is None or to_stdout:
+        if target is None:
             _write_all(sys.stdout.buffer, lines)
             return
-        count = _write_file(file, lines)
+        count = _write_file(target, lines)
     finally:
         opened.close()
     if as_json:
         from hitl_tui.cli.shapes import document
 
         facts = {"lines": count, "private": private, "threads": threads[1:]}
-        emit(document("export", thread=thread, file=str(file), **facts))
+        emit(document("export", thread=thread, file=str(target), **facts))
     else:
         also = f", those of {_inside_it(threads[1:])} among them" if threads[1:] else ""
-        say(f"wrote {count:,} lines to {file}{also}")
+        say(f"wrote {count:,} lines to {target}{also}")
 
 
 @click.command("import")
@@ -154,6 +147,19 @@ def verify(thread: str, strict: bool, store: str | None, as_json: bool) -> int:
     else:
         say(*_findings(report))
     return ExitCode.DONE if report.ok else ExitCode.FAILED
+
+
+def _check_target(file: Path | None, *, as_json: bool, force: bool) -> None:
+    """Refuse a place where an export can't go, or would take something else's; None is stdout."""
+    if file is None:
+        if as_json:
+            raise UsageError("--json tells about an export to a file", "name a FILE")
+        if sys.stdout.isatty():
+            raise UsageError("an export goes to a file or a pipe, not to a terminal", "name a FILE")
+    elif file.exists() and not force:
+        raise UsageError(f"there is a file {file} already", "give another name, or --force")
+    elif not file.parent.is_dir():
+        raise UsageError(f"there is no directory {file.parent}", "make it first, or give another place")
 
 
 def _with_inside(store: Checkpointer, thread: str) -> list[str]:

@@ -62,7 +62,6 @@ class Capabilities(msgspec.Struct, frozen=True):
     can_roll_back: bool = True
     can_check: bool = True
     can_reload: bool = True
-    streams_tokens: bool = True
     why_not: str = ""
 
 

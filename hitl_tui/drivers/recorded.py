@@ -123,6 +123,5 @@ def only_reading(why: str, *, can_reload: bool) -> Capabilities:
         can_roll_back=False,
         can_check=False,
         can_reload=can_reload,
-        streams_tokens=False,
         why_not=why,
     )

@@ -101,7 +101,7 @@ class Action:
 
     @property
     def method(self) -> str:
-        """The method of the run screen that does it: "run.step" is `do_run_step`."""
+        """The method that does it, on the run screen or in a group of its keys, as `do_run_step`."""
         return "do_" + self.id.replace(".", "_")
 
 

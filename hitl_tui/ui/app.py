@@ -221,7 +221,7 @@ class HitlApp(Themed[AppResult]):
         for untold in self._untold:
             screen.complain(untold)
         if self.start.list_threads:
-            screen.do_app_threads()
+            screen.threads.do_app_threads()
         # What is drained here the screen would not hear of by itself.
         if await session.drain():
             screen.show_all()
@@ -331,7 +331,7 @@ class HitlApp(Themed[AppResult]):
 
     def _kept(self) -> tuple[str, ...]:
         """Put what was typed and not applied where its writer finds it again; a sentence for each."""
-        card = self.run_screen.card if self.run_screen and self.run_screen.card_open else None
+        card = self.run_screen.review.card if self.run_screen and self.run_screen.review.card_open else None
         places = [getattr(place, "unapplied", ("", "")) for place in (card, *self.screen_stack)]
         sentences = [keep_text(text, what) for text, what in places if text]
         if card is not None and card.unsent:

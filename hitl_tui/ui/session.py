@@ -27,9 +27,10 @@ from hitl_tui.ui.memo import Memo
 from hitl_tui.ui.recent_steps import Recent, RecentSteps, weight
 from hitl_tui.view.compare import compare_states
 from hitl_tui.view.difference import difference
+from hitl_tui.view.folding import fold, is_gap
 from hitl_tui.view.inside_place import InsidePlace, place_inside
 from hitl_tui.view.limits import limit_line
-from hitl_tui.view.run_view import RunView, add_older, fold, is_gap, open_view
+from hitl_tui.view.run_view import RunView, add_older, open_view
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.step_view import StepView, head_step, past_step

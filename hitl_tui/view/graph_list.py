@@ -11,9 +11,9 @@ from hitl_tui.engine.log.records import END
 from hitl_tui.engine.reports.looks import Look
 from hitl_tui.view.cells import cut
 from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.graph_grid import Run
 from hitl_tui.view.sanitise import sanitise_line
 
-Run = tuple[str, str]
 NO_KINDS: Mapping[str, NodeKind] = {}
 _LONGEST = 80
 

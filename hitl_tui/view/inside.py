@@ -1,6 +1,6 @@
 """What goes on inside a node: the branches of a map or a parallel, the thread of a subgraph (SPEC 7).
 
-A part of the fold in run_view: events in, what is shown out.  Texts are raw, as they are there.
+A part of the fold in folding: events in, what is shown out.  Texts are raw, as they are there.
 """
 
 from __future__ import annotations

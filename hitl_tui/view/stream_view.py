@@ -1,4 +1,4 @@
-"""What the newest attempt of a node writes or wrote while running; a part of the fold in run_view."""
+"""What the newest attempt of a node writes or wrote while running; a part of the fold in folding."""
 
 from __future__ import annotations
 

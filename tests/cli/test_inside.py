@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.commands import App
+from tests.support.program import APP
 
 
 @pytest.fixture
@@ -20,10 +20,9 @@ def desk(app: App) -> App:
 
 
 def test_they_go_through_a_pipe_and_are_verified_there(desk: App, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hitl_tui"]
     other = f"files:{tmp_path / 'other'}"
-    exporting = subprocess.Popen([*command, "export", "d"], stdout=subprocess.PIPE, env=os.environ)
-    importing = [*command, "import", "-", "--thread", "new", "--store", other]
+    exporting = subprocess.Popen([*APP, "export", "d"], stdout=subprocess.PIPE, env=os.environ)
+    importing = [*APP, "import", "-", "--thread", "new", "--store", other]
     done = subprocess.run(importing, stdin=exporting.stdout, capture_output=True, text=True, check=True)
     assert exporting.wait() == 0
     assert done.stdout == "imported 'new' with 1 thread inside it\n"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from hitl_tui.config import config_path, user_themes
 from tests.support.commands import App
 from tests.support.places import SAMPLES
+from tests.support.program import call
 
 
 def test_threads_in_words_and_json(review: App) -> None:
@@ -295,9 +294,7 @@ def test_the_shell_completes_commands_threads_and_options(
     monkeypatch.setenv("_HITL_TUI_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
-    done = subprocess.run(
-        [sys.executable, "-m", "hitl_tui"], capture_output=True, text=True, timeout=150, check=False
-    )
+    done = call()
     assert f"plain,{expected}" in done.stdout.splitlines()
     assert "blank" not in done.stdout
 
@@ -312,9 +309,7 @@ def test_threads_are_completed_from_the_store_that_was_typed(
     monkeypatch.setenv("_HITL_TUI_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", f"hitl-tui show --store {elsewhere} ")
     monkeypatch.setenv("COMP_CWORD", "4")
-    done = subprocess.run(
-        [sys.executable, "-m", "hitl_tui"], capture_output=True, text=True, timeout=150, check=False
-    )
+    done = call()
     assert done.stdout.splitlines() == ["plain,far"]
 
 

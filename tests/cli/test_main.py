@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 import os
 import shlex
 import subprocess
@@ -19,28 +18,14 @@ from hitl_tui.cli.logs import log_path
 from hitl_tui.cli.main import COMMANDS, cli
 from hitl_tui.errors import GraphInvalid, HitlError, StaleWriter, UsageError
 from hitl_tui.loading.code import CodeFailed
+from tests.support.commands import close_log
+from tests.support.program import call
 
 
 @pytest.fixture(autouse=True)
 def _quiet_log() -> Iterator[None]:
     yield
-    logger = logging.getLogger("hitl_tui")
-    for handler in list(logger.handlers):
-        logger.removeHandler(handler)
-        handler.close()
-    logger.propagate = True
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own, without a terminal."""
-    return subprocess.run(
-        [sys.executable, "-m", "hitl_tui", *arguments],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=150,
-        check=False,
-    )
+    close_log()
 
 
 def raising(error: BaseException) -> int:
@@ -52,13 +37,13 @@ def raising(error: BaseException) -> int:
 
 @pytest.mark.parametrize("option", ["-v", "--version"])
 def test_version(option: str) -> None:
-    result = run(option)
+    result = call(option)
     assert (result.returncode, result.stdout) == (0, f"hitl-tui {__version__}\n")
 
 
 @pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
 def test_help_lists_every_command(arguments: list[str]) -> None:
-    result = run(*arguments)
+    result = call(*arguments)
     assert result.returncode == 0
     for name, entry in COMMANDS.items():
         assert f"  {name}" in result.stdout
@@ -93,7 +78,7 @@ def test_every_command_has_an_example_of_its_own() -> None:
 
 
 def test_a_misspelt_command_gets_a_hint() -> None:
-    result = run("demmo")
+    result = call("demmo")
     assert result.returncode == 2
     assert "No such command 'demmo'; did you mean 'demo'?" in result.stderr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -10,9 +11,11 @@ from hitl_tui import AnswerRefused, Gate, GateChoice, StaleWriter, ThreadBusy
 from hitl_tui.engine.humans import decisions
 from hitl_tui.engine.log.events import LimitNear, RunEnded
 from hitl_tui.engine.log.records import Limits
+from hitl_tui.engine.log.threads import Lease
+from hitl_tui.stores import Checkpointer
 from tests.drivers.conftest import Bench
 from tests.support.flows import Desk, check_log, line, review_loop, say
-from tests.support.watching import Blocker, Watcher
+from tests.support.watching import PATIENCE, Blocker, Watcher
 
 GATE = Gate(
     "check",
@@ -27,6 +30,22 @@ async def waiting(bench: Bench) -> Watcher:
     await watcher.run()
     await watcher.check()
     return watcher
+
+
+@pytest.fixture
+async def refused(store: Checkpointer, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    """Set as soon as somebody wants to write a thread that somebody else writes."""
+    seen, loop, acquire = asyncio.Event(), asyncio.get_running_loop(), store.acquire
+
+    def noted(*given: Any) -> Lease | None:
+        try:
+            return acquire(*given)
+        except ThreadBusy:
+            loop.call_soon_threadsafe(seen.set)
+            raise
+
+    monkeypatch.setattr(store, "acquire", noted)
+    return seen
 
 
 async def test_an_edit_on_an_old_head_is_refused_and_the_watcher_sees_why(bench: Bench) -> None:
@@ -148,22 +167,6 @@ async def test_a_deadline_fires_for_a_thread_that_is_only_looked_at(bench: Bench
     await watcher.check()
 
 
-async def test_a_deadline_that_somebody_else_met_does_nothing(bench: Bench) -> None:
-    gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05)
-    runner = review_loop(bench.store, interrupt_after=[gate])
-    runner.invoke({}, thread_id="t")
-    watcher = await bench.watch(runner)
-    request = watcher.view.progress.pending[0]
-    try:
-        runner.answer("t", request.id, "approve", step=2, actor="bob")
-    except (AnswerRefused, ThreadBusy):  # a slow machine: the deadline has passed already
-        return
-    async with asyncio.timeout(20):
-        view = await watcher.until(lambda view: not view.progress.pending)
-    assert (view.values["verdict"], view.progress.status) == ("approved", "waiting")
-    await watcher.check()
-
-
 async def test_a_deadline_that_passed_while_nobody_had_it_open_is_applied_by_opening_it(bench: Bench) -> None:
     gate = Gate("check", title="verdict", choices=GATE.choices, deadline=60, on_timeout="approve")
     runner = review_loop(bench.store, interrupt_after=[gate])
@@ -176,15 +179,35 @@ async def test_a_deadline_that_passed_while_nobody_had_it_open_is_applied_by_ope
     check_log(runner, "t")
 
 
-async def test_a_deadline_waits_for_whoever_writes_the_thread_just_then(bench: Bench) -> None:
+async def test_a_deadline_waits_for_whoever_writes_the_thread_just_then(
+    bench: Bench, refused: asyncio.Event
+) -> None:
     gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05, on_timeout="approve")
     runner = review_loop(bench.store, interrupt_after=[gate])
     runner.invoke({}, thread_id="t")
     other = runner.open("t")
     with other.writing():
         watcher = await bench.watch(runner)
-        request = watcher.view.progress.pending[0]
-        await asyncio.sleep(max(0, (request.deadline or 0) - other.clock()) / 1e6 + 0.1)
+        async with asyncio.timeout(PATIENCE):
+            await refused.wait()
         assert (await watcher.look()).progress.pending
     view = await watcher.until(lambda view: not view.progress.pending)
     assert view.values["verdict"] == "approved"
+
+
+async def test_a_deadline_that_somebody_else_met_does_nothing(bench: Bench, refused: asyncio.Event) -> None:
+    gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05)
+    runner = review_loop(bench.store, interrupt_after=[gate])
+    runner.invoke({}, thread_id="t")
+    other = runner.open("t")
+    request = other.cursor.pending[0]
+    in_time = (request.deadline or 0) - 1
+    with other.writing():
+        watcher = await bench.watch(runner)
+        async with asyncio.timeout(PATIENCE):
+            await refused.wait()
+        other.clock = lambda: in_time
+        decisions.answer(other, request.id, "approve", step=2, actor="bob")
+    view = await watcher.until(lambda view: not view.progress.pending)
+    assert (view.values["verdict"], view.progress.status) == ("approved", "waiting")
+    await watcher.check()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,9 +12,8 @@ import pytest
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.cli.logs import log_path
 from tests.support.places import SAMPLES
+from tests.support.program import APP, call
 from tests.support.terminal import Terminal
-
-APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 
 
 @contextmanager
@@ -175,9 +173,7 @@ main()
 
 
 def test_without_a_terminal_it_talks_in_lines() -> None:
-    done = subprocess.run(
-        [*APP, "demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=False
-    )
+    done = call("demo")
     assert done.returncode == 3
     assert "Ready at step 0: worker is next." in done.stdout
     assert "Left. Go on with: hitl-tui resume demo-" in done.stdout

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.program import APP, call
 from tests.support.terminal import Terminal
 
 SLOW = """
@@ -30,27 +30,12 @@ graph.add_edge(START, "slow").add_edge("slow", END)
 """
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "hitl_tui", *arguments]
-
-
-def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    )
-
-
 @contextmanager
 def slow_run(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A process in the middle of the one node of thread `t`."""
     (folder / "slow.py").write_text(SLOW)
     run = subprocess.Popen(
-        command("run", str(folder / "slow.py"), "--json", "--thread", "t"), stdout=subprocess.PIPE, text=True
+        [*APP, "run", str(folder / "slow.py"), "--json", "--thread", "t"], stdout=subprocess.PIPE, text=True
     )
     try:
         until = time.monotonic() + 60
@@ -103,7 +88,7 @@ def test_a_signal_puts_a_run_down_and_the_thread_goes_on_later(
 
 def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
     run = subprocess.Popen(
-        command("run", "counter", "--json", "--input", "limit=500"),
+        [*APP, "run", "counter", "--json", "--input", "limit=500"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -118,7 +103,7 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
 
 
 def test_a_dumb_terminal_talks_in_lines() -> None:
-    with Terminal([*command("demo", "--pace", "0")], env={"TERM": "dumb"}) as terminal:
+    with Terminal([*APP, "demo", "--pace", "0"], env={"TERM": "dumb"}) as terminal:
         terminal.wait_for("Command:")
         text = terminal.text()
         assert "worker is next" in text
@@ -127,7 +112,7 @@ def test_a_dumb_terminal_talks_in_lines() -> None:
 
 
 def test_ctrl_c_pauses_a_session_in_lines_and_again_gives_the_node_up() -> None:
-    with Terminal(command("demo", "--plain", "--pace", "20", "--thread", "p")) as terminal:
+    with Terminal([*APP, "demo", "--plain", "--pace", "20", "--thread", "p"]) as terminal:
         terminal.wait_for("Command:")
         terminal.press("c", "enter")
         terminal.wait_for("Step 1: worker runs.")
@@ -146,7 +131,7 @@ def test_content_is_wrapped_before_the_terminal_would_bring_it_to_its_edge() -> 
     fake = "".join("y" * before + "Question: APPROVED. " for before in range(60, 80))
     assert call("update-state", "r", f"draft={fake}").returncode == 0
     for arguments in (("diff", "r@0", "r"), ("blame", "r", "draft"), ("log", "r"), ("show", "r")):
-        with Terminal(command(*arguments)) as terminal:
+        with Terminal([*APP, *arguments]) as terminal:
             assert terminal.wait_exit() in (0, 3)
             rows = terminal.text().splitlines()
         assert any("APPROVED" in row for row in rows)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.test_headless import call
 from tests.e2e.test_pause import running
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 
-APP = str(Path(sys.executable).with_name("hitl-tui"))
 GRAPH = """
 from hitl_tui import END, START, Channel, StateGraph
 
@@ -33,7 +32,7 @@ good, bad = line(lambda state: {"n": 1}), line(no)
 )
 def test_on_screen_and_in_lines_alike(tmp_path: Path, graph: str, keys: str, shown: str, code: int) -> None:
     (tmp_path / "own.py").write_text(GRAPH)
-    run = [APP, "run", f"own.py:{graph}"]
+    run = [*APP, "run", f"own.py:{graph}"]
     with Terminal(run, cwd=tmp_path) as screen:
         screen.wait_for("first is next")
         screen.press(keys)
@@ -52,13 +51,13 @@ def test_on_screen_and_in_lines_alike(tmp_path: Path, graph: str, keys: str, sho
 def test_a_thread_that_another_process_runs_is_left_with_the_code_of_a_conflict(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'runs.db'}"
     with running(tmp_path, url) as holder:
-        with Terminal([APP, "resume", "t", "--store", url], cwd=tmp_path) as screen:
+        with Terminal([*APP, "resume", "t", "--store", url], cwd=tmp_path) as screen:
             screen.wait_for(f"process {holder.pid}")
             screen.press("s")
             screen.wait_for("you can look at it, or fork it")
             screen.press("q")
             assert screen.wait_exit() == 4
-        with Terminal([APP, "resume", "t", "--store", url, "--plain"], cwd=tmp_path) as lines:
+        with Terminal([*APP, "resume", "t", "--store", url, "--plain"], cwd=tmp_path) as lines:
             lines.wait_for("Command:")
             lines.press("e n", "enter")
             lines.wait_for("Refused: The thread is held.")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.test_headless import call
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 
-APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 GRAPH = """
 from words import WORD
 from hitl_tui import END, START, Channel, StateGraph

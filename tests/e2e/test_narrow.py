@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.commands import App
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 
 ASKING = """
@@ -28,7 +28,7 @@ def crowded(app: App) -> App:
 
 
 def rows(*arguments: str) -> list[str]:
-    with Terminal([sys.executable, "-m", "hitl_tui", *arguments], size=(80, 400)) as terminal:
+    with Terminal([*APP, *arguments], size=(80, 400)) as terminal:
         terminal.wait_exit()
         return terminal.text().rstrip().splitlines()
 
@@ -56,7 +56,7 @@ def test_words_at_the_end_of_a_row_are_wrapped_under_themselves(crowded: App, co
 
 
 def test_lines_are_wrapped_between_words_and_their_second_rows_are_indented(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "hitl_tui", "demo", "--plain", "--pace", "0", "--thread", "p"]
+    command = [*APP, "demo", "--plain", "--pace", "0", "--thread", "p"]
     with Terminal(command, size=(60, 90)) as terminal:
         terminal.wait_for("h lists the commands.")
         terminal.press("h", "enter")
@@ -73,7 +73,7 @@ def test_lines_are_wrapped_between_words_and_their_second_rows_are_indented(tmp_
 
 def test_an_input_that_is_no_text_is_typed_on_screen(tmp_path: Path) -> None:
     (tmp_path / "asking.py").write_text(ASKING)
-    command = [sys.executable, "-m", "hitl_tui", "run", str(tmp_path / "asking.py"), "--thread", "t"]
+    command = [*APP, "run", str(tmp_path / "asking.py"), "--thread", "t"]
     with Terminal(command, size=(80, 24)) as terminal:
         terminal.wait_for("Are you sure?")
         terminal.press(*"true")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 import termios
 from pathlib import Path
 
 import pytest
 
 from hitl_tui import SQLiteCheckpointer
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 
-APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 GRAPH = """
 import os, pathlib, time
 from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph, append

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.engine.thread.rebuild import state_at
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 
-APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 WORDS = "Use a garden instead."
 BY_HAND = "Set by hand. "
 

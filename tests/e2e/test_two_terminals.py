@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import socket
-import sys
 from pathlib import Path
 
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 
-APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 SLOW = """
 import time
 from hitl_tui import END, START, Channel, StateGraph

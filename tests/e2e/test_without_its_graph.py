@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.test_headless import call
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 
-APP = [str(Path(sys.executable).with_name("hitl-tui"))]
 GRAPH = """
 from hitl_tui import END, START, Channel, StateGraph
 def write(state):

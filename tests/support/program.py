@@ -14,7 +14,7 @@ COUNTER = str(SAMPLES / "counter.py")
 ADVISOR = str(SAMPLES / "advisor.py")
 
 
-def call(*arguments: str, cwd: Path, **options: str) -> subprocess.CompletedProcess[str]:
+def call(*arguments: str, cwd: Path | None = None, **options: str) -> subprocess.CompletedProcess[str]:
     """Run a command without a terminal; `options` are variables of its environment."""
     return subprocess.run(
         [*APP, *arguments],

@@ -9,7 +9,8 @@ from typing import Any
 
 from hitl_tui.drivers.protocol import Driver, Stamped
 from hitl_tui.engine.log.events import RunEnded
-from hitl_tui.view.run_view import RunView, fold, is_gap, open_view
+from hitl_tui.view.folding import fold, is_gap
+from hitl_tui.view.run_view import RunView, open_view
 
 PATIENCE = 20.0
 """Seconds after which a wait for an event counts as one that never comes."""
@@ -67,8 +68,9 @@ class Watcher:
 
     async def check(self) -> RunView:
         """What was folded is what a fresh snapshot shows, and no number is missing."""
-        view = await self.look()
+        # The snapshot comes first: what led to it has been told by then.
         fresh = open_view(await self.driver.snapshot())
+        view = await self.look()
         for name in COMPARED:
             assert getattr(view, name) == getattr(fresh, name), name
         numbers = [stamped.number for stamped in self.seen]

@@ -17,6 +17,8 @@ from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.screens.run import RunScreen
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.review import ReviewPane
 from tests.support import tape as tapes
 
 PATIENCE = 40
@@ -48,6 +50,18 @@ class Screen:
     def run(self) -> RunScreen:
         assert self.app.run_screen is not None
         return self.app.run_screen
+
+    @property
+    def session(self) -> Session:
+        """What the run screen shows, once it is open."""
+        assert self.run.session is not None
+        return self.run.session
+
+    @property
+    def card(self) -> ReviewPane:
+        """The review card, once there is one."""
+        assert self.run.review.card is not None
+        return self.run.review.card
 
     def text(self) -> str:
         """The screen as text, row by row."""

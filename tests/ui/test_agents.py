@@ -176,7 +176,7 @@ async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it
 
     async with opened(graph(store, slow_at_last)) as it:
         await it.press("c")
-        await it.until(lambda: it.run.session.view.progress.head == 1)
+        await it.until(lambda: it.session.view.progress.head == 1)
         await it.press("T")
         await it.shows("make step 1 again in a fork")
         assert "change this thread" not in it.text()
@@ -185,7 +185,7 @@ async def test_while_it_is_open_it_offers_what_can_be_done_now_about_the_step_it
         await it.shows("change this thread", "make step 1 again in a fork")
         await it.press("enter")
         await it.gone("Try otherwise")
-        assert it.run.session.view.progress.head == 2
+        assert it.session.view.progress.head == 2
 
 
 async def test_what_can_not_be_is_said_before_anything_runs(

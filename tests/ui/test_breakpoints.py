@@ -44,8 +44,7 @@ async def test_a_condition_is_checked_as_one_types_and_set_with_enter():
         await it.press("enter", *"revsion_n > 2")
         await it.shows("column 1: there is no channel 'revsion_n'; did you mean", "^")
         await it.press("enter")
-        assert it.run.session is not None
-        assert it.run.session.breakpoints == {}
+        assert it.session.breakpoints == {}
         await it.press("home", *["delete"] * 20, *"revision_n > 2")
         await it.gone("there is no channel")
         await it.press("enter")

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 from tests.support.places import SAMPLES
+from tests.support.program import APP, call
 from tests.support.terminal import Terminal
-
-APP = str(Path(sys.executable).with_name("hitl-tui"))
 
 
 def begun(sample: str) -> None:
     """A thread `t` of a sample, as far as it runs by itself."""
-    run = [APP, "run", str(SAMPLES / sample), "--headless", "--thread", "t"]
-    subprocess.run(run, check=False, capture_output=True, timeout=150)
+    call("run", str(SAMPLES / sample), "--headless", "--thread", "t")
 
 
 def decisions() -> list[dict[str, Any]]:
     """The ledger of the thread `t`."""
-    log = subprocess.run([APP, "log", "t", "--json"], check=True, capture_output=True, text=True, timeout=150)
-    found: list[dict[str, Any]] = json.loads(log.stdout)["decisions"]
+    found: list[dict[str, Any]] = json.loads(call("log", "t", "--json").stdout)["decisions"]
     return found
 
 
 def test_a_tainted_channel_is_marked_explained_and_declassified_with_a_reason() -> None:
     begun("webpage.py")
-    with Terminal([APP, "resume", "t"]) as terminal:
+    with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("WAITING")
         terminal.wait_for("tainted")
         terminal.press("y")
@@ -47,20 +41,18 @@ def test_a_tainted_channel_is_marked_explained_and_declassified_with_a_reason() 
         terminal.wait_for("Channels at step 4")
         terminal.press("q")
         assert terminal.wait_exit() == 3
-    log = subprocess.run([APP, "log", "t"], check=True, capture_output=True, text=True, timeout=150).stdout
-    assert "read it" in log
+    assert "read it" in call("log", "t").stdout
 
 
 def test_a_reason_that_comes_too_late_is_asked_again_with_what_was_typed() -> None:
     begun("webpage.py")
-    with Terminal([APP, "resume", "t"]) as terminal:
+    with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("WAITING")
         terminal.press("Y")
         terminal.wait_for("trust it from now on")
         terminal.send(b"read every word")
         terminal.wait_for("read every word")
-        edit = [APP, "update-state", "t", "reader=bob@example.com"]
-        subprocess.run(edit, check=True, capture_output=True, timeout=150)
+        assert call("update-state", "t", "reader=bob@example.com").returncode == 0
         terminal.wait_for("Channels at step 4")
         terminal.press("enter")
         terminal.wait_for("is at step 4")
@@ -74,7 +66,7 @@ def test_a_reason_that_comes_too_late_is_asked_again_with_what_was_typed() -> No
 
 def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None:
     begun("private.py")
-    with Terminal([APP, "resume", "t"]) as terminal:
+    with Terminal([*APP, "resume", "t"]) as terminal:
         assert "Ada L." not in terminal.wait_for("[private]")
         terminal.press("k", "k", "k")
         terminal.press("o")
@@ -90,7 +82,7 @@ def test_a_private_value_is_shown_once_one_has_agreed_and_hidden_again() -> None
 
 def test_the_contract_of_the_node_is_a_page() -> None:
     begun("webpage.py")
-    with Terminal([APP, "resume", "t"]) as terminal:
+    with Terminal([*APP, "resume", "t"]) as terminal:
         terminal.wait_for("WAITING")
         terminal.press("i")
         terminal.wait_for("approve: a human must agree first")

@@ -44,10 +44,9 @@ async def test_the_next_and_the_last_place_are_walked_to_across_steps():
         await it.shows("step 3", "step 1")
         await it.press("enter")
         await it.until(lambda: it.app.screen is it.run)
-        session = it.run.session
-        assert session is not None
-        assert it.run.finding is not None
-        steps = [one.step for one in it.run.finding[1]]
+        session = it.session
+        assert it.run.find.finding is not None
+        steps = [one.step for one in it.run.find.finding[1]]
         for at in range(1, len(steps) + 1):
             await it.press(">")
             await it.until(lambda at=at: session.step_view.step == steps[at % len(steps)])
@@ -64,4 +63,4 @@ async def test_nothing_found_says_so_and_esc_leaves_all_as_it_was():
         await it.press("enter", "escape")
         await it.until(lambda: it.app.screen is it.run)
         assert it.run.query_one(ChannelsPane).selected == before
-        assert it.run.finding is None
+        assert it.run.find.finding is None

@@ -76,8 +76,7 @@ async def test_a_child_that_ends_on_its_own_lets_its_parent_go_on():
         await it.shows("WAITING")
         await it.press("N")
         await it.shows("t › team#1")
-        session = it.run.session
-        assert session is not None
+        session = it.session
         request = session.requests[0]
         await session.driver.answer(request.id, "ok", step=request.step, actor="anna")
         await it.shows("the end is next")

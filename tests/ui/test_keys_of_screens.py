@@ -80,8 +80,8 @@ async def test_finding():
         await it.until(lambda: getattr(it.app.screen, "_query", "") == "clo", "the search")
         await it.press("enter", "escape", "f6", "f5")
         await it.until(lambda: it.app.screen is it.run, "the run screen")
-        assert it.run.finding is not None
-        assert it.run.finding[2] == 1
+        assert it.run.find.finding is not None
+        assert it.run.find.finding[2] == 1
 
 
 async def test_breakpoints():
@@ -92,8 +92,7 @@ async def test_breakpoints():
         await it.shows("column")
         await it.press("f8")
         await closed(it, "f8")
-        assert it.run.session is not None
-        assert list(it.run.session.breakpoints.values()) == [""]
+        assert list(it.session.breakpoints.values()) == [""]
 
 
 async def test_pages_and_help():

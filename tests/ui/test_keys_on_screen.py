@@ -74,13 +74,13 @@ async def test_an_action_without_a_key_is_named_by_its_place_in_the_palette():
     progress = msgspec.structs.replace(tape.end.progress, status="waiting", reason="limit", pending=())
     tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
     async with desk(tape, look=Look(keys=MINE), size=(160, 40)) as it:
-        await it.shows("press ^o More to extend it")
+        await it.shows("press ^o Raise limit to extend it")
         await it.press("S")
-        await it.shows("a limit stopped the run: ^o More raises it")
+        await it.shows("a limit stopped the run: ^o Raise limit raises it")
         await it.press("m")
         await it.press("ctrl+o")
         await it.until(lambda: isinstance(it.app.screen, CommandPalette))
-        await it.press(*"more")
+        await it.press(*"raise")
         await it.shows("Raise the limit that stopped the run")
         await it.gone("Run one node")
         await it.press("enter")
@@ -118,7 +118,7 @@ async def test_the_narrow_screen_names_its_key():
 
 async def test_help_and_palette_list_every_action_with_its_key():
     keymap = load_keymap(MINE)
-    async with desk(look=Look(keys=MINE), size=(140, 75)) as it:
+    async with desk(look=Look(keys=MINE), size=(140, 90)) as it:
         entries = {command.title: command.help for command in it.app.get_system_commands(it.run)}
         for action in ACTIONS:
             key = keymap.shown(action.id)
@@ -165,7 +165,7 @@ async def test_the_list_of_threads_has_them():
 
 
 async def test_help_lists_the_screens_under_their_names():
-    async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 150)) as it:
+    async with desk(look=Look(keys={"edit.apply": "f5"}), size=(140, 170)) as it:
         await it.press("question_mark")
         await it.shows("Editor", "F5        Apply", "Threads", "/         Search", "tab shift+tab Other side")
 
@@ -174,7 +174,7 @@ async def test_every_action_can_be_done_from_the_table():
     async with desk() as it:
         for action in ACTIONS:
             if action.id != "app.palette":
-                assert callable(getattr(it.run, action.method))
+                assert callable(it.run.doer(action))
 
 
 @pytest.mark.parametrize("key", ["question_mark", "f1"])

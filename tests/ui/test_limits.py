@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+from tests.support.program import APP
 from tests.support.terminal import Terminal
 
-APP = str(Path(sys.executable).with_name("hitl-tui"))
 GRAPH = """
 from hitl_tui import END, START, Channel, Limits, StateGraph
 
@@ -23,7 +22,7 @@ graph = (
 
 def test_what_is_used_up_is_told_and_at_the_limit_a_human_may_extend_it(tmp_path: Path) -> None:
     (tmp_path / "limited.py").write_text(GRAPH)
-    with Terminal([APP, "run", str(tmp_path / "limited.py")]) as terminal:
+    with Terminal([*APP, "run", str(tmp_path / "limited.py")]) as terminal:
         terminal.wait_for("READY")
         terminal.press("s")
         terminal.wait_for("step 1")

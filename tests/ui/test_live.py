@@ -72,7 +72,7 @@ async def test_travel_to_another_thread_of_the_family():
         await it.press("J")
         await it.shows("of closure-explainer-b", "open that thread")
         await it.press("enter")
-        await it.until(lambda: it.run.session is not None and it.run.session.thread_id == tapes.FORK)
+        await it.until(lambda: it.session.thread_id == tapes.FORK)
 
 
 async def test_editing_from_the_card_comes_back_to_it():
@@ -81,7 +81,7 @@ async def test_editing_from_the_card_comes_back_to_it():
         await it.shows("Your decision")
         it.clock.advance(GRACE + 0.1)
         await it.shows("takes it back")
-        it.run.edit_channel("latest_draft")
+        it.run.change.edit_channel("latest_draft")
         await it.until(lambda: isinstance(it.app.screen, EditScreen))
         await it.press("escape")
         await it.shows("Your decision")

@@ -103,8 +103,7 @@ async def test_it_does_not_come_over_what_one_types_elsewhere(store: Checkpointe
     async with planned(store) as it:
         await it.press("s")
         await it.shows("step 1")
-        session = it.run.session
-        assert session is not None
+        session = it.session
         await it.press("/", *"plan")
         it.run.command(session.driver.step())
         await it.until(lambda: session.view.error is not None, "the failure")

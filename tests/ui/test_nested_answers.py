@@ -71,8 +71,7 @@ async def test_a_question_inside_is_answered_from_the_screen_above(kind: str, de
         await asked(it, question["title"], f"node {'desk/ask' if deeper else 'ask'} of thread t/team#1")
         await answer(it, *keys)
         await it.shows("DONE")
-        session = it.run.session
-        assert session is not None
+        session = it.session
         assert session.view.values["results"] == [expected]
 
 
@@ -133,8 +132,7 @@ async def test_from_the_card_one_goes_inside_to_edit_and_comes_back_to_the_card(
         await asked(it, "is it good?", "edit it in its own thread first")
         await it.press("e")
         await it.shows("team#1", "esc back to t")
-        session = it.run.session
-        assert session is not None
+        session = it.session
         await session.driver.update_state({"draft": "mine"}, expected_step=session.view.progress.head)
         await it.press("escape")
         await asked(it, "is it good?", "mine")

@@ -210,7 +210,7 @@ async def test_a_step_draws_only_rows_that_it_changes(monkeypatch):
         while "Channels at step 1" not in it.text():
             it.driver.advance(1)
             await settled(it.pilot)
-        await it.until(lambda: it.run._value_loading is False)
+        await it.until(lambda: not it.run.shown_value.loading)
         await settled(it.pilot)
         screen: RunScreen = it.run
         rows_on_screen = sum(view.size.height for view in screen.query(LineView))

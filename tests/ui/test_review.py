@@ -240,8 +240,7 @@ async def test_what_comes_while_the_card_hides_a_pane_is_wrapped_for_it_afterwar
     words = "verdict: revise, the reply does not"
     async with desk() as it:
         await open_card(it)
-        session = it.run.session
-        assert session is not None
+        session = it.session
         session.step_view = dataclasses.replace(session.step_view, why=words)
         it.run.show_all()
         await it.press("escape")
@@ -251,20 +250,17 @@ async def test_what_comes_while_the_card_hides_a_pane_is_wrapped_for_it_afterwar
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["80x24", "120x40"])
 async def test_what_is_said_below_the_choices_is_wrapped(size: tuple[int, int]):
     async with desk(size=size) as it:
-        assert it.run.session is not None
         await open_card(it)
-        assert it.run.card is not None
-        it.run.card._problem = "not accepted: the verdict was about another draft than the newest one is"
-        it.run.card._show_note()
+        it.card._problem = "not accepted: the verdict was about another draft than the newest one is"
+        it.card._show_note()
         await it.shows("not accepted", "than the", "one is", "decide later")
 
 
 async def test_what_is_too_long_for_below_the_choices_stands_above_and_scrolls():
     async with desk(size=(80, 24)) as it:
         await open_card(it)
-        assert it.run.card is not None
-        it.run.card._problem = "it is refused: " + "because of this and that, " * 30 + "and no more"
-        it.run.card._show_note()
+        it.card._problem = "it is refused: " + "because of this and that, " * 30 + "and no more"
+        it.card._show_note()
         await it.shows("see above (pgdn, pgup): it is", "decide later", "it is refused: because")
         while "and no more" not in it.text():
             before = it.text()

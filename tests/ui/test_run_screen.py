@@ -153,7 +153,7 @@ async def test_threads_are_listed_searched_and_opened():
         await it.shows("found: 1 thread", "To the list")
         await it.until(lambda: "open now" not in it.text(), "the search")
         await it.press("enter", "enter")
-        await it.until(lambda: it.run.session is not None and it.run.session.thread_id == tapes.FORK)
+        await it.until(lambda: it.session.thread_id == tapes.FORK)
 
 
 async def test_help_lists_every_action():

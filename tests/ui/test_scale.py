@@ -106,13 +106,12 @@ async def test_of_a_long_thread_only_pages_are_loaded():
     runner.invoke({}, thread_id="t")
     async with on_screen(runner) as it:
         await it.shows(f"Channels at step {STEPS}")
-        assert it.run.session is not None
-        assert len(it.run.session.view.checkpoints) <= 200
+        assert len(it.session.view.checkpoints) <= 200
         await it.press("[")
         await it.shows(f"Channels at step {STEPS - 1}")
         await it.press("0", "[")
-        await it.until(lambda: len(it.run.session.view.checkpoints) > 200)  # type: ignore[union-attr]
-        assert len(it.run.session.view.checkpoints) <= 500
+        await it.until(lambda: len(it.session.view.checkpoints) > 200)
+        assert len(it.session.view.checkpoints) <= 500
 
 
 async def test_of_ten_thousand_threads_pages_are_fetched():
@@ -175,8 +174,7 @@ async def test_a_channel_that_was_written_long_ago_is_told_so_and_its_value_is_m
             await it.press("4")
             await it.shows("what is older than step 101 was not looked at")
         assert made == [300]
-        session = it.run.session
-        assert session is not None
+        session = it.session
         while session.view.checkpoints[0].step > 150:
             await session.load_older()
         it.run.query_one(ChannelsPane).select("text")

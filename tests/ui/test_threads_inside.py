@@ -49,9 +49,7 @@ async def test_they_are_counted_and_opened_level_by_level(tmp_path: Path) -> Non
         await it.shows("+ t/team#1 · 1 inside")
         await it.pilot.press("space", "down", "enter")
         await it.shows("Timeline", "spa")
-        assert it.app.run_screen is not None
-        assert it.app.run_screen.session is not None
-        assert it.app.run_screen.session.thread_id == "t/team#1/desk#1"
+        assert it.session.thread_id == "t/team#1/desk#1"
 
 
 async def test_a_search_finds_them_wherever_they_ran(tmp_path: Path) -> None:

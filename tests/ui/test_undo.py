@@ -84,8 +84,7 @@ async def test_enter_alone_runs_nothing(store: Checkpointer, world: World) -> No
 
 async def test_a_thread_that_runs_is_not_rolled_back(store: Checkpointer, world: World) -> None:
     async with opened(store, booked, world) as it:
-        assert it.app.run_screen is not None
-        now = it.app.run_screen.situation
+        now = it.run.situation
         assert BY_ID["change.rollback"].why_not(now) == ""
         assert "it runs" in BY_ID["change.rollback"].why_not(dataclasses.replace(now, running=True))
 
@@ -140,9 +139,7 @@ async def test_a_finding_in_a_thread_inside_opens_that_thread_at_the_step(
         await it.pilot.press("escape")
         await it.pilot.press("escape")
         await it.shows("flight", "Timeline")
-        assert it.app.run_screen is not None
-        assert it.app.run_screen.session is not None
-        assert it.app.run_screen.session.thread_id == "t"
+        assert it.session.thread_id == "t"
 
 
 async def test_a_thread_inside_that_is_missing_leads_to_the_step_it_made(

@@ -52,7 +52,7 @@ async def waiting(*names: str, first: str = "t") -> AsyncIterator[Screen]:
 
 async def card_of(it: Screen, thread: str) -> None:
     """The card of that thread is open and listens."""
-    await it.until(lambda: it.run.session is not None and it.run.session.thread_id == thread, thread)
+    await it.until(lambda: it.session.thread_id == thread, thread)
     await it.shows("Your decision", "keys listen in half")
     it.run.clock.advance(GRACE + 0.01)  # type: ignore[attr-defined]
     await it.gone("keys listen in half")
@@ -114,7 +114,7 @@ async def test_leaving_for_a_thread_of_the_list_sends_what_is_decided():
         await it.shows("‖ waiting")
         rows = [row.name for row in it.app.screen.query_one("#threads").found.rows]  # type: ignore[attr-defined]
         await it.press(*["down"] * rows.index("b"), "enter")
-        await it.until(lambda: it.run.session is not None and it.run.session.thread_id == "b")
+        await it.until(lambda: it.session.thread_id == "b")
         assert it.app.hub is not None
         assert it.app.hub._store.ledger("t")[-1].actor == "anna"  # type: ignore[attr-defined]
 
@@ -127,13 +127,12 @@ async def test_where_a_decision_is_refused_its_card_stays():
         await it.shows("send it now")
         assert it.app.hub is not None
         elsewhere = reviewed(it.app.hub._store)  # type: ignore[attr-defined]
-        session = it.run.session
-        assert session is not None
+        session = it.session
         (request,) = session.requests
         elsewhere.answer("t", request.id, "revise", step=request.step, actor="ben")
         await it.press("n")
         await it.shows("not accepted", "ben")
-        assert it.run.session is session
+        assert it.session is session
 
 
 @pytest.fixture

@@ -19,9 +19,10 @@ from hitl_tui.plain.inside import branch_lines, inside_lines
 from hitl_tui.view.branch_detail import branch_detail
 from hitl_tui.view.branch_lens import branch_lens
 from hitl_tui.view.branch_words import branch_rows, branches_of_step, counted, item_text, short_count
+from hitl_tui.view.folding import fold
 from hitl_tui.view.inside import TEXT_TAIL, BranchView, ChildView, InsideView
 from hitl_tui.view.inside_place import crumbs
-from hitl_tui.view.run_view import RunView, fold, open_view
+from hitl_tui.view.run_view import RunView, open_view
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import status
 from hitl_tui.view.step_view import head_step

@@ -103,18 +103,7 @@ def build_workflow(
         if getattr(file, table) != getattr(GraphFile(), table):
             problems.add((table,), f"it has no place beside workflow = {name!r}", "the workflow has its own")
     _check_roles(name, recipe, file, problems)
-    hints = get_type_hints(function)
-    options = dict(file.options)
-    for option, value in file.options.items():
-        if option not in recipe.options:
-            problems.add(("options", option), f"unknown key {option!r}", did_you_mean(option, recipe.options))
-        elif option in recipe.functions and isinstance(value, str):
-            with problems.at(("options", option)):
-                options[option] = find_function(value, directory)
-        elif option in recipe.functions:
-            problems.add(("options", option), "must be text", "as in my_plans.py:parse")
-        else:
-            check_value(value, hints[option], problems, ("options", option))
+    options = _options(recipe, file, get_type_hints(function), directory, problems)
     channels, _ = build_channels(file.channels, directory, problems)
     if len(problems):
         return None
@@ -132,6 +121,24 @@ def build_workflow(
         except ChannelsMissing as error:
             problems.add(("channels",), f"it lacks {', '.join(error.missing)}", error.hint)
     return None
+
+
+def _options(
+    recipe: Recipe, file: GraphFile, hints: Mapping[str, Any], directory: Path, problems: Problems
+) -> dict[str, Any]:
+    """The options of the file as the workflow takes them: names of functions as functions."""
+    options = dict(file.options)
+    for option, value in file.options.items():
+        if option not in recipe.options:
+            problems.add(("options", option), f"unknown key {option!r}", did_you_mean(option, recipe.options))
+        elif option in recipe.functions and isinstance(value, str):
+            with problems.at(("options", option)):
+                options[option] = find_function(value, directory)
+        elif option in recipe.functions:
+            problems.add(("options", option), "must be text", "as in my_plans.py:parse")
+        else:
+            check_value(value, hints[option], problems, ("options", option))
+    return options
 
 
 def _check_roles(name: str, recipe: Recipe, file: GraphFile, problems: Problems) -> None:

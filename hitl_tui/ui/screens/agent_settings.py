@@ -29,7 +29,7 @@ from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Span, untrusted
 
 if TYPE_CHECKING:
-    from hitl_tui.ui.screens.run_agents import AgentKeys
+    from hitl_tui.ui.screens.run import RunScreen
 
 _BREAKPOINTS: list[tuple[int, str]] = [(0, "-low"), (16, "-shorter"), (22, "-short"), (32, "-tall")]
 _WORDS_ROWS = 3
@@ -184,7 +184,7 @@ class TryDialog(Modal[Change | None]):
         self.dismiss(None)
 
 
-async def ask_settings(screen: AgentKeys, session: Session, agent: str = "") -> None:
+async def ask_settings(screen: RunScreen, session: Session, agent: str = "") -> None:
     """Ask for other settings of an agent, and do what was decided.
 
     Args:
@@ -207,14 +207,14 @@ async def ask_settings(screen: AgentKeys, session: Session, agent: str = "") -> 
     screen.app.push_screen(TryDialog(session, agents, at), answered)
 
 
-async def _change(screen: AgentKeys, session: Session, change: Change) -> None:
+async def _change(screen: RunScreen, session: Session, change: Change) -> None:
     await session.driver.configure_agent(
         change.agent, change.settings, actor=screen.hitl.actor, note=change.note
     )
     screen.tell(f"{change_words(change.settings)}, from the next step on", change.agent)
 
 
-async def _try_in_fork(screen: AgentKeys, session: Session, change: Change) -> None:
+async def _try_in_fork(screen: RunScreen, session: Session, change: Change) -> None:
     trial = change.trial
     own = trial.thread_id == session.thread_id
     driver = session.driver if own else await session.hub.open(trial.thread_id)
@@ -225,6 +225,6 @@ async def _try_in_fork(screen: AgentKeys, session: Session, change: Change) -> N
         actor=screen.hitl.actor,
         note=change.note,
     )
-    await screen.open_thread(change.fork)
+    await screen.threads.open(change.fork)
     if screen.session is not None:
         await screen.session.driver.step()

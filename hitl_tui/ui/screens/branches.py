@@ -15,7 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from hitl_tui.engine.log.events import AppliedUpdate
-from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen
@@ -106,12 +106,7 @@ class BranchesScreen(RoleScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("page.close", "close"),
         bound("branches.decide", "decide"),
-        bound("list.up", "move(-1)"),
-        bound("list.down", "move(1)"),
-        bound("list.page_up", "move(-10)"),
-        bound("list.page_down", "move(10)"),
-        bound("list.first", "move(-1_000_000)"),
-        bound("list.last", "move(1_000_000)"),
+        *LIST_MOVES,
         bound("branches.next", "remarkable"),
     ]
     AUTO_FOCUS = "#branches"

@@ -15,7 +15,7 @@ from textual.widgets import Input
 from hitl_tui.drivers.breakpoints import check_breakpoint
 from hitl_tui.drivers.conditions import ConditionInvalid
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.closing import Modal
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.session import Session
@@ -33,12 +33,7 @@ class NodeList(LineView):
     """A node a row, with its breakpoint."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        bound("list.up", "move(-1)"),
-        bound("list.down", "move(1)"),
-        bound("list.page_up", "move(-10)"),
-        bound("list.page_down", "move(10)"),
-        bound("list.first", "move(-1_000_000)"),
-        bound("list.last", "move(1_000_000)"),
+        *LIST_MOVES,
         bound("breaks.switch", "switch"),
         bound("breaks.condition", "type"),
     ]

@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.screen import Screen
 from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import Driver
@@ -176,6 +177,22 @@ def ask_quit(screen: RunScreen, unsent: str, node: str, leave: Callable[[], Any]
     screen.app.push_screen(Dialog("Quit?", text, options), answered)
 
 
+def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
+    """Ask before changes are lost that were made on a screen.
+
+    Args:
+        what: a sentence about them.
+        drop: called where the user agrees.
+    """
+    options = [Option("keep", "ask.back", "go on editing"), Option("drop", "d", "drop the changes")]
+
+    def answered(answer: Answer | None) -> None:
+        if answer is not None and answer.id == "drop":
+            drop()
+
+    screen.app.push_screen(Dialog("Drop the changes?", [what], options), answered)
+
+
 def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
     """Ask for the new thread's name, fork the shown step, and offer to go there."""
     thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
@@ -199,7 +216,7 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
         await driver.fork(step, name, actor=actor, note=answer.fields["note"].strip() or None)
         session.family_stale = True
         if answer.id == "go":
-            await screen.open_thread(name)
+            await screen.threads.open(name)
         else:
             screen.tell(
                 f"{name} begins at step {step}; {screen.ways['app.threads']} lists the threads", "Forked"

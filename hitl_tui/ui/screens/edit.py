@@ -17,13 +17,12 @@ from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keys_in_use import keymap_of
-from hitl_tui.ui.screens.dialogs import Answer, Dialog, fork_name
+from hitl_tui.ui.screens.dialogs import ask_drop, fork_name
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.value_draft import draft_of, read_draft
 from hitl_tui.ui.value_source import ValueText
-from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.ui.widgets.draft_area import DraftArea, elsewhere
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -82,7 +81,6 @@ class EditScreen(RoleScreen):
         self.before: Any = session.step_view.values.get(channel)
         info = next((info for info in session.view.graph.channels if info.name == channel), None)
         self._type = info.type if info else ""
-        self._schema_note = info.description if info else ""
         self.draft = draft_of(self.before, self._type)
         self._timer: Timer | None = None
         self._problem = ""
@@ -307,13 +305,7 @@ class EditScreen(RoleScreen):
         if not self.changed:
             self.dismiss(None)
             return
-        options = [Option("keep", "ask.back", "go on editing"), Option("drop", "d", "drop the changes")]
-
-        def answered(answer: Answer | None) -> None:
-            if answer is not None and answer.id == "drop":
-                self.dismiss(None)
-
-        self.app.push_screen(Dialog("Drop the changes?", ["They have not been applied."], options), answered)
+        ask_drop(self, "They have not been applied.", lambda: self.dismiss(None))
 
 
 def _field(name: str, title: str, value: str) -> Input:

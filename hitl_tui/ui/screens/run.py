@@ -1,19 +1,28 @@
-"""The run screen: what each key does.  Dialogs and editors are imported when they are first used."""
+"""The run screen: its panes, its groups of keys, and which of them does an action."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from textual import on
 from textual.binding import BindingType
 
-from hitl_tui.drivers.protocol import Driver
-from hitl_tui.ui.actions import ACTIONS, BY_ID
+from hitl_tui.ui.actions import ACTIONS, BY_ID, Action, Situation
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.failures import Failures
 from hitl_tui.ui.keymap import Keymap
+from hitl_tui.ui.screens.run_agents import AgentKeys
+from hitl_tui.ui.screens.run_base import RunBase
+from hitl_tui.ui.screens.run_breakpoints import BreakpointKeys
+from hitl_tui.ui.screens.run_change import ChangeKeys
+from hitl_tui.ui.screens.run_find import FindKeys
+from hitl_tui.ui.screens.run_inside import InsideKeys
+from hitl_tui.ui.screens.run_look import LookKeys
 from hitl_tui.ui.screens.run_review import ReviewKeys
+from hitl_tui.ui.screens.run_stepping import SteppingKeys
+from hitl_tui.ui.screens.run_threads import ThreadKeys
+from hitl_tui.ui.screens.run_trust import TrustKeys
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
@@ -22,8 +31,11 @@ from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
 
 
-class RunScreen(ReviewKeys):
-    """One thread: see it, step it, travel, edit, decide, fork."""
+class RunScreen(RunBase):
+    """One thread: see it, step it, travel, edit, decide, fork.
+
+    An action is done by the method `do_…` that is named after it, here or in one of the groups of keys.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bound(action.id, f"do('{action.id}')")
@@ -33,14 +45,24 @@ class RunScreen(ReviewKeys):
 
     def __init__(self, now: Callable[[], int] | None = None, keymap: Keymap | None = None) -> None:
         super().__init__(now, keymap)
-        self._failures = Failures()
+        self.stepping = SteppingKeys(self)
+        self.breakpoints = BreakpointKeys(self)
+        self.review = ReviewKeys(self)
+        self.change = ChangeKeys(self)
+        self.agents = AgentKeys(self)
+        self.look = LookKeys(self)
+        self.find = FindKeys(self)
+        self.trust = TrustKeys(self)
+        self.inside = InsideKeys(self)
+        self.threads = ThreadKeys(self)
 
     async def begin(self, session: Session) -> None:
         """Show a session; a thread without a step gets its input first."""
+        self.breakpoints.bring(session, before=self.session)
         self.attach(session)
-        self._failures.begin(session)
+        self.change.begin(session)
         if session.view.checkpoints:
-            self._continuing = session.running
+            self.stepping.going_on = session.running
             self.on_progress(session)
             return
         start = self.hitl.start
@@ -62,6 +84,43 @@ class RunScreen(ReviewKeys):
 
         self.app.push_screen(InputsScreen(session.view.graph), started)
 
+    def on_progress(self, session: Session) -> None:
+        """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
+        if not self.change.mend_failure(session):
+            self.review.on_progress(session)
+
+    @property
+    def situation(self) -> Situation:
+        """What decides which actions there are now."""
+        row = self.query_one(ChannelsPane).selected_row
+        return dataclasses.replace(
+            self.session.situation if self.session else Situation(),
+            ways=self.ways,
+            card=self.review.state,
+            typing=self.focused is not None and self.focused.check_consume_key("a", "a"),
+            found=self.find.finding is not None,
+            tainted=row is not None and row.tainted,
+            private=row is not None and row.visibility == "private",
+        )
+
+    @property
+    def turn_keys(self) -> dict[str, str]:
+        """What to press, by the words of the status line; the card itself says what decides."""
+        keys = super().turn_keys
+        if self.review.state:
+            keys["decide"] = ""
+        if self.review.state == "sending":
+            keys["undo"] = self.ways["card.undo"]
+        return keys
+
+    def on_descendant_focus(self) -> None:
+        """The keys below are others while something is typed."""
+        self.show_bars()
+
+    def on_descendant_blur(self) -> None:
+        """The keys below are others while something is typed."""
+        self.show_bars()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys of actions that were given none do nothing."""
         return action != "do" or bool(self.keymap.bindings[str(parameters[0])])
@@ -77,7 +136,17 @@ class RunScreen(ReviewKeys):
         if why_not:
             self.tell(why_not, action.label, "warning")
             return
-        getattr(self, action.method)()
+        self.doer(action)()
+
+    def doer(self, action: Action) -> Callable[[], None]:
+        """The method that does an action."""
+        groups = (
+            self.stepping, self.breakpoints, self.review, self.change, self.agents,
+            self.look, self.find, self.trust, self.inside, self.threads,
+        )  # fmt: skip
+        owner = next(one for one in (self, *groups) if hasattr(one, action.method))
+        found: Callable[[], None] = getattr(owner, action.method)
+        return found
 
     @on(FooterBar.Chosen)
     def _footer_chosen(self, event: FooterBar.Chosen) -> None:
@@ -89,11 +158,11 @@ class RunScreen(ReviewKeys):
 
     @on(ValuePane.ModeChosen)
     def _mode_chosen(self, event: ValuePane.ModeChosen) -> None:
-        self.set_mode(event.mode)
+        self.shown_value.set_mode(event.mode)
 
     @on(ChannelsPane.Selected)
     def _channel_selected(self) -> None:
-        self._show_value()
+        self.shown_value.show()
 
     @on(TimelinePane.Chosen)
     def _place_chosen(self, event: TimelinePane.Chosen) -> None:
@@ -101,148 +170,26 @@ class RunScreen(ReviewKeys):
 
     @on(TimelinePane.Travel)
     def _travel_key(self, event: TimelinePane.Travel) -> None:
-        self.action_go(event.direction)
-
-    # Run
-
-    def do_run_step(self) -> None:
-        """Run one node."""
-        self._run(lambda driver: driver.step(), going_on=False)
-
-    def do_run_continue(self) -> None:
-        """Run until something waits."""
-        self._run(self.going_on, going_on=True)
-
-    def _run(self, start: Callable[[Driver], Coroutine[Any, Any, None]], *, going_on: bool) -> None:
-        session = self.session
-        if session is None:
-            return
-        self._continuing = going_on
-        self.command(start(session.driver))
-
-    def do_run_pause(self) -> None:
-        """Stop at the next node boundary."""
-        if self.session:
-            self.session.pausing = True
-            self.stop_going_on()
-            self.show_all()
-            self.command(self.session.driver.pause())
-
-    def do_run_cancel(self) -> None:
-        """Ask what to give up."""
-        from hitl_tui.ui.screens.dialogs import ask_cancel
-
-        session = self.session
-        if session is None:
-            return
-        ask_cancel(self, session.driver, session.view.running_node, self.hitl.actor)
-
-    def do_change_rollback(self) -> None:
-        """Show what would be undone, and ask."""
-        from hitl_tui.ui.screens.undo import ask_rollback
-
-        if self.session:
-            self.command(ask_rollback(self, self.session.driver, self.hitl.actor))
-
-    # Back and on
+        self.look.go(event.direction)
 
     def do_app_back(self) -> None:
         """Close the card, or go back to the newest step."""
-        card = self.card
-        if self.card_open and card is not None and card.unsent:
-            card.take_back()
-        elif self.card_open:
-            self.close_card()
+        if self.review.state == "sending":
+            self.review.do_card_undo()
+        elif self.review.state:
+            self.review.close_card()
         elif self.session and self.session.is_past:
             self.travel(None)
         else:
-            self.do_look_outside()
+            self.inside.do_look_outside()
 
     def do_look_enter(self) -> None:
         """At a step of another thread: open that thread; else what is inside the shown step."""
         session = self.session
         if session and session.shown and session.shown[0] != session.thread_id:
-            self.command(self.open_thread(session.shown[0]))
+            self.command(self.threads.open(session.shown[0]))
         else:
-            self.do_look_inside()
-
-    # Change
-
-    def do_change_edit(self) -> None:
-        """Edit the selected channel."""
-        self.edit_channel(self.query_one(ChannelsPane).selected)
-
-    def on_progress(self, session: Session) -> None:
-        """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
-        channel = self._failures.to_mend(session)
-        free = not self.card_open and not session.is_past and self.app.screen is self
-        if channel and free and not BY_ID["change.edit"].why_not(self.situation):
-            self._mend(session, channel)
-        else:
-            super().on_progress(session)
-
-    def _mend(self, session: Session, channel: str) -> None:
-        """Open the editor on what a node failed by; once it is mended, go on as the user did."""
-        from hitl_tui.ui.screens.mend import MendScreen
-
-        def done(applied: str | None) -> None:
-            if applied and session is self.session:
-                (self.do_run_continue if self._continuing else self.do_run_step)()
-
-        self.app.push_screen(MendScreen(session, channel, self.hitl.actor), done)
-
-    def edit_channel(self, channel: str) -> None:
-        """Open the editor on a channel at the shown step."""
-        from hitl_tui.ui.screens.edit import EditScreen
-
-        session = self.session
-        if session is None or not channel:
-            return
-        deciding = self.card_open
-        self.close_card()
-
-        def done(thread_id: str | None) -> None:
-            if thread_id and thread_id != session.thread_id:
-                self.command(self.open_thread(thread_id))
-                return
-            if thread_id:
-                self.travel(None)
-            if deciding:
-                self.command(self._decide_again(session))
-
-        self.app.push_screen(EditScreen(session, channel, self.hitl.actor), done)
-
-    async def _decide_again(self, session: Session) -> None:
-        """Back to the card that the editor was opened from; the request may be about a new step by now."""
-        await session.drain()
-        self.show_all()
-        if session is self.session and session.request is not None:
-            self.open_card(session.request)
-
-    def do_change_extend(self) -> None:
-        """Ask for new limits."""
-        from hitl_tui.ui.screens.dialogs import ask_limits
-
-        if self.session:
-            ask_limits(self, self.session, self.hitl.actor)
-
-    def do_change_fork(self) -> None:
-        """Ask for a name and fork the shown step."""
-        from hitl_tui.ui.screens.dialogs import ask_fork
-
-        if self.session:
-            ask_fork(self, self.session, self.hitl.actor)
-
-    # App
-
-    def do_app_reload(self) -> None:
-        """Go on with the graph as it is in its file now."""
-        if self.session:
-            self.command(self._reload_graph(self.session))
-
-    async def _reload_graph(self, session: Session) -> None:
-        found = await session.driver.reload_graph(actor=self.hitl.actor)
-        self.tell("; ".join(found) or "the graph was loaded again", "Reloaded" if found else "")
+            self.inside.do_look_inside()
 
     def do_app_help(self) -> None:
         """Show all keys."""
@@ -252,8 +199,8 @@ class RunScreen(ReviewKeys):
 
     def do_app_quit(self) -> None:
         """Leave, asking first where something is in the air."""
-        session, card = self.session, self.card
-        unsent = card.unsent if card is not None and self.card_open else ""
+        session, card = self.session, self.review.card
+        unsent = card.unsent if card is not None and self.review.card_open else ""
         # What another process runs goes on there.
         running = session.view.running_node if session and not session.view.held_by else None
         if not unsent and not running:

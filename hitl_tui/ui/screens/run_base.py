@@ -5,41 +5,42 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable
-from typing import Final, Literal
+from abc import abstractmethod
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from rich.cells import cell_len
-from textual import on
 from textual.app import ComposeResult
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.actions import Situation
-from hitl_tui.ui.banners import banner_of, failed_what, failure_lines
+from hitl_tui.ui.banners import banner_of
 from hitl_tui.ui.keymap import Keymap, load_keymap
 from hitl_tui.ui.paint_pace import Pace
 from hitl_tui.ui.screens.opening import BREAKPOINTS, HEIGHTS
+from hitl_tui.ui.screens.run_value import ShownValue
 from hitl_tui.ui.session import Session
-from hitl_tui.ui.value_modes import Mode
-from hitl_tui.ui.value_source import value_text
 from hitl_tui.ui.widgets.banner import BannerBar
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.ui.widgets.header import HeaderBar
-from hitl_tui.ui.widgets.lines import Column, LineView, RoleScreen, Room
+from hitl_tui.ui.widgets.lens import LensPane
+from hitl_tui.ui.widgets.lines import Column, RoleScreen, Room
 from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.ui.wrap import wrap_line, wrap_spans
-from hitl_tui.view.format import kind
 from hitl_tui.view.inside_place import crumbs
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
+from hitl_tui.view.spans import Role, plain_text, untrusted
 from hitl_tui.view.status import status
 from hitl_tui.view.timeline import Place
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.app import HitlApp
 
 log = logging.getLogger(__name__)
 FRAMES_PER_SECOND: Final = 30
@@ -76,14 +77,11 @@ class RunBase(RoleScreen):
         self.session: Session | None = None
         self.now = now or (lambda: time.time_ns() // 1_000)
         self._frame = 0
-        self._value_key: tuple[object, ...] = ()
-        self._value_loading = False
-        self._modes: dict[str, Mode] = {"text": "diff"}
+        self.shown_value = ShownValue(self)
         self._draining = False
         self._lost: Session | None = None
         self._failure: ErrorInfo | None = None
         self._family_wait = 0
-        self._lens_width = 0
         self._pace = Pace()
 
     def compose(self) -> ComposeResult:
@@ -97,7 +95,7 @@ class RunBase(RoleScreen):
                 yield ChannelsPane()
                 yield ValuePane()
             with Column(id="right"):
-                yield LineView("lens", "What changed")
+                yield LensPane(self.ways)
                 yield StreamPane()
         yield TimelinePane(self.keymap)
         yield FooterBar(self.keymap)
@@ -108,15 +106,24 @@ class RunBase(RoleScreen):
         self.show_tab(TABS[0][0])
 
     @property
+    def hitl(self) -> HitlApp:
+        """The app, as ours."""
+        return cast("HitlApp", self.app)
+
+    @property
+    def on_top(self) -> bool:
+        """Whether no dialog, page or editor stands over it."""
+        return self.app.screen is self
+
+    @property
+    @abstractmethod
     def situation(self) -> Situation:
         """What decides which actions there are now."""
-        now = self.session.situation if self.session else Situation()
-        return dataclasses.replace(now, ways=self.ways)
 
     def attach(self, session: Session) -> None:
         """Show a session from now on."""
         self.session = session
-        self._value_key = ()
+        self.shown_value.forget()
         self._family_wait = 0
         self.query_one(ChannelsPane).picked = False
         self.show_all()
@@ -159,13 +166,14 @@ class RunBase(RoleScreen):
             self._family_wait = _FAMILY_EVERY
             self.run_worker(self._refresh_family(session), group="family", exit_on_error=False)
 
+    @abstractmethod
     def on_progress(self, session: Session) -> None:
-        """The run has moved; the run screen looks whether it waits."""
+        """The run has moved: look whether it waits."""
 
     async def _refresh_family(self, session: Session) -> None:
         if await session.refresh_family() and session is self.session:
             self.query_one(TimelinePane).show_view(session.view, session.family, session.shown)
-            self._show_lens(session)
+            self.query_one(LensPane).show_session(session)
 
     def show_all(self) -> None:
         """Bring every pane up to the session; each paints only what differs."""
@@ -174,7 +182,7 @@ class RunBase(RoleScreen):
             return
         with self.app.batch_update():
             self._show_channels(session)
-            self._show_lens(session)
+            self.query_one(LensPane).show_session(session)
             self.query_one(StreamPane).show_stream(
                 session.view.stream, session.view.inside, past=session.is_past
             )
@@ -184,7 +192,7 @@ class RunBase(RoleScreen):
             timeline.show_view(session.view, session.family, session.shown)
             self.query_one(GraphPane).show_session(session)
             self.show_bars()
-            self._show_value()
+            self.shown_value.show()
 
     def _show_channels(self, session: Session) -> None:
         pane = self.query_one(ChannelsPane)
@@ -227,43 +235,6 @@ class RunBase(RoleScreen):
             self._show_banner(self.session)
             self.query_one(FooterBar).show(self.situation)
 
-    def _show_lens(self, session: Session) -> None:
-        pane = self.query_one("#lens", LineView)
-        step = session.step_view
-        # Room is left for the scrollbar that long words may bring.
-        # While it is hidden it has no width; when it comes back it mostly has the one of before.
-        self._lens_width = pane.scrollable_content_region.width or self._lens_width
-        width = self._lens_width - (not pane.show_vertical_scrollbar)
-        failed = failure_lines(session, self.ways, width) if not session.is_past else ()
-        why = [(Span(row, "dim"),) for row in wrap_line(step.why, max(width, 12))] if step.why else []
-        then = [(Span(row, "human"),) for said in self._afterwards for row in wrap_line(said, max(width, 12))]
-        calls = [row for line in step.calls for row in wrap_spans(line, width)]
-        lines: tuple[Line, ...] = (*failed, *why, *calls, *step.lens, *then)
-        if not step.updates and not failed:
-            nothing = "no channel was changed" if step.checkpoint else "the first step fills this"
-            lines = (*lines, (Span(nothing, "dim"),))
-        if lines != tuple(pane.lines):
-            pane.show(lines, home=True)
-        failing = session.view.error if failed else None
-        title = f"What step {step.step} changed" if step.checkpoint else "What changed"
-        pane.set_titles(failed_what(failing) if failing else title)
-
-    @on(LineView.Widened, "#lens")
-    def _lens_widened(self) -> None:
-        if self.session is not None:
-            self._show_lens(self.session)
-
-    @property
-    def _afterwards(self) -> tuple[str, ...]:
-        """What happened after the shown step, and what it can be compared with."""
-        session = self.session
-        assert session is not None
-        other = session.other_draft
-        if other is None:
-            return session.step_view.afterwards
-        beside = f"{self.ways['look.compare']} shows it beside step {other[1]} of {sanitise(other[0])}"
-        return (*session.step_view.afterwards, beside)
-
     def show_tab(self, name: str) -> None:
         """On a narrow screen: show that pane."""
         for tab, _ in TABS:
@@ -274,56 +245,6 @@ class RunBase(RoleScreen):
     def on_resize(self) -> None:
         """Another width wraps otherwise."""
         self.call_after_refresh(self.show_all)
-
-    def selected_kind(self) -> str:
-        """What kind of value the selected channel has."""
-        session = self.session
-        channel = self.query_one(ChannelsPane).selected
-        return kind(session.step_view.values.get(channel)) if session else ""
-
-    def set_mode(self, mode: Mode) -> None:
-        """Show values of this kind in another way."""
-        self._modes[self.selected_kind()] = mode
-        self._show_value()
-
-    @property
-    def mode(self) -> Mode:
-        """How the selected channel's value is shown."""
-        return self._modes.get(self.selected_kind(), "text")
-
-    def _show_value(self) -> None:
-        session = self.session
-        channel = self.query_one(ChannelsPane).selected
-        if session is None or not channel:
-            return
-        seen = session.revealed
-        if seen is not None and (seen.channel, seen.step) != (channel, session.step_view.step):
-            session.revealed = None
-        key = (session, session.step_view, channel, self.mode)
-        if all(new is old for new, old in zip(key, self._value_key, strict=False)) and self._value_key:
-            return
-        self._value_key = key
-        if not self._value_loading:
-            self._value_loading = True
-            self.run_worker(self._load_value(), group="value", exit_on_error=False)
-
-    def show_value_again(self) -> None:
-        """Show the value anew though nothing else has changed, as once it was revealed."""
-        self._value_key = ()
-        self._show_value()
-
-    async def _load_value(self) -> None:
-        """Fetch what is wanted until that is what is shown: one load at a time, none for nothing."""
-        try:
-            done: tuple[object, ...] = ()
-            while self._value_key is not done and self.session is not None:
-                done = self._value_key
-                channel = self.query_one(ChannelsPane).selected
-                text = await value_text(self.session, channel, self.mode, self.ways["look.reveal"])
-                if self._value_key is done:
-                    self.query_one(ValuePane).show_text(text)
-        finally:
-            self._value_loading = False
 
     def travel(self, place: Place | None) -> None:
         """Show another step in all panes; None for the newest."""
@@ -339,6 +260,10 @@ class RunBase(RoleScreen):
         if await session.load_shown() and session is self.session:
             self.show_all()
 
+    def command(self, work: Coroutine[Any, Any, Any], group: str = "command") -> None:
+        """Send a command to the driver; what goes wrong is shown, never raised."""
+        self.run_worker(work, group=group, exit_on_error=False)
+
     def complain(self, error: HitlError) -> None:
         """Show an error that says itself what to do."""
         between = "\n" if "\n" in error.message else " — "
@@ -350,7 +275,7 @@ class RunBase(RoleScreen):
         role: Role = "error" if severity == "error" else "warning" if severity == "warning" else "ok"
         line = (untrusted(f"{title}: " if title else "", role), untrusted(text, "plain"))
         short = "\n" not in text and cell_len(plain_text(line)) < self.size.width - 2
-        if short and self.app.screen is self:
+        if short and self.on_top:
             self.query_one(FooterBar).say(line)
         else:
             seconds = _READ_SECONDS * (1 + len(text) // _READ_CHARS)

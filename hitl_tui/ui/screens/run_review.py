@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Literal, cast
 
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.ui.actions import Situation
-from hitl_tui.ui.screens.run_agents import AgentKeys
-from hitl_tui.ui.screens.run_breakpoints import BreakpointKeys
-from hitl_tui.ui.screens.run_threads import ThreadKeys
+from hitl_tui.ui.screens.run_keys import RunKeys
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.view.review import how_it_went
@@ -19,59 +14,31 @@ if TYPE_CHECKING:
     from hitl_tui.ui.widgets.review import ReviewPane
 
 
-class ReviewKeys(ThreadKeys, BreakpointKeys, AgentKeys):
+class ReviewKeys(RunKeys):
     """The card stands beside what it is about; it opens by itself where the user was going on.
 
     After a single step it does not: whoever steps looks at what the step changed, which the card would hide.
     """
 
-    @abstractmethod
-    def edit_channel(self, channel: str) -> None:
-        """Open the editor on a channel at the shown step."""
+    _shown_for = ""
+    """The request for which the card opened last: it opens once for each by itself."""
 
     @property
-    def situation(self) -> Situation:
-        """What decides which actions there are now."""
+    def state(self) -> Literal["", "open", "sending"]:
+        """What the card does, as for `Situation`."""
         card = self.card if self.card_open else None
-        state: Literal["", "open", "sending"] = "" if card is None else "sending" if card.unsent else "open"
-        row = self.query_one(ChannelsPane).selected_row
-        return dataclasses.replace(
-            super().situation,
-            card=state,
-            typing=self.focused is not None and self.focused.check_consume_key("a", "a"),
-            found=self.finding is not None,
-            tainted=row is not None and row.tainted,
-            private=row is not None and row.visibility == "private",
-        )
-
-    @property
-    def turn_keys(self) -> dict[str, str]:
-        """What to press, by the words of the status line; the card itself says what decides."""
-        keys = super().turn_keys
-        if self.card_open:
-            keys["decide"] = ""
-            if self.card is not None and self.card.unsent:
-                keys["undo"] = self.ways["card.undo"]
-        return keys
-
-    def on_descendant_focus(self) -> None:
-        """The keys below are others while something is typed."""
-        self.show_bars()
-
-    def on_descendant_blur(self) -> None:
-        """The keys below are others while something is typed."""
-        self.show_bars()
+        return "" if card is None else "sending" if card.unsent else "open"
 
     @property
     def card(self) -> ReviewPane | None:
         """The review card where there is one."""
-        found = self.query("#card")
+        found = self.screen.query("#card")
         return cast("ReviewPane", found.first()) if found else None
 
     @property
     def card_open(self) -> bool:
         """True while the card is on screen."""
-        return self.has_class("-deciding")
+        return self.screen.has_class("-deciding")
 
     def do_change_decide(self) -> None:
         """Open the review card, or go back to it: what is made up there stays."""
@@ -86,16 +53,16 @@ class ReviewKeys(ThreadKeys, BreakpointKeys, AgentKeys):
 
         session = self.session
         assert session is not None
-        self.travel(None)
-        self._card_shown_for = request.id
+        self.screen.travel(None)
+        self._shown_for = request.id
         if request.subject:
-            self.query_one(ChannelsPane).select(request.subject)
+            self.screen.query_one(ChannelsPane).select(request.subject)
         card = self.card
         if card is None:
-            card = ReviewPane(self.clock)
-            self.query_one("#body").mount(card)
-        self.add_class("-deciding")
-        card.show_request(session, request, self.hitl.actor)
+            card = ReviewPane(self.screen.clock)
+            self.screen.query_one("#body").mount(card)
+        self.screen.add_class("-deciding")
+        card.show_request(session, request, self.screen.hitl.actor)
 
     def do_card_reason(self) -> None:
         """Type a reason."""
@@ -106,9 +73,9 @@ class ReviewKeys(ThreadKeys, BreakpointKeys, AgentKeys):
         """Edit what is decided about; what is in a thread of its own is edited there."""
         request = self._asked_about
         if request is not None and request.thread:
-            self.enter_thread(request.thread)
+            self.screen.inside.enter_thread(request.thread)
         elif request is not None and request.subject:
-            self.edit_channel(request.subject)
+            self.screen.change.edit_channel(request.subject)
 
     def do_card_next(self) -> None:
         """Ask about the next of the requests that wait."""
@@ -147,29 +114,26 @@ class ReviewKeys(ThreadKeys, BreakpointKeys, AgentKeys):
         card = self.card
         return not self.card_open or card is None or await card.send_at_once()
 
-    async def after_answer(self, session: Session) -> None:
-        """Go on where the user was going on when the question came up."""
-        if self._continuing and session is self.session:
-            await session.drain()
-            self.show_all()
-            if not session.request and session.view.progress.status in ("waiting", "pending"):
-                await self.going_on(session.driver)
-
     def close_card(self) -> None:
         """Hide the card; the request goes on waiting."""
         card = self.card
         if card is not None and self.card_open:
             card.take_back()
-            self.remove_class("-deciding")
-            self.query_one(ChannelsPane).focus()
-            self.show_bars()
+            self.screen.remove_class("-deciding")
+            self.screen.query_one(ChannelsPane).focus()
+            self.screen.show_bars()
+
+    def forget(self) -> None:
+        """Another thread is shown from now on."""
+        self.close_card()
+        self._shown_for = ""
 
     def words_back(self, session: Session) -> None:
         """An answer was refused: where its request has gone, the card comes back with what was typed."""
         card = self.card
         gone = card is not None and all(one.id != card.request_id for one in session.requests)
         if card is not None and gone and session is self.session and card.outlives(session):
-            self.add_class("-deciding")
+            self.screen.add_class("-deciding")
 
     def on_progress(self, session: Session) -> None:
         """Open the card where the user went on and something came to wait; close it where nothing does."""
@@ -182,16 +146,16 @@ class ReviewKeys(ThreadKeys, BreakpointKeys, AgentKeys):
                 return
             if asked is None:
                 if card.state != "sent":
-                    self.tell(how_it_went(session.view.ledger, card.request_id))
+                    self.screen.tell(how_it_went(session.view.ledger, card.request_id))
                 self.close_card()
             else:
                 card.follow(session, asked)
         elif (
             request is not None
             and not request.breakpoint
-            and self._continuing
-            and request.id != self._card_shown_for
+            and self.screen.stepping.going_on
+            and request.id != self._shown_for
             and not session.is_past
-            and self.app.screen is self
+            and self.screen.on_top
         ):
             self.open_card(request)

@@ -17,7 +17,7 @@ from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import ThreadSummary
-from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.bindings import LIST_MOVES, bound
 from hitl_tui.ui.keys_in_use import keymap_of
 from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, Row
@@ -67,14 +67,7 @@ class ThreadList(LineView):
     class Moved(Message):
         """The cursor is on another row."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        bound("list.up", "move(-1)"),
-        bound("list.down", "move(1)"),
-        bound("list.page_up", "move(-10)"),
-        bound("list.page_down", "move(10)"),
-        bound("list.first", "move(-1_000_000)"),
-        bound("list.last", "move(1_000_000)"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*LIST_MOVES]
 
     def __init__(self, current: str, now: Callable[[], int]) -> None:
         super().__init__("threads", "Threads")

@@ -18,7 +18,7 @@ from hitl_tui.view.taint import contract_lines, lineage_lines, taint_line
 from hitl_tui.view.value_lines import value_lines
 
 if TYPE_CHECKING:
-    from hitl_tui.ui.screens.run_look import LookKeys
+    from hitl_tui.ui.screens.run import RunScreen
 
 _BACK = Option("back", "ask.back", "go back")
 
@@ -31,7 +31,7 @@ async def _shown(session: Session) -> tuple[Driver, int]:
     return await session.hub.open(thread_id), step
 
 
-def why_tainted(screen: LookKeys, session: Session, channel: str) -> None:
+def why_tainted(screen: RunScreen, session: Session, channel: str) -> None:
     """A page with the ways by which taint came into the selected channel; for a clean one into all."""
 
     async def lines() -> Sequence[Line]:
@@ -49,7 +49,7 @@ def why_tainted(screen: LookKeys, session: Session, channel: str) -> None:
     screen.app.push_screen(PageScreen(title, lines, screen.keymap.bindings["look.taint"]))
 
 
-def show_contract(screen: LookKeys, session: Session) -> None:
+def show_contract(screen: RunScreen, session: Session) -> None:
     """A page with what the node of the shown step may do and did, and what the next one may do."""
 
     async def lines() -> Sequence[Line]:
@@ -74,14 +74,14 @@ def show_contract(screen: LookKeys, session: Session) -> None:
     )
 
 
-def ask_reveal(screen: LookKeys, session: Session, channel: str, actor: str) -> None:
+def ask_reveal(screen: RunScreen, session: Session, channel: str, actor: str) -> None:
     """Ask before a private value is shown; it is shown until another channel or step is."""
 
     async def reveal() -> None:
         driver, step = await _shown(session)
         value = await driver.reveal(channel, step, actor=actor)
         session.revealed = Revealed(channel, step, value)
-        screen.show_value_again()
+        screen.shown_value.show_again()
 
     def answered(answer: Answer | None) -> None:
         if answer is not None and answer.id == "reveal":
@@ -95,7 +95,9 @@ def ask_reveal(screen: LookKeys, session: Session, channel: str, actor: str) -> 
     screen.app.push_screen(Dialog("Reveal", text, options), answered)
 
 
-def ask_declassify(screen: LookKeys, session: Session, row: ChannelRow, actor: str, reason: str = "") -> None:
+def ask_declassify(
+    screen: RunScreen, session: Session, row: ChannelRow, actor: str, reason: str = ""
+) -> None:
     """Ask why a tainted channel may be trusted, showing what is in it and where it came from.
 
     Args:

@@ -15,12 +15,11 @@ from textual.widgets import TextArea
 
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.keys_in_use import keymap_of
-from hitl_tui.ui.screens.dialogs import Answer, Dialog
+from hitl_tui.ui.screens.dialogs import ask_drop
 from hitl_tui.ui.screens.edit import EditFooter, EditHead
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.value_draft import draft_of, read_draft
 from hitl_tui.ui.value_source import ValueText
-from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.ui.widgets.draft_area import DraftArea, elsewhere
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.value import ValuePane
@@ -162,10 +161,4 @@ class ValueScreen(RoleScreen):
         if self.text == self.draft.text:
             self.dismiss(None)
             return
-        options = [Option("keep", "ask.back", "go on editing"), Option("drop", "d", "drop the changes")]
-
-        def answered(answer: Answer | None) -> None:
-            if answer is not None and answer.id == "drop":
-                self.dismiss(None)
-
-        self.app.push_screen(Dialog("Drop the changes?", ["They have not been taken."], options), answered)
+        ask_drop(self, "They have not been taken.", lambda: self.dismiss(None))

@@ -63,11 +63,11 @@ class AnsweringPane(SendingPane):
                 if self.clock() >= self._due - UNDO + GRACE:
                     self._send()
             case "_next":
-                self.run_screen.do_app_next()
+                self.run_screen.threads.do_app_next()
             case "_later":
-                self.run_screen.close_card()
+                self.run_screen.review.close_card()
             case "_edit" | "_inside":
-                self.run_screen.do_card_edit()
+                self.run_screen.review.do_card_edit()
             case "_free":
                 self._decide_freely()
             case "_form" | "_take":

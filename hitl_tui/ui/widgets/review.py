@@ -276,7 +276,7 @@ class ReviewPane(AnsweringPane):
 
     def action_other(self, action_id: str) -> None:
         """Ask about another of the requests that wait."""
-        self.run_screen.other_request(1 if action_id == "card.next" else -1)
+        self.run_screen.review.other_request(1 if action_id == "card.next" else -1)
 
     @on(AnswerForm.Left)
     @on(ReasonField.Left)

@@ -193,9 +193,9 @@ class SendingPane(Vertical):
             self._show_state()
             if isinstance(error, AnswerRefused):
                 await self.say_since(session, request)
-                self.run_screen.words_back(session)
+                self.run_screen.review.words_back(session)
             return False
-        await self.run_screen.after_answer(session)
+        await self.run_screen.stepping.after_answer(session)
         return True
 
     async def say_since(self, session: Session, request: Request) -> None:

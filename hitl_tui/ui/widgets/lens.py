@@ -1,0 +1,69 @@
+"""What the shown step changed, and why a node failed: reducer by reducer, with what came of it later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from textual import on
+
+from hitl_tui.ui.banners import failed_what, failure_lines
+from hitl_tui.ui.session import Session
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.ui.wrap import wrap_line, wrap_spans
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, Span
+
+_NARROWEST = 12
+
+
+class LensPane(LineView):
+    """Painted anew only where its lines differ.
+
+    Args:
+        ways: what to press for an action, by its id.
+    """
+
+    def __init__(self, ways: Mapping[str, str]) -> None:
+        super().__init__("lens", "What changed")
+        self._ways = ways
+        self._session: Session | None = None
+        self._columns = 0
+
+    def show_session(self, session: Session) -> None:
+        """Bring it up to the shown step."""
+        self._session = session
+        step = session.step_view
+        # Room is left for the scrollbar that long words may bring.
+        # While it is hidden it has no width; when it comes back it mostly has the one of before.
+        self._columns = self.scrollable_content_region.width or self._columns
+        width = self._columns - (not self.show_vertical_scrollbar)
+        failed = failure_lines(session, self._ways, width) if not session.is_past else ()
+        lines = (*failed, *self._lines(session, width))
+        if not step.updates and not failed:
+            nothing = "no channel was changed" if step.checkpoint else "the first step fills this"
+            lines = (*lines, (Span(nothing, "dim"),))
+        if lines != tuple(self.lines):
+            self.show(lines, home=True)
+        failing = session.view.error if failed else None
+        title = f"What step {step.step} changed" if step.checkpoint else "What changed"
+        self.set_titles(failed_what(failing) if failing else title)
+
+    def _lines(self, session: Session, width: int) -> tuple[Line, ...]:
+        step, room = session.step_view, max(width, _NARROWEST)
+        why = [(Span(row, "dim"),) for row in wrap_line(step.why, room)] if step.why else []
+        calls = [row for line in step.calls for row in wrap_spans(line, width)]
+        then = [(Span(row, "human"),) for said in self._afterwards(session) for row in wrap_line(said, room)]
+        return (*why, *calls, *step.lens, *then)
+
+    def _afterwards(self, session: Session) -> tuple[str, ...]:
+        """What happened after the shown step, and what it can be compared with."""
+        other = session.other_draft
+        if other is None:
+            return session.step_view.afterwards
+        beside = f"{self._ways['look.compare']} shows it beside step {other[1]} of {sanitise(other[0])}"
+        return (*session.step_view.afterwards, beside)
+
+    @on(LineView.Widened)
+    def _wrap_again(self) -> None:
+        if self._session is not None:
+            self.show_session(self._session)
