@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
 import click
 
+from hitl_tui.cli.streams import give_up_output, output_failure
 from hitl_tui.errors import ExitCode, HitlError
 
 _OURS = f"{Path(__file__).resolve().parent.parent}{os.sep}"
@@ -40,8 +41,15 @@ def guarded(command: Callable[[], object], arguments: Sequence[str] = ()) -> int
         report(error)
         return int(error.exit_code)
     except BrokenPipeError:
-        # The reader of a pipe has gone; closing stdout at exit must not complain about it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of a pipe has gone.
+        give_up_output()
+        return int(ExitCode.FAILED)
+    except OSError as error:
+        if failed := output_failure(error):
+            give_up_output()
+            report(failed)
+        else:
+            _unexpected(error)
         return int(ExitCode.FAILED)
     except Exception as error:
         _unexpected(error)
@@ -97,4 +105,6 @@ def _unexpected(error: Exception) -> None:
 def _say(text: str) -> None:
     from hitl_tui.view.sanitise import sanitise
 
-    click.echo(sanitise(text), err=True)
+    # Where stderr takes nothing, the exit code is all that is left to tell it by.
+    with suppress(OSError):
+        click.echo(sanitise(text), err=True)

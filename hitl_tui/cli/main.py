@@ -12,6 +12,7 @@ import click
 from hitl_tui import __version__
 from hitl_tui.cli.failures import guarded, tell_warning
 from hitl_tui.cli.lazy import Entry, LazyGroup
+from hitl_tui.cli.streams import open_the_closed
 from hitl_tui.errors import UsageError
 
 GROUPS = {
@@ -95,6 +96,7 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit code."""
+    open_the_closed()
     arguments = sys.argv[1:]
     warnings.showwarning = tell_warning
 

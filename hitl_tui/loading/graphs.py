@@ -39,6 +39,18 @@ class Loaded:
     options: Mapping[str, Any]
 
 
+def current_directory() -> Path:
+    """Where relative files are looked for.
+
+    Raises:
+        UsageError: it was deleted since somebody went there.
+    """
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the current directory has gone", "change to one that is there") from None
+
+
 def resolve_spec(spec: str, directory: Path | None = None) -> str:
     """GRAPH with the path of a file made absolute, as it is written into a thread's record.
 
@@ -50,7 +62,7 @@ def resolve_spec(spec: str, directory: Path | None = None) -> str:
     path, name = _split(spec)
     if path is None:
         return spec
-    full = ((directory or Path.cwd()) / path.expanduser()).resolve()
+    full = ((directory or current_directory()) / path.expanduser()).resolve()
     if not os.path.isfile(full):
         what = f"{full} is a directory" if os.path.isdir(full) else f"there is no file {full}"
         raise UsageError(what, _instead_of(full))
@@ -113,7 +125,7 @@ def load_graph(
         UsageError: nothing there of that name, or options that it doesn't take.
         GraphInvalid: it isn't a graph, or its code failed (`CodeFailed`).
     """
-    directory = directory or Path.cwd()
+    directory = directory or current_directory()
     path, name = _split(resolve_spec(spec, directory))
     if path is not None and path.suffix == ".toml":
         from hitl_tui.loading.graphfile.options import open_graph_file

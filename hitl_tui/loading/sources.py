@@ -17,7 +17,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.subgraphs.children import WITHIN, inner_graph
 from hitl_tui.errors import UsageError
 from hitl_tui.loading.code import blaming, code_files
-from hitl_tui.loading.graphs import load_graph, resolve_spec, spec_file
+from hitl_tui.loading.graphs import current_directory, load_graph, resolve_spec, spec_file
 from hitl_tui.loading.toml import read_toml
 
 _STORE_OPTION = "checkpointer"
@@ -38,7 +38,7 @@ def open_graph(
     `options` and `defaults` are those of `load_graph`.  Options must be JSON, and none may be a key or
     a password: they are stored with each thread.
     """
-    directory = directory or Path.cwd()
+    directory = directory or current_directory()
     where = {"graph": resolve_spec(spec, directory)}
     if ":" in spec and not spec.startswith(_OURS) and ".py" not in spec and not spec.endswith(".toml"):
         where["directory"] = str(directory)
