@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from hitl_tui.engine.channels.channel import Channel
     from hitl_tui.engine.channels.reducers import append, last_n
     from hitl_tui.engine.channels.state import WorkflowState
-    from hitl_tui.engine.graphs.composing import quorum
     from hitl_tui.engine.graphs.description import InputField
     from hitl_tui.engine.graphs.gates import Gate, GateChoice
     from hitl_tui.engine.graphs.graph import StateGraph
     from hitl_tui.engine.graphs.retry import RetryPolicy
     from hitl_tui.engine.graphs.termination import cost_limit, custom_condition, max_turns, text_match
+    from hitl_tui.engine.graphs.work import quorum
     from hitl_tui.engine.log.outcomes import ModelUse
     from hitl_tui.engine.log.records import END, START, Checkpoint, Limits
     from hitl_tui.engine.log.requests import Request
@@ -100,7 +100,7 @@ _HOME = {
     "Limits": "engine.log.records",
     "START": "engine.log.records",
     "Channel": "engine.channels.channel",
-    "quorum": "engine.graphs.composing",
+    "quorum": "engine.graphs.work",
     "InputField": "engine.graphs.description",
     "Gate": "engine.graphs.gates",
     "GateChoice": "engine.graphs.gates",

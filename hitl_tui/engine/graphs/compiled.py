@@ -13,12 +13,12 @@ from msgspec.structs import replace as change
 from hitl_tui.engine.channels.channel import BoundChannel
 from hitl_tui.engine.channels.state import WorkflowState
 from hitl_tui.engine.graphs.compensation import Handler
-from hitl_tui.engine.graphs.composing import SubgraphWork, Work, kind_of
 from hitl_tui.engine.graphs.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.graphs.gates import Gate
 from hitl_tui.engine.graphs.raised_at import raised_at
 from hitl_tui.engine.graphs.retry import RetryPolicy
 from hitl_tui.engine.graphs.termination import Termination
+from hitl_tui.engine.graphs.work import SubgraphWork, Work, kind_of
 from hitl_tui.engine.log.records import START, Limits
 from hitl_tui.engine.log.taint import OnTaint
 from hitl_tui.errors import HitlError

@@ -10,22 +10,17 @@ from hitl_tui.engine.channels.channel import BoundChannel, Channel, bind
 from hitl_tui.engine.channels.values import DEFAULT_MAX_BYTES, keepable
 from hitl_tui.engine.graphs.compensation import Compensating, Handler
 from hitl_tui.engine.graphs.compiled import CompiledGraph, Node, NodeFunction, Route, RouteFunction, route_key
-from hitl_tui.engine.graphs.composing import (
-    MAX_DEPTH,
-    Composing,
-    SubgraphWork,
-    asks_humans,
-    depth_of,
-    resolve,
-)
+from hitl_tui.engine.graphs.composing import MAX_DEPTH, Composing, asks_humans, depth_of
 from hitl_tui.engine.graphs.description import InputField
 from hitl_tui.engine.graphs.gates import Gate
 from hitl_tui.engine.graphs.kinds_given import check_compiled_with, check_names, check_places, check_tried
 from hitl_tui.engine.graphs.limits import declared_limits
+from hitl_tui.engine.graphs.resolving import resolve
 from hitl_tui.engine.graphs.retry import RetryPolicy
 from hitl_tui.engine.graphs.signatures import check_takes, takes_second
 from hitl_tui.engine.graphs.termination import Termination
 from hitl_tui.engine.graphs.topology import check_topology
+from hitl_tui.engine.graphs.work import SubgraphWork
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.taint import OnTaint, declared_policy, declared_source
 from hitl_tui.errors import GraphInvalid, in_words

@@ -10,7 +10,7 @@ from hitl_tui.engine.channels.canonical import item_hash, show_hash
 from hitl_tui.engine.channels.state import LiveState, WorkflowState
 from hitl_tui.engine.channels.values import thaw
 from hitl_tui.engine.graphs.compiled import CompiledGraph, Node
-from hitl_tui.engine.graphs.composing import FanOutWork
+from hitl_tui.engine.graphs.work import FanOutWork
 from hitl_tui.engine.interrupts.answers import ANSWER
 from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, Exchange
 from hitl_tui.engine.log.records import Cursor

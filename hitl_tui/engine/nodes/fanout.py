@@ -11,8 +11,8 @@ from hitl_tui.engine.channels.changes import Change, reduce_updates
 from hitl_tui.engine.channels.state import LiveState
 from hitl_tui.engine.graphs.compensation import check_compensation
 from hitl_tui.engine.graphs.compiled import Node
-from hitl_tui.engine.graphs.composing import FanOutWork, Quorum
 from hitl_tui.engine.graphs.retry import NEVER_RETRIED
+from hitl_tui.engine.graphs.work import FanOutWork, Quorum
 from hitl_tui.engine.interrupts.questions import InterruptRaised
 from hitl_tui.engine.log.events import BranchEnded, BranchStarted, BranchWaits
 from hitl_tui.engine.log.outcomes import BranchStatus, ModelUse

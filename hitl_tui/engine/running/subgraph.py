@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hitl_tui.engine.channels.changes import Change, reduce_updates
 from hitl_tui.engine.channels.channel import RUN_INPUTS
 from hitl_tui.engine.graphs.compiled import Node
-from hitl_tui.engine.graphs.composing import SubgraphWork
+from hitl_tui.engine.graphs.work import SubgraphWork
 from hitl_tui.engine.humans.decisions import start
 from hitl_tui.engine.log.events import AttemptDropped
 from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, ChildLink, ModelUse

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from hitl_tui.engine.graphs.compensation import check_compensation
 from hitl_tui.engine.graphs.compiled import Node
-from hitl_tui.engine.graphs.composing import SubgraphWork
 from hitl_tui.engine.graphs.retry import NEVER_RETRIED
+from hitl_tui.engine.graphs.work import SubgraphWork
 from hitl_tui.engine.log.events import NodeStarted
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Cursor

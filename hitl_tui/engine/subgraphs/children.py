@@ -8,7 +8,7 @@ from typing import Any
 
 from hitl_tui.engine.channels.values import thaw
 from hitl_tui.engine.graphs.compiled import CompiledGraph, Node
-from hitl_tui.engine.graphs.composing import SubgraphWork
+from hitl_tui.engine.graphs.work import SubgraphWork
 from hitl_tui.engine.interrupts.asking import waiting
 from hitl_tui.engine.log.outcomes import ChildLink, ErrorInfo
 from hitl_tui.engine.log.records import Cursor, LedgerEntry

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec import UNSET
 
-from hitl_tui.engine.graphs.composing import Join, quorum
 from hitl_tui.engine.graphs.graph import StateGraph
+from hitl_tui.engine.graphs.work import Join, quorum
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.context import Context
