@@ -70,13 +70,13 @@ class TestBuilding:
 
     def test_a_child_that_waits_for_humans_needs_a_store(self) -> None:
         child = inner().compile(checkpointer=MemoryCheckpointer(), interrupt_after=["n1"])
-        with pytest.raises(GraphInvalid, match="need a checkpointer"):
+        with pytest.raises(GraphInvalid, match="needs a checkpointer"):
             outer(child)
 
     def test_a_child_that_asks_about_taint_needs_a_store(self) -> None:
         child = StateGraph(INNER).add_node("n", lambda _s: None, on_taint="approve")
         child.add_edge(START, "n").add_edge("n", END)
-        with pytest.raises(GraphInvalid, match=r"subgraph 'team': .*on_taint='approve' need a checkpointer"):
+        with pytest.raises(GraphInvalid, match=r"subgraph 'team': .*of node 'n' needs a checkpointer"):
             outer(child)
         outer(child, MemoryCheckpointer())
 
@@ -89,7 +89,7 @@ class TestBuilding:
             graph.add_node("one", lambda _s: None, on_taint="approve").add_node("two", lambda _s: None)
             graph.add_parallel("step", ["one", "two"])
         graph.add_edge(START, "step").add_edge("step", END)
-        with pytest.raises(GraphInvalid, match="on_taint='approve' need a checkpointer"):
+        with pytest.raises(GraphInvalid, match=r"on_taint='approve' of node .* needs a checkpointer"):
             graph.compile()
         graph.compile(checkpointer=MemoryCheckpointer())
 

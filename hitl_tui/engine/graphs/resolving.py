@@ -1,4 +1,4 @@
-"""From nodes as they were added to the steps of a graph: parallels have members, subgraphs a graph (SPEC 7)."""
+"""From the nodes of a graph to its steps: parallels get their members, subgraphs their graphs (SPEC 7)."""
 
 from __future__ import annotations
 
