@@ -13,7 +13,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.graph_change import change_graph, logged_digest
 from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.engine.thread.session import Session, replace
-from hitl_tui.errors import GraphInvalid, HitlError
+from hitl_tui.errors import GraphDiffers, HitlError
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.fits import OTHER_GRAPH, Difference, fits
 from hitl_tui.loading.sources import source_file, source_files
@@ -82,7 +82,7 @@ class GraphFile:
         graph = await self._load()
         found = self._fits(graph)
         if blocking := [one.words for one in found if one.blocks]:
-            raise GraphInvalid(
+            raise GraphDiffers(
                 f"the thread can't go on with the graph as it was saved: {'; '.join(blocking)}",
                 "mend the file, or edit the state, or fork from an earlier step",
             )

@@ -37,11 +37,11 @@ def read_toml(path: Path) -> TomlFile:
     import tomli
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # editors on Windows begin a file with a mark
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} isn't UTF-8 text (byte {error.start})") from None
+        raise UsageError(f"{path} isn't UTF-8 text (byte {error.start})", "save the file as UTF-8") from None
     try:
         return TomlFile(path, text, tomli.loads(text))
     except tomli.TOMLDecodeError as error:

@@ -11,7 +11,7 @@ import pytest
 from hitl_tui import SQLiteCheckpointer, ThreadBusy
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.log.events import GraphChanged
-from hitl_tui.errors import GraphInvalid, UsageError
+from hitl_tui.errors import GraphDiffers, GraphInvalid, UsageError
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from tests.drivers.holding import ticker
@@ -104,7 +104,7 @@ async def test_a_reload_that_the_thread_does_not_fit_is_refused(desk: Desk) -> N
     desk.save(FILE.replace('"b"', '"other"'), "a")
     view = await watcher.until(lambda view: view.graph_changed)
     assert "the thread goes on at node 'b', which is gone" in view.graph_changed
-    with pytest.raises(GraphInvalid, match="goes on at node 'b', which is gone"):
+    with pytest.raises(GraphDiffers, match="goes on at node 'b', which is gone"):
         await watcher.driver.reload_graph()
     assert (await watcher.step()).values["text"] == "ab"
 

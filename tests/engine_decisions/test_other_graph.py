@@ -63,6 +63,16 @@ def test_verify_follows_a_graph_that_got_a_channel_and_lost_it_again() -> None:
     assert grown.verify("t", strict=True).ok
 
 
+def test_a_channel_that_was_renamed_after_nodes_wrote_it_is_no_finding() -> None:
+    store = MemoryCheckpointer()
+    of_nodes(store, "a", "b").invoke(thread_id="t")
+    graph = StateGraph({"number": Channel(0, reducer="sum")})
+    graph.add_node("a", lambda state: {"number": 1}).add_node("b", lambda state: {"number": 1})
+    renamed = graph.add_edge(START, "a").add_edge("a", "b").add_edge("b", END).compile(checkpointer=store)
+    renamed.invoke(thread_id="t")
+    assert renamed.verify("t", strict=True).mismatches == ()
+
+
 def test_another_default_of_a_channel_that_came_later_changes_no_past() -> None:
     store = MemoryCheckpointer()
     of_nodes(store, "a", "b", "c").invoke(thread_id="t")

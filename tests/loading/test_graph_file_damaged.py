@@ -55,6 +55,28 @@ def test_what_is_not_text(tmp_path: Path) -> None:
         load_graph(str(tmp_path / "mine.toml"))
 
 
+def test_a_mark_before_the_text_and_line_ends_of_windows_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_bytes(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode())
+    load_graph(str(tmp_path / "mine.toml"))
+
+
+@pytest.mark.parametrize(
+    ("schema", "mend"),
+    [
+        ('{ type = "int" }', "did you mean 'integer'?"),
+        ('{ items = { type = "Bool" } }', "did you mean 'boolean'?"),
+        ('{ type = "whole" }', "types: boolean, string, integer, number, array, object, null"),
+        ('"int"', 'write a table, as { type = "integer" }'),
+        ('"string"', 'write a table, as { type = "string" }'),
+    ],
+)
+def test_a_type_in_another_languages_word_is_told_with_the_one_that_was_meant(
+    load_file: LoadFile, schema: str, mend: str
+) -> None:
+    with pytest.raises(GraphInvalid, match=re.escape(mend)):
+        load_file(GOOD.replace('schema = { type = "integer" }', f"schema = {schema}"))
+
+
 @pytest.mark.parametrize("schema", ["[1]", "{", '"x"', "[" * 100_000])
 def test_a_schema_file_that_is_none(load_file: LoadFile, schema: str) -> None:
     Path("plan.json").write_text(schema)

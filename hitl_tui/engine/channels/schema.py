@@ -20,6 +20,11 @@ _DEFINITIONS: Final = frozenset({"$defs", "definitions"})
 _GROWS_SAFELY: Final = {"type", "items", *_ANNOTATIONS, *_DEFINITIONS}
 
 _WHOLE: Final = "json-schema:///channel"
+TYPE_WORDS: Final = {
+    "bool": "boolean", "str": "string", "text": "string", "int": "integer", "float": "number",
+    "list": "array", "dict": "object", "none": "null",
+}  # fmt: skip
+"""How JSON Schema calls what others call so."""
 """The address of a channel's whole schema, for the schemas of its parts."""
 
 
@@ -169,7 +174,7 @@ def _compile(
     except (jsonschema_rs.ValidationError, ValueError) as error:
         raise GraphInvalid(
             f"channel {channel!r}: the schema is not valid: {str(error).splitlines()[0]}",
-            "see json-schema.org",
+            _type_hint(schema) or "see json-schema.org",
         ) from None
     is_valid, iter_errors = validator.is_valid, validator.iter_errors
 
@@ -178,6 +183,21 @@ def _compile(
             raise _mismatch(channel, at, iter_errors(value), private)
 
     return check
+
+
+def _type_hint(schema: Any) -> str:
+    """The word that was meant by the first type that is none of JSON Schema's; "" where there is no such."""
+    for key, part in schema.items() if isinstance(schema, Mapping) else ():
+        if key == "type" and isinstance(part, str) and part not in TYPE_WORDS.values():
+            meant = TYPE_WORDS.get(part.lower())
+            return (
+                f"did you mean {meant!r}?"
+                if meant
+                else f"types: {', '.join(dict.fromkeys(TYPE_WORDS.values()))}"
+            )
+        if found := _type_hint(part):
+            return found
+    return ""
 
 
 def _has_keywords_of_documents(schema: Any) -> bool:

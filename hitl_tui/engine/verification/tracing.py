@@ -188,11 +188,14 @@ class Trace:
             findings.append(Finding("reducer", "result", record.next_hash, digest))
 
     def _changed_reducer(self, record: UpdateRecord) -> list[Finding]:
-        """The graph's reducer where it is another one than the record's, told once."""
-        if not self.strict or record.op == "set":
-            return []
+        """The graph's reducer where it is another one than the record's, told once.
+
+        Of a channel that the graph has no more there is none to compare; the ledger tells that it went.
+        """
         own = (self.channels or {}).get(record.channel)
-        today = own.reducer.signature if own else None
+        if not self.strict or record.op == "set" or own is None:
+            return []
+        today = own.reducer.signature
         known = (record.channel, record.reducer)
         if today == record.reducer or known in self._told:
             return []

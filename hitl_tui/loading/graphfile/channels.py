@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from hitl_tui.engine.channels.channel import BoundChannel, Channel, DefaultRejected, bind
 from hitl_tui.engine.channels.reducers import Reducer
+from hitl_tui.engine.channels.schema import TYPE_WORDS
 from hitl_tui.errors import GraphInvalid, UsageError
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.functions import find_file, find_reducer
@@ -95,9 +96,11 @@ def _schema(
 
 
 def _read_schema(name: str, directory: Path) -> dict[str, Any]:
+    if word := TYPE_WORDS.get(name.lower(), name if name in TYPE_WORDS.values() else ""):
+        raise UsageError(f"{name!r} is no file", f'write a table, as {{ type = "{word}" }}')
     file = find_file(name, directory)
     try:
-        schema = json.loads(file.read_text(encoding="utf-8"))
+        schema = json.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{file} can't be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
