@@ -98,13 +98,13 @@ async def test_breakpoints():
 async def test_pages_and_help():
     async with desk(look=MY_LOOK, size=(100, 24)) as it:
         await it.press("question_mark")
-        await it.shows("F10 back", "Run one node")
+        await it.shows("F10 Back", "Run one node")
         await it.press(*["a"] * 12)
         await it.gone("Run one node")
         await it.press("escape")
         await closed(it, "f10")
         await it.press("dollar_sign")
-        await it.shows("has cost", "F10 back")
+        await it.shows("has cost", "F10 Back")
         await closed(it, "f10")
 
 
