@@ -311,9 +311,19 @@ class TestDeclassify:
             ({"channel": "paeg"}, UndeclaredChannel, "no channel 'paeg'"),
             ({"reason": "  "}, UsageError, "needs a reason"),
             ({"actor": ""}, UsageError, "nobody is named"),
+            ({"actor": None}, UsageError, "nobody is named"),
+            ({"reason": 5}, UsageError, "needs a reason"),
             ({"expected_step": 1}, StaleWriter, "at step 2, 'page' was looked at on 1"),
         ],
-        ids=["a clean channel", "an unknown channel", "no reason", "no actor", "a stale step"],
+        ids=[
+            "a clean channel",
+            "an unknown channel",
+            "no reason",
+            "no actor",
+            "null as actor",
+            "a number as reason",
+            "a stale step",
+        ],
     )
     def test_it_is_refused_for(
         self, store: Checkpointer, arguments: dict[str, Any], error: type[Exception], words: str

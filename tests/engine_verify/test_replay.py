@@ -139,6 +139,16 @@ class TestWhatIsServed:
         assert runner.replay("t").nodes == 6
         assert world.calls == []
 
+    @pytest.mark.parametrize("step", [4, 6], ids=["in the middle", "at the end"])
+    def test_a_fork_of_a_rollback_begins_at_the_entry_and_is_replayed(
+        self, store: Checkpointer, step: int
+    ) -> None:
+        runner = booked(store, World())
+        runner.rollback("t")
+        runner.fork("t", step, "f")
+        assert runner.invoke(thread_id="f").status == "completed"
+        assert runner.replay("f").nodes == 6
+
     def test_a_run_that_failed_and_went_on_is_replayed(self, store: Checkpointer) -> None:
         broken = [True]
 

@@ -84,7 +84,7 @@ def reveal(session: Session, channel: str, step: int, *, actor: str, note: str |
         UndeclaredChannel, UnknownThread: no such channel or step.
         UsageError: nobody says who looks.
     """
-    if not actor.strip():
+    if not isinstance(actor, str) or not actor.strip():
         raise UsageError("nobody is named who looks", "give an actor")
     channels = session.graph.channels
     if channel not in channels:
@@ -124,7 +124,7 @@ def _cleared(session: Session, channel: str, step: int) -> Change:
 
 
 def _check_named(actor: str, reason: str) -> None:
-    if not actor.strip():
+    if not isinstance(actor, str) or not actor.strip():
         raise UsageError("nobody is named who declassifies", "give an actor")
-    if not reason.strip():
+    if not isinstance(reason, str) or not reason.strip():
         raise UsageError("declassifying needs a reason", "say why this may be trusted now")

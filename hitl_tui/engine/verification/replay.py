@@ -19,7 +19,7 @@ from hitl_tui.engine.channels.channel import BoundChannel
 from hitl_tui.engine.channels.state import LiveState
 from hitl_tui.engine.graphs.compiled import CompiledGraph
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.engine.log.records import END, Checkpoint, Cursor, Source, UpdateRecord
+from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint, Cursor, Source, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.thread.outlook import Outlook
 from hitl_tui.engine.thread.rebuild import next_value
@@ -146,6 +146,9 @@ class _Replay(Outlook):
     def _next_node(self) -> str:
         """What the graph would run next, END with the reason where it would stop."""
         kind, _, name = self.cursor.position.partition(":")
+        if self.cursor.position == ROLLBACK:
+            # Only a fork goes on from there, and what was undone is as it was at the beginning.
+            kind, name = "node", self.graph.entry
         try:
             if kind == "route":
                 name = self.graph.route(name, self.view()) or "no way on"
