@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
+from textual import work
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.css.query import NoMatches
 
 from hitl_tui.ui.closing import ClosesOnce
 
+_GATHER: Any = vars(CommandPalette._gather_commands)["__wrapped__"]
 _BY_HELP = 0.5
 """What a match of the explanation counts beside one of the name."""
 
@@ -20,6 +24,12 @@ class Palette(CommandPalette, ClosesOnce[None]):
         # Before the list is laid out, Textual fails to find its rows.
         with suppress(KeyError):
             super()._action_command_list(action)
+
+    @work(exclusive=True, group=CommandPalette._GATHER_COMMANDS_GROUP)
+    async def _gather_commands(self, search_value: str) -> None:
+        # Where it is closed as soon as it is open, its list has gone before the search begins.
+        with suppress(NoMatches):
+            await _GATHER(self, search_value)
 
 
 class ActionCommands(Provider):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual.command import CommandList
 from textual.events import Key
 
 from hitl_tui.ui.app import AppResult
@@ -42,6 +43,18 @@ async def test_the_palette_opens_again_while_it_closes_and_pages_before_it_has_r
         it.app.action_command_palette()
         await it.until(lambda: isinstance(it.app.screen, Palette) and it.app.screen is not palette)
         await it.press("pagedown", "pageup", "x", "pageup", "escape")
+        await it.until(lambda: it.app.screen is it.run)
+
+
+async def test_the_palette_that_is_closed_before_its_search_begins_closes_alone():
+    async with desk() as it:
+        it.app.action_command_palette()
+        palette = it.app.screen
+        assert isinstance(palette, Palette)
+        await it.until(lambda: palette.is_mounted)
+        await palette.query_one(CommandList).remove()
+        await palette._gather_commands("step").wait()
+        await it.press("escape")
         await it.until(lambda: it.app.screen is it.run)
 
 
