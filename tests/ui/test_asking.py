@@ -210,6 +210,32 @@ async def test_several_questions_are_moved_between_and_each_is_answered_by_itsel
         assert it.commands("answer")[0]["request_id"] == "req-3"
 
 
+async def test_what_was_typed_about_a_question_is_there_again_when_one_comes_back_to_it():
+    questions = [{"title": "first?"}, {"title": "second?", "schema": SCHEMA}]
+    async with desk(asking(*questions)) as it:
+        await opened(it, "first?")
+        await it.press("tab", *"moss", "escape", ">")
+        await opened(it, "second?")
+        await it.gone("moss")
+        await it.press(*"tea", "escape", ">")
+        await opened(it, "first?")
+        await it.shows("moss")
+        await it.press(">")
+        await opened(it, "second?")
+        await it.shows("tea")
+
+
+async def test_moving_on_to_another_question_sends_what_is_decided():
+    async with desk(asking({"title": "first?"}, {"title": "second?"})) as it:
+        await opened(it, "first?")
+        await it.press("tab", *"moss", "escape", "enter")
+        await it.shows("send it now")
+        await it.press(">")
+        await it.until(lambda: it.commands("answer"))
+        assert it.commands("answer")[0]["answer"] == "moss"
+        await opened(it, "second?")
+
+
 async def test_reviewers_who_disagree_are_told_that_they_may_change_their_votes():
     from hitl_tui.engine.log.requests import Vote
 

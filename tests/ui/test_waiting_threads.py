@@ -170,3 +170,15 @@ async def test_of_ten_thousand_threads_those_that_wait_are_listed_and_found_by_n
         await it.shows("no thread of that name waits for a human; w shows all")
         await it.press("escape", "w")
         await it.shows("n9901", "found: 1 thread")
+
+
+async def test_words_that_were_typed_are_there_again_when_their_thread_comes_up_again():
+    async with waiting("b") as it:
+        await it.press("d")
+        await card_of(it, "t")
+        await it.press("tab", *"too long", "escape", "n")
+        await card_of(it, "b")
+        assert "too long" not in it.text()
+        await it.press("n")
+        await card_of(it, "t")
+        await it.shows("too long")

@@ -209,7 +209,8 @@ class EditScreen(RoleScreen):
 
     def _show_facts(self) -> None:
         facts = self.query_one("#facts", LineView)
-        width = max(facts.scrollable_content_region.width, 24)
+        # Room is left for the scrollbar that long words may bring.
+        width = max(facts.scrollable_content_region.width - (not facts.show_vertical_scrollbar), 24)
         lines: list[Line] = []
         for text in (self._refused, self._problem):
             lines += [(untrusted(row, "error"),) for row in wrap_line(text, width)] if text else []

@@ -97,7 +97,14 @@ class ReviewKeys(RunKeys):
         waiting = self.session.requests if self.session else ()
         request = self._asked_about
         if request is not None and len(waiting) > 1:
-            self.open_card(waiting[(waiting.index(request) + by) % len(waiting)])
+            self.screen.command(self._ask_instead(waiting[(waiting.index(request) + by) % len(waiting)]))
+
+    async def _ask_instead(self, request: Request) -> None:
+        """Ask about this one; a decision about the one before is sent first."""
+        sent = await self.send_decision()
+        waiting = self.session.requests if self.session else ()
+        if sent and any(one.id == request.id for one in waiting):
+            self.open_card(request)
 
     def do_card_back(self) -> None:
         """Back to the action that was decided about before."""

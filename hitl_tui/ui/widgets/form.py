@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -128,6 +129,14 @@ class AnswerForm(VerticalScroll, can_focus=False):
     def texts(self) -> Mapping[Path, str]:
         """What stands in the fields."""
         return {box.field.path: box.text for box in self.boxes}
+
+    @property
+    def as_typed(self) -> Form | None:
+        """The form, with what stands in its fields."""
+        if self.form is None or not self.changed:
+            return self.form
+        fields = (replace(field, text=self.texts[field.path]) for field in self.form.fields)
+        return replace(self.form, fields=tuple(fields))
 
     def show_form(self, form: Form | None) -> None:
         """Ask for the fields of this form; the same one keeps what was typed."""

@@ -46,6 +46,7 @@ class ReviewPane(AnsweringPane):
         self._versions: tuple[Version | None, Version | None] = (None, None)
         self._ways: dict[str, str] = {}
         self._wrapped_for = 0
+        self._aside: dict[tuple[str, str], tuple[AnswerDraft, str]] = {}
 
     def compose(self) -> ComposeResult:
         """Words, reason, choices, and a line about what happens next."""
@@ -82,16 +83,29 @@ class ReviewPane(AnsweringPane):
         """Ask this."""
         known, draft = self._request, self._draft
         same = known is not None and known.id == request.id
+        words = ""
+        if not same:
+            self._put_aside()
+            draft, words = self._aside.pop((session.thread_id, request.id), (None, ""))
+            known = draft.request if draft is not None else None
         self._session, self._request, self._actor = session, request, actor
-        if draft is not None and known is not None and same and known.payload == request.payload:
+        if draft is not None and known is not None and known.payload == request.payload:
             draft.request = request
         else:
-            self._draft = AnswerDraft(request)
+            draft = AnswerDraft(request)
+        self._draft = draft
         if self.is_mounted:
             if not same:
-                self.query_one(ReasonField).text = ""
+                self.query_one(ReasonField).text = words
                 self.since = ()
             self._begin()
+
+    def _put_aside(self) -> None:
+        """Keep what is made up for the request that is left: whoever comes back to it finds it."""
+        if self._request is None or self._session is None or self._draft is None or self.state == "sent":
+            return
+        self._draft.form = self.query_one(AnswerForm).as_typed
+        self._aside[self._session.thread_id, self._request.id] = (self._draft, self.reason)
 
     def follow(self, session: Session, request: Request) -> None:
         """The thread has moved: ask the next request, or the same one about its new step."""
