@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, StaleWriter, ThreadBusy
-from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.humans import answering, decisions
 from hitl_tui.engine.log.events import LimitNear, RunEnded
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.threads import Lease
@@ -207,7 +207,7 @@ async def test_a_deadline_that_somebody_else_met_does_nothing(bench: Bench, refu
         async with asyncio.timeout(PATIENCE):
             await refused.wait()
         other.clock = lambda: in_time
-        decisions.answer(other, request.id, "approve", step=2, actor="bob")
+        answering.answer(other, request.id, "approve", step=2, actor="bob")
     view = await watcher.until(lambda view: not view.progress.pending)
     assert (view.values["verdict"], view.progress.status) == ("approved", "waiting")
     await watcher.check()
