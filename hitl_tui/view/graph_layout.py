@@ -86,8 +86,11 @@ class Layout:
 
     @property
     def height(self) -> int:
-        """Rows that it takes."""
-        return max((place.leave for place in self.places.values()), default=0) + 1
+        """Rows that it takes, with those of a last box below its name: its edge, and how often it ran."""
+        last = self.order[-1] if self.order else ""
+        below = (3 if self._look.visits.get(last) else 2) if self.is_box(last) else 0
+        rows = (max(place.leave, place.row + below * (name == last)) for name, place in self.places.items())
+        return max(rows, default=0) + 1
 
     @property
     def fits(self) -> bool:

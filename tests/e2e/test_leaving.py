@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_headless import call
 from tests.e2e.test_pause import running
-from tests.support.program import APP
+from tests.support.program import APP, call
 from tests.support.terminal import Terminal
 
 GRAPH = """

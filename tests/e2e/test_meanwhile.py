@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_headless import call
-from tests.support.program import APP
+from tests.support.program import APP, call
 from tests.support.terminal import Terminal
 
 GRAPH = """

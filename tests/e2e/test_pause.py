@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hitl_tui.stores import open_store
-from tests.e2e.test_headless import call, command
+from tests.support.program import APP, call
 from tests.support.terminal import PATIENCE
 
 LOOP = """
@@ -40,7 +40,7 @@ def running(folder: Path, url: str) -> Iterator[subprocess.Popen[str]]:
     """A process that runs thread `t` without end."""
     (folder / "loop.py").write_text(LOOP)
     process = subprocess.Popen(
-        command("run", f"{folder / 'loop.py'}:runner", "--json", "--thread", "t", "--store", url),
+        [*APP, "run", f"{folder / 'loop.py'}:runner", "--json", "--thread", "t", "--store", url],
         stdout=subprocess.DEVNULL,
         text=True,
     )

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_headless import call
-from tests.support.program import APP
+from tests.support.program import APP, call
 from tests.support.terminal import Terminal
 
 GRAPH = """
@@ -32,14 +31,15 @@ def file(tmp_path: Path) -> Path:
 
 def test_without_a_command_the_newest_thread_is_shown_from_its_log(file: Path) -> None:
     file.unlink()
-    with Terminal(APP, size=(200, 40)) as terminal:  # the path of the file may be long
+    with Terminal(APP, size=(260, 40)) as terminal:  # the path of the file may be long
         terminal.wait_for("enter Open")
         terminal.press("escape")
         terminal.wait_for("its graph can't be built: there is no file")
         terminal.wait_for("hitl-tui run GRAPH --thread t")
         terminal.wait_for("draft 1")
+        terminal.wait_for("its nodes are unknown")
         terminal.press("s")
-        terminal.wait_for("▌ its graph can't be built")
+        terminal.wait_for("Step: its graph can't be built")
         terminal.press("t")
         terminal.wait_for("enter Open")
         terminal.press("down", "enter")

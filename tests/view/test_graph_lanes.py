@@ -48,6 +48,13 @@ def test_boxes_where_there_is_room():
     )
 
 
+def test_a_box_without_a_way_on_is_whole():
+    look = Look(visits={"worker": 2})
+    assert text(draw([EdgeInfo("START", "worker", "")], [], look, 26, 30)) == "\n".join(
+        ["    START", "      │", " ╭────▼───╮", " │ worker │", " ╰────────╯", "   ×2"]
+    )
+
+
 def test_lanes_stand_behind_a_label_where_there_is_room():
     edges = [EdgeInfo("START", "manager", ""), EdgeInfo("manager", "researcher", "researcher")]
     edges += [EdgeInfo("researcher", "manager", ""), EdgeInfo("manager", "writer", "writer")]

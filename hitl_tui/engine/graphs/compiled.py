@@ -95,7 +95,7 @@ class CompiledGraph:
     @cached_property
     def info(self) -> GraphInfo:
         """The graph as data."""
-        edges = [EdgeInfo(START, self.entry, "")]
+        edges = [EdgeInfo(START, self.entry, "")] if self.nodes else []
         for name in self.nodes:
             if name in self.edges:
                 edges.append(EdgeInfo(name, self.edges[name], ""))

@@ -132,6 +132,8 @@ class GraphPane(LineView):
         rows: list[Line] = [
             tuple(ours(text, self._role(role)) for text, role in runs) for runs in picture.rows
         ]
+        if not names:  # of a thread that is shown from its log
+            rows = [(Span("its nodes are unknown", "dim"),)]
         facts = self._facts(graph)
         self.show(_side_by_side(rows, facts) if beside else [*rows, (), *facts])
         if self._chosen:
@@ -151,7 +153,7 @@ class GraphPane(LineView):
         about = self._chosen or self._look.current or ""
         node = graph.node(about)
         facts: list[tuple[str, tuple[str, ...], str]] = []
-        if not self._chosen and about != END:
+        if graph.nodes and not self._chosen and about != END:
             facts.append(("next", (self._next or "the routes decide",), "accent" if self._waits else "plain"))
         if self._inside[1] and self._inside[0] == about:
             facts.append(("inside", tuple(self._inside[1].split(", ")), "node"))
