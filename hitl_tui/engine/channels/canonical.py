@@ -6,7 +6,7 @@ ten times faster unless a value holds floats or keys beyond ASCII; a property te
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -16,20 +16,27 @@ EMPTY_LIST_DIGEST = sha256(b"list").digest()
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _encode = msgspec.json.Encoder().encode
+_SCALARS = frozenset((str, int, bool, type(None)))
 
 
 def canonical(value: Any) -> bytes:
     """The canonical bytes of a JSON value; the value must have passed `normalise`."""
-    return _encode_sorted(value) if _is_plain(value) else b"".join(_pieces(value))
+    if type(value) in _SCALARS or _is_plain(value):
+        return _encode_sorted(value)
+    return b"".join(_pieces(value))
 
 
 def _is_plain(value: Any) -> bool:
     """True where msgspec writes canonical bytes: no floats, only ASCII keys."""
     if isinstance(value, list):
-        return all(map(_is_plain, value))
+        return _are_plain(value)
     if isinstance(value, dict):
-        return all(map(str.isascii, value)) and all(map(_is_plain, value.values()))
+        return all(map(str.isascii, value)) and _are_plain(value.values())
     return not isinstance(value, float)
+
+
+def _are_plain(values: Collection[Any]) -> bool:
+    return _SCALARS.issuperset(map(type, values)) or all(map(_is_plain, values))
 
 
 def _pieces(value: Any) -> Iterable[bytes]:
@@ -84,7 +91,7 @@ def item_hash(value: Any) -> bytes:
 def extend_chain(digest: bytes, items: Iterable[Any]) -> bytes:
     """The digest of a list channel after appending items, from the digest before."""
     for item in items:
-        digest = sha256(digest + item_hash(item)).digest()
+        digest = sha256(digest + sha256(canonical(item)).digest()).digest()
     return digest
 
 
