@@ -18,9 +18,9 @@ from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.keymap import load_keymap
 from hitl_tui.ui.theming import Themes, theme_names
 from tests.support.places import ROOT
-from tests.tools.code_map import GUIDE, with_map
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = ROOT / "CONTRIBUTING.md"
 
 
 def blocks(language: str) -> list[str]:
@@ -127,11 +127,6 @@ def test_keys_are_those_of_the_app() -> None:
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!http|#)([^)#]+)\)", README))))
 def test_linked_files_are_there(target: str) -> None:
     assert (ROOT / target).exists()
-
-
-def test_the_map_of_the_code_is_up_to_date() -> None:
-    guide = GUIDE.read_text(encoding="utf-8")
-    assert with_map(guide) == guide, "run: python tests/tools/code_map.py --write"
 
 
 def test_every_benchmark_is_explained() -> None:
