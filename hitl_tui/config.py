@@ -9,7 +9,7 @@ import getpass
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import msgspec
 import platformdirs
@@ -18,6 +18,7 @@ from hitl_tui.errors import UsageError, in_words
 from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.log.store import Durability
     from hitl_tui.loading.toml import TomlFile
 
 ENV_PREFIX = "HITL_TUI_"
@@ -33,6 +34,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     Args:
         store: URL of the store.
+        durability: which commits no power cut takes back: "decisions", "steps" or "none".
         reviewer: the name under which decisions are recorded.
         theme: name of the theme, "" for the app's own choice.
         model: litellm name for graphs that take a model, None for their own default.
@@ -44,6 +46,7 @@ class Settings(msgspec.Struct, frozen=True):
     """
 
     store: str
+    durability: Durability
     reviewer: str
     theme: str
     model: str | None
@@ -200,12 +203,20 @@ def _address(value: object) -> str:
     return "must not hold a password; keys come from the environment" if "@" in address else ""
 
 
+def _durability(value: object) -> str:
+    from hitl_tui.engine.log.store import Durability
+
+    known = get_args(Durability)
+    return "" if value in known else f"must be one of {', '.join(known)}"
+
+
 def _nothing() -> None:
     return None
 
 
 _SETTINGS: dict[str, tuple[Callable[[], str | None], Callable[[object], str]]] = {
     "store": (default_store, _one_line),
+    "durability": (lambda: "decisions", _durability),
     "reviewer": (_os_user, _one_line),
     "theme": (str, _one_line),
     "model": (_nothing, _one_line),

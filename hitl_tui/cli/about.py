@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import reviewer_option, store_option, theme_option
+from hitl_tui.cli.options import durability_option, reviewer_option, store_option, theme_option
 from hitl_tui.cli.output import emit, json_option, one_line, say, table
 from hitl_tui.errors import ExitCode, HitlError
 
@@ -105,10 +105,11 @@ def keys(as_json: bool) -> int:
 
 @click.command()
 @store_option
+@durability_option
 @theme_option
 @reviewer_option
 @json_option
-def config(store: str | None, theme: str | None, reviewer: str | None, as_json: bool) -> None:
+def config(*, as_json: bool, **flags: str | None) -> None:
     """Show every setting and where it comes from.
 
     A flag, an environment variable, a line of the configuration file, or the default.
@@ -116,7 +117,7 @@ def config(store: str | None, theme: str | None, reviewer: str | None, as_json: 
     from hitl_tui.config import config_path, load_settings
     from hitl_tui.ui.theming import DEFAULT_THEME
 
-    settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
+    settings = load_settings(flags)
     values = {name: getattr(settings, name) for name in settings.origins}
     values["theme"] = values["theme"] or DEFAULT_THEME
     rows = [

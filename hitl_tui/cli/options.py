@@ -78,6 +78,11 @@ def _is_tame(name: str) -> bool:
 store_option = click.option(
     "--store", metavar="URL", help="Where threads are kept: sqlite:///FILE, files:DIR, a path, or memory:."
 )
+durability_option = click.option(
+    "--durability",
+    metavar="WHICH",
+    help="What is on the disk at once: decisions (the default), steps, or none.",
+)
 theme_option = click.option("--theme", metavar="NAME", help="The colours; `hitl-tui themes` lists them.")
 reviewer_option = click.option(
     "--reviewer", "--as", "reviewer", metavar="NAME", help="Your name, kept with what you decide."

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hitl_tui.cli.options import (
     break_option,
+    durability_option,
     headless_option,
     options_as,
     plain_option,
@@ -27,6 +28,7 @@ class RunOptions:
     """What the command line says about how a thread is run, where, and by whom."""
 
     store: str | None
+    durability: str | None
     theme: str | None
     reviewer: str | None
     plain: bool
@@ -47,7 +49,8 @@ class RunOptions:
         """
         from hitl_tui.config import load_settings
 
-        return load_settings({"store": self.store, "theme": self.theme, "reviewer": self.reviewer, **flags})
+        own = {"store": self.store, "durability": self.durability, "theme": self.theme}
+        return load_settings({**own, "reviewer": self.reviewer, **flags})
 
     def run(self, settings: Settings, open_store: OpenStore, choose: Choose) -> int:
         """Run the chosen thread in the way that was asked for; returns the exit code.
@@ -70,6 +73,7 @@ run_options = options_as(
     "how",
     RunOptions,
     store_option,
+    durability_option,
     theme_option,
     reviewer_option,
     plain_option,

@@ -6,7 +6,13 @@ import click
 
 from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.opening import Target
-from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.options import (
+    durability_option,
+    note_option,
+    reviewer_option,
+    store_option,
+    thread_argument,
+)
 from hitl_tui.cli.output import json_option, say
 from hitl_tui.cli.tape import tape, tape_options
 from hitl_tui.cli.which_thread import find_thread
@@ -16,9 +22,18 @@ from hitl_tui.errors import ExitCode
 @click.command()
 @thread_argument
 @store_option
+@durability_option
 @json_option
 @tape_options
-def step(*, thread: str, store: str | None, as_json: bool, record: str | None, cassette: str | None) -> int:
+def step(
+    *,
+    thread: str,
+    store: str | None,
+    durability: str | None,
+    as_json: bool,
+    record: str | None,
+    cassette: str | None,
+) -> int:
     """Run one node of a thread.
 
     Exit code 0: the node is done, and the thread can go on or has ended; 3: something waits for a
@@ -30,7 +45,7 @@ def step(*, thread: str, store: str | None, as_json: bool, record: str | None, c
 
     with tape(record, cassette, shown=False):
         return run_headless(
-            load_settings({"store": store}),
+            load_settings({"store": store, "durability": durability}),
             open_existing,
             lambda opened: Target(find_thread(opened, thread)),
             once=True,

@@ -20,16 +20,17 @@ def open_for_writing(settings: Settings) -> Checkpointer:
         StoreUnusable: it can't be opened.
     """
     from hitl_tui.stores import open_store
+    from hitl_tui.stores.files_io import make_directories
 
     if settings.origins["store"] == "default":
         folder = Path(settings.store.removeprefix("sqlite:///")).parent
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_directories(folder)
         except OSError as error:
             raise StoreUnusable(
                 f"{folder} can't be made: {error.strerror}", "name another store with --store"
             ) from None
-    return open_store(settings.store)
+    return open_store(settings.store, settings.durability)
 
 
 def open_existing(settings: Settings) -> Checkpointer:
@@ -45,7 +46,7 @@ def open_existing(settings: Settings) -> Checkpointer:
     path = store_path(settings)
     if path is not None and not _is_there(path):
         raise NoSuchStore(f"there is no store {path}", _missing_hint(settings))
-    return open_store(settings.store)
+    return open_store(settings.store, settings.durability)
 
 
 def _is_there(path: Path) -> bool:

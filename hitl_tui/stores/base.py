@@ -9,13 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
+from hitl_tui.engine.log.store import Durability
 from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.errors import UsageError
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
 from hitl_tui.stores.liveness import holder, new_lease
+from hitl_tui.suggest import did_you_mean
 
 T = TypeVar("T")
 
@@ -320,6 +323,14 @@ class Checkpointer(ABC):
         from hitl_tui.stores.saving import save
 
         save(self, thread_id, step, state)
+
+
+def check_durability(durability: Durability) -> Durability:
+    """A durability that there is; raises `UsageError`."""
+    known = get_args(Durability)
+    if durability not in known:
+        raise UsageError(f"there is no durability {durability!r}", did_you_mean(str(durability), known))
+    return durability
 
 
 def waiting(cursor: Cursor) -> tuple[str, int | None]:

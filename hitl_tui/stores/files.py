@@ -17,11 +17,19 @@ from typing import NamedTuple
 import msgspec
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.store import Durability
 from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.errors import ValueRejected
 from hitl_tui.stores import files_json as shapes
 from hitl_tui.stores import nesting
-from hitl_tui.stores.base import Checkpointer, ascii_lower, longest_waiting, summary_of, writer
+from hitl_tui.stores.base import (
+    Checkpointer,
+    ascii_lower,
+    check_durability,
+    longest_waiting,
+    summary_of,
+    writer,
+)
 from hitl_tui.stores.files_io import locked, remove_file, replace_file, sync_directory, translate
 from hitl_tui.stores.files_layout import directory_name, number_file, open_directory
 from hitl_tui.stores.files_making import making
@@ -50,14 +58,18 @@ class FileCheckpointer(Checkpointer):
 
     Args:
         directory: made where it is missing, for its owner alone; an empty one is taken.
+        durability: "none" lets no commit wait for the disk.  Else all do, as with "steps": a cursor on the
+            disk whose step is not would be a damaged thread.
 
     Raises:
         StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
         LogCorrupt: ours, but damaged.
     """
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
+    def __init__(self, directory: str | os.PathLike[str], durability: Durability = "decisions") -> None:
         super().__init__()
+        self.durability = check_durability(durability)
+        self._synced = durability != "none"
         self.path = Path(os.path.abspath(os.path.expanduser(directory)))
         open_directory(self.path)
         recover(self.path)
@@ -70,8 +82,8 @@ class FileCheckpointer(Checkpointer):
             self._thread(info.parent)
         origin = Origin(info, 0 if info.parent is None else cursor.ledger_n)
         with self._making(origin) as thread:
-            replace_file(thread.cursor_file, shapes.cursor_file(cursor, info.created_by or ""))
-            sync_directory(thread.path)
+            self._replace(thread.cursor_file, shapes.cursor_file(cursor, info.created_by or ""))
+            self._sync(thread.path)
             self._place([thread])
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
@@ -83,7 +95,8 @@ class FileCheckpointer(Checkpointer):
                 _fill(thread, commits)
                 made.append(thread)
             # One for all is far cheaper than one for each of many small files.
-            os.sync()
+            if self._synced:
+                os.sync()
             self._place(made)
 
     def commit(self, thread_id: str, commit: Commit) -> None:
@@ -100,11 +113,10 @@ class FileCheckpointer(Checkpointer):
             files = list(thread.files_of(commit, cursor.head))
             moved = shapes.cursor_file(commit.cursor, last_writer)
             for file, data in files:
-                replace_file(file, data)
-            for directory in {file.parent for file, _ in files}:
-                sync_directory(directory)
-            replace_file(thread.cursor_file, moved)
-            sync_directory(thread.path)
+                self._replace(file, data)
+            self._sync(*{file.parent for file, _ in files})
+            self._replace(thread.cursor_file, moved)
+            self._sync(thread.path)
 
     def cursor(self, thread_id: str) -> Cursor | None:
         thread = self._find(thread_id)
@@ -162,7 +174,7 @@ class FileCheckpointer(Checkpointer):
         thread = self._thread(thread_id)
         with self._locked(thread):
             dead = refuse_takeover(thread_id, thread.lease(), lease, now)
-            replace_file(thread.lease_file, shapes.lease_file(lease))
+            self._replace(thread.lease_file, shapes.lease_file(lease))
             return dead
 
     def renew(self, thread_id: str, token: str, expires_at: int) -> None:
@@ -172,7 +184,7 @@ class FileCheckpointer(Checkpointer):
             if held is None or held.token != token:
                 raise not_held(thread_id, held)
             kept = msgspec.structs.replace(held, expires_at=expires_at)
-            replace_file(thread.lease_file, shapes.lease_file(kept))
+            self._replace(thread.lease_file, shapes.lease_file(kept))
 
     def release(self, thread_id: str, token: str) -> None:
         thread = self._find(thread_id)
@@ -187,7 +199,7 @@ class FileCheckpointer(Checkpointer):
         thread = self._thread(thread_id)
         with self._locked(thread):
             if request is not None:
-                replace_file(thread.pause_file, shapes.pause_file(request))
+                self._replace(thread.pause_file, shapes.pause_file(request))
             elif thread.pause() is not None:
                 remove_file(thread.pause_file)
 
@@ -272,8 +284,15 @@ class FileCheckpointer(Checkpointer):
         if os.path.lexists(self._directory / directory_name(thread_id)):
             raise taken(thread_id)
         with making(self._directory) as path, _no_surrogates():
-            replace_file(path / "info.json", shapes.info_file(origin, time.time_ns()))
+            self._replace(path / "info.json", shapes.info_file(origin, time.time_ns()))
             yield ThreadFiles(path, origin)
+
+    def _replace(self, file: Path, data: bytes) -> None:
+        replace_file(file, data, durable=self._synced)
+
+    def _sync(self, *directories: Path) -> None:
+        for directory in directories if self._synced else ():
+            sync_directory(directory)
 
     def _place(self, made: Sequence[ThreadFiles]) -> None:
         place(self.path, [(thread.path, thread.origin.info.thread_id) for thread in made])

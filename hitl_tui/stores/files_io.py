@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,7 +99,7 @@ def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
                 while rest:
                     rest = rest[file.write(rest) :]
             if durable:
-                os.fsync(handle)
+                sync(handle)
         finally:
             os.close(handle)
         os.replace(temporary, path)
@@ -119,15 +120,32 @@ def remove_file(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names in a directory last, as `fsync` does for contents."""
+    """Make the names in a directory last, as `fsync` does for contents.
+
+    One that can't be opened, as none can on Windows, is left as it is.
+    """
     try:
-        handle = os.open(path, os.O_RDONLY | _NO_LINKS)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except PermissionError:
+        return
     except OSError as error:
         raise translate(error, path) from error
+    try:
+        sync(handle)
+    except OSError as error:
+        raise translate(error, path) from error
+    finally:
+        os.close(handle)
+
+
+def sync(handle: int) -> None:
+    """Wait until what was written to a file is on the disk; raises `OSError`."""
+    if sys.platform == "darwin":  # its fsync leaves it in the disk's own memory
+        import fcntl
+
+        fcntl.fcntl(handle, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(handle)
 
 
 def make_directories(path: Path) -> None:
@@ -140,6 +158,7 @@ def make_directories(path: Path) -> None:
     except FileExistsError:
         if not path.is_dir():
             raise
+    sync_directory(path.parent)
 
 
 @contextlib.contextmanager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 
+from hitl_tui.engine.log.store import Durability
 from hitl_tui.errors import UsageError
-from hitl_tui.stores.base import Checkpointer
+from hitl_tui.stores.base import Checkpointer, check_durability
 
 _FORMS = (
     "write memory:, files:DIRECTORY, sqlite:///runs.db (sqlite:////var/runs.db for an absolute path) "
@@ -16,17 +17,21 @@ _FORMS = (
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
-def open_store(url: str) -> Checkpointer:
+def open_store(url: str, durability: Durability = "decisions") -> Checkpointer:
     """The store a URL or a path names.
 
     A path that is a directory, or ends in a slash, is a files store; any other is a SQLite file, which
     is created where there is none.
 
+    Args:
+        durability: which commits no power cut takes back.
+
     Raises:
-        UsageError: the URL names no store.
+        UsageError: the URL names no store, or there is no such durability.
         StoreUnusable: the store can't be opened.
         LogCorrupt: the store is damaged.
     """
+    check_durability(durability)
     if url == "memory:":
         from hitl_tui.stores.memory import MemoryCheckpointer
 
@@ -35,10 +40,10 @@ def open_store(url: str) -> Checkpointer:
     if url.startswith("files:") or (path == url and _is_directory(path)):
         from hitl_tui.stores.files import FileCheckpointer
 
-        return FileCheckpointer(path)
+        return FileCheckpointer(path, durability)
     from hitl_tui.stores.sqlite import SQLiteCheckpointer
 
-    return SQLiteCheckpointer(path)
+    return SQLiteCheckpointer(path, durability)
 
 
 def store_place(url: str) -> str:

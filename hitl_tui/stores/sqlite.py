@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.store import Durability
 from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.errors import HitlError
 from hitl_tui.stores import snapshots, sqlite_lists
 from hitl_tui.stores import sqlite_rows as rows
-from hitl_tui.stores.base import Checkpointer, writer
+from hitl_tui.stores.base import Checkpointer, check_durability, writer
 from hitl_tui.stores.lineage import Carried, Origin, Past, Spent
 from hitl_tui.stores.liveness import giving_back
 from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
@@ -87,15 +88,18 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     Args:
         path: the file; it and its directories are created where they are missing, for their owner
             alone.
+        durability: which commits no power cut takes back: "decisions" those with entries of the ledger,
+            "steps" all, "none" none.
 
     Raises:
         StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
         LogCorrupt: ours, but damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], durability: Durability = "decisions") -> None:
         super().__init__()
         self.path = Path(os.path.abspath(os.path.expanduser(path)))
+        self.durability = check_durability(durability)
         self._open()
         self._keys: dict[str, int] = {}
         # The `touched` of threads that we hold: nobody else moves them meanwhile.
@@ -112,7 +116,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         key = self._key(thread_id)
         point, cursor = commit.checkpoint, commit.cursor
         guard = (key, commit.expected_version, commit.lease_token)
-        with self._writing as db:
+        with self._deciding if commit.ledger else self._writing as db:
             moved = (*rows.cursor_row(cursor, writer(point) if point else None), *guard)
             if db.execute(_MOVE_CURSOR, moved).rowcount != 1:
                 raise self._refusal(thread_id, key, commit)
@@ -124,7 +128,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
         self._be_there()
-        with self._writing as db:
+        with self._deciding as db:
             for info, past, commits in threads:
                 cursor, last_writer = Cursor(check_thread_id(info.thread_id)), info.created_by or ""
                 key = self._add_thread(db, info, cursor, past)

@@ -11,8 +11,10 @@ import sqlite3
 import time
 from pathlib import Path
 
+from hitl_tui.engine.log.store import Durability
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable
 from hitl_tui.stores import sqlite_schema
+from hitl_tui.stores.files_io import make_directories, sync_directory
 
 BUSY_SECONDS = 5.0
 """How long a writer waits for another process before the store counts as locked."""
@@ -20,13 +22,18 @@ BUSY_SECONDS = 5.0
 # A log beside the file grows to this before it is put into the file, which waits for the disk.
 _LOG_BYTES = 8 << 20
 
+_SYNCHRONOUS: dict[Durability, str] = {"decisions": "NORMAL", "steps": "FULL", "none": "OFF"}
+
 _MAGIC = b"SQLite format 3\x00"
 _HEADER = 100
 _APPLICATION_ID_AT = 68
 
 
-def open_file(path: Path) -> sqlite3.Connection:
+def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Connection:
     """A connection to the store in `path`, created or brought to the newest version as needed.
+
+    Args:
+        durability: how its transactions are synced; those of decisions see to themselves (`Synced`).
 
     Raises:
         StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
@@ -47,13 +54,17 @@ def open_file(path: Path) -> sqlite3.Connection:
         raise translate(error, path) from error
     try:
         db.execute("PRAGMA foreign_keys = ON")
-        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
+        db.execute("PRAGMA fullfsync = ON")  # on macOS a sync alone does not reach the disk
         db.execute(f"PRAGMA page_size = {sqlite_schema.PAGE_BYTES}")
         _migrate(db, path)
         # Last, so that a file is marked as ours in its first bytes before a log lies beside it.
         _write_ahead(db)
         page_bytes = db.execute("PRAGMA page_size").fetchone()[0]
         db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_bytes}")
+        if durability != "none":
+            # The log may be another process's, whose name in the directory nobody has synced yet.
+            sync_directory(path.parent)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         db.close()
         raise translate(error, path) from error
@@ -94,7 +105,7 @@ def damaged(path: Path, what: str) -> LogCorrupt:
 
 
 def _create_or_examine(path: Path) -> None:
-    _make_directories(path.parent)
+    make_directories(path.parent)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         return
@@ -112,15 +123,6 @@ def _create_or_examine(path: Path) -> None:
         raise StoreUnusable(f"{path} is a SQLite file of another program", "name another file")
     if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         raise StoreUnusable(f"the store {path} is read-only", "make the file and its directory writable")
-
-
-def _make_directories(directory: Path) -> None:
-    """Make what is missing of a path; what we make is for its owner alone."""
-    if directory.exists():
-        return
-    _make_directories(directory.parent)
-    with contextlib.suppress(FileExistsError):
-        directory.mkdir(0o700)
 
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:

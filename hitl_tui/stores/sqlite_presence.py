@@ -12,24 +12,29 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
+from hitl_tui.engine.log.store import Durability
 from hitl_tui.errors import HitlError, StoreUnusable
 from hitl_tui.stores.sqlite_file import open_file, translate
-from hitl_tui.stores.sqlite_transaction import Transaction
+from hitl_tui.stores.sqlite_transaction import Synced, Transaction
 
 
 class StoreFile:
     """The open file of a store: one connection, one lock, one write at a time."""
 
     path: Path
+    durability: Durability
 
     def _open(self) -> None:
         self._lock = threading.RLock()
-        self._use(open_file(self.path))
+        self._use(open_file(self.path, self.durability))
 
     def _use(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._writing = Transaction(db, self._lock, self.path)
-        self._presence = Presence(db, self.path)
+        # Elsewhere the connection as a whole is as durable as it was asked to be.
+        own = self.durability == "decisions"
+        self._deciding = Synced(db, self._lock, self.path) if own else self._writing
+        self._presence = Presence(db, self.path, self.durability)
 
     def _be_there(self) -> None:
         """Before a thread is written: the file is where it was, or is written again."""
@@ -48,9 +53,10 @@ class StoreFile:
 class Presence:
     """Looks after the file that a connection was opened on."""
 
-    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+    def __init__(self, db: sqlite3.Connection, path: Path, durability: Durability) -> None:
         self._db = db
         self._path = path
+        self._durability: Durability = durability
         self._file = _identity(path)
         self._changes = db.total_changes
 
@@ -80,7 +86,7 @@ class Presence:
             StoreUnusable: it can't be written, or another file was put in its place.
         """
         if _identity(self._path) is None:
-            return _write_again(self._db, self._path)
+            return _write_again(self._db, self._path, self._durability)
         self.check()
         return None
 
@@ -103,12 +109,12 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _write_again(db: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+def _write_again(db: sqlite3.Connection, path: Path, durability: Durability) -> sqlite3.Connection:
     """A new file with all that a connection to the old one holds."""
     beside = [path.with_name(path.name + ending) for ending in ("-wal", "-shm")]
     for old in beside:  # they belong to the file that has gone
         old.unlink(missing_ok=True)
-    again = open_file(path)
+    again = open_file(path, durability)
     try:
         db.backup(again)
     except sqlite3.Error as error:

@@ -9,13 +9,16 @@ import sqlite3
 import sys
 import tempfile
 import time
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from statistics import median
+from typing import get_args
 
-from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, UpdateRecord
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.store import Durability
 from hitl_tui.engine.log.threads import ThreadInfo
-from hitl_tui.stores import Checkpointer, MemoryCheckpointer, SQLiteCheckpointer
+from hitl_tui.stores import Checkpointer, MemoryCheckpointer, SQLiteCheckpointer, open_store
 
 ENTRY = "x" * 200
 
@@ -48,8 +51,12 @@ def record(seq: int, step: int, channel: str, reducer: str, update: object) -> U
     )
 
 
-def prepared(steps: int, token: str) -> list[Commit]:
-    """Commits of two records and a checkpoint, as a counter beside an append channel writes them."""
+def prepared(steps: int, token: str, deciding: int) -> list[Commit]:
+    """Commits of two records and a checkpoint, as a counter beside an append channel writes them.
+
+    Args:
+        deciding: every so many of them are decisions; 0 for none.
+    """
     commits = []
     for step in range(steps):
         seq = 2 * step + 1
@@ -90,17 +97,19 @@ def prepared(steps: int, token: str) -> list[Commit]:
             visits={"append": step},
             updated_at=point.at,
         )
-        commits.append(Commit(cursor, step, token, records, point))
+        decided = deciding and step % deciding == 0
+        entries = (LedgerEntry("t", step + 1, "answer", step, "r", "ann", None, b"", {}, 0, b"", b""),)
+        commits.append(Commit(cursor, step, token, records, point, ledger=entries if decided else ()))
     return commits
 
 
-def run(store: Checkpointer, steps: int) -> list[float]:
-    """Seconds of each commit."""
+def run(store: Checkpointer, steps: int, deciding: int = 0) -> list[float]:
+    """Seconds of each commit; every `deciding` of them is a decision."""
     store.create_thread(ThreadInfo("t", "bench", "", {}, None, -1, 0, 0), Cursor("t"))
     lease = store.new_lease(time.time_ns() // 1000)
     store.acquire("t", lease, 0)
     times = []
-    for commit in prepared(steps, lease.token):
+    for commit in prepared(steps, lease.token, deciding):
         begin = time.perf_counter()
         store.commit("t", commit)
         times.append(time.perf_counter() - begin)
@@ -135,6 +144,21 @@ def timed(what: str, call: object, times: int = 21) -> None:
     print(f"{what:<44} {median(took) * 1e3:8.2f} ms")
 
 
+def durability(directory: Path, steps: int) -> None:
+    """What waiting for the disk costs, by store and durability."""
+    for kind in ("sqlite", "files"):
+        for which in get_args(Durability):
+            for deciding in (0, 10) if which == "decisions" else (0,):
+                name = f"{kind} {which}{' (each 10th decides)' if deciding else ''}"
+                place = directory / name.replace(" ", "-")
+                url = f"files:{place}" if kind == "files" else f"{place}.db"
+                with closing(open_store(url, which)) as store:
+                    times = run(store, steps, deciding)
+                print(f"{name:<44} {sum(times) / steps * 1e6:8.1f} us a commit")
+                if deciding:
+                    print(f"{'  a decision itself':<44} {median(times[::deciding]) * 1e6:8.1f} us (median)")
+
+
 def main() -> None:
     steps = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
     with tempfile.TemporaryDirectory() as directory:
@@ -153,6 +177,7 @@ def main() -> None:
         timed("records of 100 steps", lambda: list(store.records("t", steps // 2, steps // 2 + 99)))
         timed("totals at the head", lambda: store.totals("t", steps))
         store.close()
+        durability(Path(directory), min(steps, 1000))
         print(f"bytes    {path.stat().st_size:,} in all, {path.stat().st_size / steps:.0f} a step")
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from hitl_tui.config import config_path, load_settings, user_themes
 from hitl_tui.errors import ExitCode, UsageError
+from hitl_tui.stores import open_store
+from tests.support.commands import App
 
 
 def write_config(text: str) -> Path:
@@ -32,6 +34,22 @@ def test_flags_over_environment_over_file(monkeypatch: pytest.MonkeyPatch) -> No
     assert settings.origins["theme"] == f"{path}:1"
     assert settings.origins["model"] == "HITL_TUI_MODEL"
     assert settings.origins["reviewer"] == "flag"
+
+
+def test_the_durability_is_one_that_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().durability == "decisions"
+    monkeypatch.setenv("HITL_TUI_DURABILITY", "steps")
+    assert load_settings().durability == "steps"
+    with pytest.raises(UsageError, match="flag: durability: must be one of decisions, steps, none"):
+        load_settings({"durability": "always"})
+    with pytest.raises(UsageError, match=r"no durability 'step'.*did you mean 'steps'"):
+        open_store("memory:", "step")  # type: ignore[arg-type]
+
+
+def test_a_command_that_opens_a_store_takes_the_durability(app: App, tmp_path: Path) -> None:
+    app.expect(0, "run", "counter", "--headless", "--store", f"{tmp_path}/a.db", "--durability", "none")
+    app.expect(2, "run", "counter", "--headless", "--store", f"{tmp_path}/b.db", "--durability", "no")
+    assert "durability  steps" in app.expect(0, "config", "--durability", "steps").out
 
 
 def test_another_file_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
 from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+
+Durability = Literal["decisions", "steps", "none"]
+"""Which commits are on the disk when they return, so that no power cut takes them back: those with
+entries of the ledger, all, or none.  With "none" nothing ever waits for the disk, and a power cut may
+damage the store."""
 
 UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """What no thread's name may hold."""
