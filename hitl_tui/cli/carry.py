@@ -17,7 +17,7 @@ from hitl_tui.cli.options import (
     store_option,
     thread_argument,
 )
-from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
 from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
 
 if TYPE_CHECKING:
@@ -234,6 +234,7 @@ def _verify(store: Checkpointer, thread: str, strict: bool) -> VerifyReport:
         return check(store, thread)
     from hitl_tui.loading.sources import reopen_graph
 
+    keep_nodes_apart()
     info = store.info(thread)
     source = info.source if info else {}
     return reopen_graph(thread, source, store, options=same_store()).verify(thread, strict=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hitl_tui.cli.opening import OpenStore, hub_over
-from hitl_tui.cli.output import say
+from hitl_tui.cli.output import keep_nodes_apart, say
 from hitl_tui.cli.which_thread import find_thread
 from hitl_tui.errors import GraphInvalid, UsageError
 
@@ -81,6 +81,7 @@ def work_on(settings: Settings, open_store: OpenStore, work: Callable[[Desk], Aw
 
     from hitl_tui.drivers.node_streams import keyboard_kept
 
+    keep_nodes_apart()
     with keyboard_kept():
         return _run(sit())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TextIO
 import click
 
 from hitl_tui.cli.streams import give_up_output, output_failure
+from hitl_tui.drivers.node_streams import output_kept, own_err
 from hitl_tui.errors import ExitCode, HitlError
 
 _OURS = f"{Path(__file__).resolve().parent.parent}{os.sep}"
@@ -74,8 +76,12 @@ def tell_warning(  # noqa: PLR0917  (as Python calls it)
     line: str | None = None,
 ) -> None:
     """Say a warning on stderr, as `warnings.showwarning` does; a line of ours would help nobody."""
-    where = "hitl-tui" if filename.startswith(_OURS) else f"{filename}, line {lineno}"
-    _say(f"{where}: warning: {message}")
+    ours = filename.startswith(_OURS)
+    text = f"{'hitl-tui' if ours else f'{filename}, line {lineno}'}: warning: {message}"
+    if output_kept() and not ours:
+        print(text, file=sys.stderr)
+    else:
+        _say(text)
 
 
 def _words_of(wrong: click.ClickException) -> str:
@@ -107,4 +113,4 @@ def _say(text: str) -> None:
 
     # Where stderr takes nothing, the exit code is all that is left to tell it by.
     with suppress(OSError):
-        click.echo(sanitise(text), err=True)
+        click.echo(sanitise(text), file=own_err())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.options import complete_thread, same_store, store_option
-from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
 
 if TYPE_CHECKING:
     from hitl_tui.engine.graphs.description import GraphInfo
@@ -60,6 +60,7 @@ def graph(
         raise UsageError(
             "there is no graph to write", "name one, as in `hitl-tui graph review`, or --thread ID"
         )
+    keep_nodes_apart()
     info, look = _look(thread, store, own=not graph) if thread else (None, None)
     if graph:
         info = open_graph(graph, MemoryCheckpointer(), {"model": model} if model else {}).graph.info

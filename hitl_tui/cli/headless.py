@@ -150,6 +150,7 @@ class _Telling:
 
     def __init__(self, driver: Driver, snapshot: Snapshot, as_json: bool) -> None:
         from hitl_tui.cli.shapes import has_secrets
+        from hitl_tui.plain.words import NodeText
 
         self.seen = snapshot.last_event
         self.ended = False
@@ -157,6 +158,7 @@ class _Telling:
         self._thread_id = driver.thread_id
         self._secret = has_secrets(snapshot.graph)
         self._as_json = as_json
+        self._told = NodeText()
 
     def news(self) -> None:
         """What has happened since the last time."""
@@ -176,9 +178,7 @@ class _Telling:
 
             emit(shape(self._thread_id, event, self._secret))
         else:
-            from hitl_tui.plain.words import event_lines
-
-            say(*event_lines(event))
+            say(*self._told.lines(event))
 
     def _gap(self, lost: int) -> None:
         """More happened than is kept: the log has all of it."""

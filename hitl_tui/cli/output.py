@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import contextmanager, nullcontext
 from functools import wraps
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from hitl_tui.drivers.node_streams import keep_output, own_err, own_out
 from hitl_tui.errors import HitlError
 
 R = TypeVar("R")
 _UNICODE = ("utf-8", "utf8")
 _GAP = 2
 _NARROWEST = 10
-_documents: TextIO | None = None
-"""Where documents go while what else is printed goes elsewhere."""
+_documents = False
+"""Whether stdout is for documents alone."""
 
 
 def say(*lines: str, err: bool = False) -> None:
@@ -25,10 +25,21 @@ def say(*lines: str, err: bool = False) -> None:
     from hitl_tui.view.plain_chars import plain_chars
     from hitl_tui.view.sanitise import sanitise
 
-    encoding = ((sys.stderr if err else sys.stdout).encoding or "utf-8").lower()
+    out = own_err() if err or _documents else own_out()
+    encoding = (out.encoding or "utf-8").lower()
     for line in lines:
         safe = sanitise(line)
-        click.echo(safe if encoding in _UNICODE else plain_chars(safe, encoding), err=err)
+        click.echo(safe if encoding in _UNICODE else plain_chars(safe, encoding), file=out)
+
+
+def keep_nodes_apart() -> None:
+    """Before code of a user's is loaded or run: from here on what that writes is shown as its own.
+
+    What a node writes is told as an event of it; the rest stands on stderr behind the bar.
+    """
+    from hitl_tui.plain.content import content
+
+    keep_output(lambda lines: say(*content(lines), err=True))
 
 
 def one_line(text: str, limit: int = 200) -> str:
@@ -42,21 +53,18 @@ def emit(document: Mapping[str, Any]) -> None:
     """Write one document as one line of JSON, and at once: who reads a stream wants it as it comes."""
     from hitl_tui.cli.shapes import to_json
 
-    out = _documents or sys.stdout
+    out = own_out()
     click.echo(to_json(document), file=out)
     out.flush()
 
 
 @contextmanager
 def documents_alone() -> Iterator[None]:
-    """Keep everything but documents from stdout: a node's prints are events, other prints go to stderr."""
+    """Keep everything but documents from stdout: words go to stderr."""
     global _documents  # noqa: PLW0603  (the process has one stdout)
-    from hitl_tui.drivers.node_streams import PrintedByNodes
-
-    before, _documents = _documents, sys.stdout
+    before, _documents = _documents, True
     try:
-        with redirect_stdout(PrintedByNodes(sys.stderr)):
-            yield
+        yield
     finally:
         _documents = before
 
@@ -75,7 +83,7 @@ def table(rows: Iterable[Sequence[str]], give: Sequence[int] = (), prose: bool =
 
     given = [tuple(row) for row in rows]
     widths = [max(map(cells, column)) for column in zip(*given, strict=True)]
-    if sys.stdout.isatty():
+    if own_out().isatty():
         room = columns_beside(_GAP * (len(widths) - 1) - 1)
         for column in give:
             widths[column] -= max(min(sum(widths) - room, widths[column] - _NARROWEST), 0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.options import same_store, store_option, thread_argument
-from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
 from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
     from hitl_tui.engine.verification.replay import replay as run_again
     from hitl_tui.loading.sources import reopen_graph
 
+    keep_nodes_apart()
     opened = open_existing(load_settings({"store": store}))
     try:
         name = find_thread(opened, thread)

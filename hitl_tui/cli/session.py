@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_target
+from hitl_tui.cli.output import keep_nodes_apart, say
 from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, UsageError
 from hitl_tui.suggest import did_you_mean
 
@@ -47,7 +48,9 @@ def show(
         UsageError: no such theme.
         HitlError: the thread can't be opened.
     """
-    if plain or not has_screen():
+    on_screen = has_screen() and not plain
+    keep_nodes_apart()
+    if not on_screen:
         from hitl_tui.plain.session import run_plain
 
         return run_plain(
@@ -73,6 +76,7 @@ def show(
     result = run_app(
         open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads, breaks=breaks
     )
+    keep_nodes_apart()
     return _after_screen(result, settings)
 
 
@@ -103,8 +107,7 @@ def _after_screen(result: AppResult, settings: Settings) -> int:
     """Say what the screen left to say, and return the exit code for it."""
     if result.error is not None:
         raise result.error
-    for line in _farewell(result, settings):
-        click.echo(line, err=bool(result.ended_by))
+    say(*_farewell(result, settings), err=bool(result.ended_by))
     if result.ended_by:
         raise click.exceptions.Exit(128 + result.ended_by)
     if result.progress is None:
@@ -167,13 +170,11 @@ def _check_theme(settings: Settings) -> None:
 
 
 def _farewell(result: AppResult, settings: Settings) -> list[str]:
-    from hitl_tui.view.sanitise import sanitise
-
     lines = list(result.not_committed)
     unfinished = result.progress is not None and result.progress.status not in ("completed", "cancelled")
     if unfinished and (command := _resume_command(result.thread_id, settings)):
         lines.append(f"go on with: {command}")
-    return [sanitise(line) for line in lines]
+    return lines
 
 
 def _resume_command(thread_id: str, settings: Settings) -> str:

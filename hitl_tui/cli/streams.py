@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import suppress
 
+from hitl_tui.drivers.node_streams import own_out
 from hitl_tui.errors import HitlError
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
@@ -56,4 +57,4 @@ def output_failure(error: OSError) -> OutputFailed | None:
 def give_up_output() -> None:
     """Let what is left for stdout go nowhere: Python would complain about it when it ends."""
     with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), own_out().fileno())

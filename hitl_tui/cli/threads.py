@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import click
 
 from hitl_tui.cli.options import store_option
 from hitl_tui.cli.output import emit, json_option, say, table
+from hitl_tui.drivers.node_streams import own_out
 from hitl_tui.errors import NoSuchStore
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str |
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
     from hitl_tui.plain.content import columns_beside
 
-    narrow = sys.stdout.isatty() and columns_beside(0) < _WIDE
+    narrow = own_out().isatty() and columns_beside(0) < _WIDE
     kept = [at for at, name in enumerate(_HEADINGS) if not (narrow and name in _WIDE_ONLY)]
     shown = [tuple(row[at] for at in kept) for row in (_HEADINGS, *rows)]
     return table(shown, give=[shown[0].index(name) for name in _GIVE if name in shown[0]])

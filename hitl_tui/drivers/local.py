@@ -20,6 +20,7 @@ from hitl_tui.drivers.family import family
 from hitl_tui.drivers.graph_file import BuildGraph, graph_notice
 from hitl_tui.drivers.holding import Holding
 from hitl_tui.drivers.nested import Nested
+from hitl_tui.drivers.node_streams import tell_the_rest
 from hitl_tui.drivers.protocol import NO_BREAKPOINTS, Capabilities, Preview, Relative, Snapshot, Stamped
 from hitl_tui.drivers.trying import Trying
 from hitl_tui.engine.humans import answering, decisions
@@ -35,6 +36,7 @@ from hitl_tui.engine.log.events import (
 )
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.nodes.activity import before_end
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.running.loop import Run
 from hitl_tui.engine.thread.session import Session
@@ -46,6 +48,8 @@ log = logging.getLogger(__name__)
 PAGE = 50
 _QUIT_PATIENCE = 3.0
 _TRIES, _BETWEEN_TRIES = 40, 0.025
+
+before_end.append(tell_the_rest)
 
 
 class LocalDriver(Afterwards, Disclosing, Nested, Trying):

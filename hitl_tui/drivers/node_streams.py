@@ -1,50 +1,351 @@
-"""What a node's own code prints and reads: kept apart from a screen, and from documents on stdout."""
+"""What the code of nodes prints and reads: kept apart from the terminal, from documents and from keys.
+
+Once `keep_output` was called, `sys.stdout`, `sys.stderr` and the descriptors 1 and 2 belong to the code of
+nodes, to what it starts as processes and to the libraries below it: all of it is told as the text of the node
+that runs, or goes to whoever asked for the rest.  The app itself writes to `own_out` and `own_err`, copies of
+the descriptors that nobody else gets.
+"""
 
 from __future__ import annotations
 
+import atexit
+import codecs
 import io
+import os
+import select
+import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from hitl_tui.errors import HitlError
 
 if TYPE_CHECKING:
     from hitl_tui.engine.nodes.activity import Activity
 
+Tell = Callable[[list[str]], None]
 
-def _running() -> Activity | None:
-    """The attempt of a node that this code is part of; no engine is loaded to find that there is none."""
-    module = sys.modules.get("hitl_tui.engine.nodes.activity")
-    return module.current_activity.get() if module else None
+_AT_ONCE = 1 << 20
+"""Bytes; the most that a pipe holds, where a privileged process has not raised it."""
+_DESCRIPTORS = (1, 2)
 
 
-class PrintedByNodes:
-    """A stdout that streams what a node prints as the node's own text.
+def _engine() -> Any:
+    """The engine's module of attempts; none is loaded to find that there is none."""
+    return sys.modules.get("hitl_tui.engine.nodes.activity")
 
-    Args:
-        elsewhere: gets what is printed where no node runs, as while a graph is built.
-    """
 
-    def __init__(self, elsewhere: TextIO) -> None:
-        self._elsewhere = elsewhere
+def _own_activity() -> Activity | None:
+    """The attempt of a node that this code is part of."""
+    return module.current_activity.get() if (module := _engine()) is not None else None
 
-    def write(self, text: str) -> int:
-        """Stream a piece of text, or pass it on."""
-        activity = _running()
-        if activity is None:
-            return self._elsewhere.write(text)
-        activity.text(text)
+
+class _NodeStream(io.TextIOWrapper):
+    """A standard stream of nodes: text is told at once, bytes go through the descriptor as those of C do."""
+
+    def __init__(self, descriptor: int, keeper: _Keeper) -> None:
+        raw = cast("Any", io.FileIO(descriptor, "w", closefd=False))
+        super().__init__(raw, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True)
+        self._keeper = keeper
+
+    def write(self, text: str, /) -> int:
+        """Tell a piece of text."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        if self._keeper.forked:
+            return super().write(text)
+        self._keeper.wrote(text)
         return len(text)
 
-    def writelines(self, lines: Any) -> None:
-        """Write each of them."""
-        for line in lines:
-            self.write(line)
+    def close(self) -> None:
+        """Nothing: others write there, too."""
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._elsewhere, name)
+
+class _Keeper:
+    """Holds the standard streams for the code of nodes.
+
+    Args:
+        tell: gets lines that can't be told to be of a node that runs; called by any thread, one at a time.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self.tell = tell
+        self.forked = False
+        # An object that is collected meanwhile may print, too.
+        self._lock = threading.RLock()
+        self._lines = Lines()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._real: list[int] = []
+        self._pipe = -1
+        self._ended = False
+        self._before = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+        self.out = self._own(sys.stdout, 1)
+        self.err = self._own(sys.stderr, 2)
+        self._streams = (_NodeStream(1, self), _NodeStream(2, self))
+        if os.name == "posix":
+            self._take_descriptors()
+        atexit.register(self.finish)
+        self.put()
+
+    @property
+    def descriptors_kept(self) -> bool:
+        """Whether what is written without Python is kept, too."""
+        return self._pipe >= 0
+
+    def put(self) -> None:
+        """Make Python's own names for the standard streams those of nodes."""
+        sys.stdout, sys.stderr = self._streams
+        sys.__stdout__, sys.__stderr__ = self._streams  # type: ignore[misc]  # whoever kept it from us
+
+    def wrote(self, text: str) -> None:
+        """Tell a text, after what was written to the descriptors before it."""
+        with self._lock:
+            self.pump()
+            self._deliver(text, _own_activity())
+
+    def pump(self) -> None:
+        """Tell what is in the pipe."""
+        if self._pipe < 0 or self.forked:
+            return
+        with self._lock:
+            try:
+                data = os.read(self._pipe, _AT_ONCE)
+            except BlockingIOError:
+                return
+            self._deliver(self._decoder.decode(data))
+
+    def finish(self) -> None:
+        """Tell what is left, also of a line that was not ended."""
+        self.pump()
+        with self._lock:
+            if not self.forked and (lines := self._lines.rest()):
+                self.tell(lines)
+
+    def end(self) -> None:
+        """Give the streams back, and tell the rest."""
+        atexit.unregister(self.finish)
+        sys.stdout, sys.stderr = self._before[:2]
+        sys.__stdout__, sys.__stderr__ = self._before[2:]  # type: ignore[misc]
+        for number, real in zip(_DESCRIPTORS, self._real, strict=False):
+            os.dup2(real, number)
+            os.close(real)
+        self.finish()
+        self._ended = True
+        for stream in {self.out, self.err} - set(self._before):
+            with suppress(OSError):
+                stream.close()
+
+    def _own(self, stream: TextIO, descriptor: int) -> TextIO:
+        """A stream to the same place that only we write to."""
+        try:
+            ours = stream.fileno() == descriptor and os.name == "posix"
+        except (OSError, ValueError):
+            ours = False
+        if not ours:
+            return stream
+        stream.flush()
+        return open(
+            os.dup(descriptor),
+            "w",
+            encoding=stream.encoding,
+            errors=stream.errors,
+            buffering=1 if stream.isatty() else -1,
+        )
+
+    def _take_descriptors(self) -> None:
+        """Put a pipe where the descriptors are, and somebody who reads it."""
+        self._real = [os.dup(number) for number in _DESCRIPTORS]
+        self._pipe, writing = os.pipe()
+        os.set_blocking(self._pipe, False)
+        for number in _DESCRIPTORS:
+            os.dup2(writing, number)
+        os.close(writing)
+        os.register_at_fork(after_in_child=self._forked)
+        threading.Thread(target=self._read, name="hitl-tui node output", daemon=True).start()
+
+    def _read(self) -> None:
+        """Keep the pipe from ever being full: who writes to it would wait."""
+        while not self._ended:
+            ready = select.poll()
+            ready.register(self._pipe, select.POLLIN)
+            for _, event in ready.poll():
+                self.pump()
+                if event & select.POLLHUP and not event & select.POLLIN:
+                    return
+
+    def _forked(self) -> None:
+        """In a child process nobody listens here: what it writes goes through the pipe."""
+        self.forked = True
+        self._lock = threading.RLock()
+
+    def _deliver(self, text: str, activity: Activity | None = None) -> None:
+        """Tell a text as that of an attempt; None is the one that runs, where that can be told."""
+        if not text:
+            return
+        if activity is None and (module := _engine()) is not None:
+            activity = module.at_work()
+        if activity is None:
+            if lines := self._lines.add(text):
+                self.tell(lines)
+        else:
+            activity.text(text)
+
+
+_keeper: _Keeper | None = None
+_files: dict[tuple[int, int], tuple[Any, Any]] = {}
+"""C's own streams over descriptors of ours; they live as long as the process."""
+
+
+def keep_output(tell: Tell) -> None:
+    """Keep everything that the code of nodes writes from where we write, until the process ends.
+
+    Args:
+        tell: gets lines that no node that runs has written, as while a graph is built; called by any
+            thread. A later call replaces it.
+    """
+    global _keeper  # noqa: PLW0603  (the process has these streams once)
+    if _keeper is None:
+        _keeper = _Keeper(tell)
+    _keeper.tell = tell
+
+
+def keep_python_streams() -> None:
+    """Take `sys.stdout` and `sys.stderr` again from a library that has put something else there."""
+    if _keeper is not None:
+        _keeper.put()
+
+
+def give_output_back() -> None:
+    """Let everybody write to the standard streams again, as tests want it between two commands."""
+    global _keeper  # noqa: PLW0603  (as above)
+    if _keeper is not None:
+        _keeper.end()
+        _keeper = None
+
+
+def tell_the_rest() -> None:
+    """Tell what was written so far and has not been read yet, while its writer is known to run."""
+    if _keeper is not None:
+        _keeper.pump()
+
+
+def output_kept() -> bool:
+    """Whether the standard streams belong to the code of nodes."""
+    return _keeper is not None
+
+
+def own_out() -> TextIO:
+    """The standard output to which only the app writes."""
+    return _keeper.out if _keeper is not None else sys.stdout
+
+
+def own_err() -> TextIO:
+    """The standard error to which only the app writes."""
+    return _keeper.err if _keeper is not None else sys.stderr
+
+
+def own_descriptors() -> tuple[int, int]:
+    """The descriptors of the terminal, for what may write to it as it likes: an editor of the user's."""
+    return (1, 2) if _keeper is None else (_keeper.out.fileno(), _keeper.err.fileno())
+
+
+def terminal_size(fallback: tuple[int, int]) -> os.terminal_size:
+    """Columns and rows of the terminal, as `shutil.get_terminal_size` has them without us."""
+    if _keeper is None:
+        return shutil.get_terminal_size(fallback)
+    try:
+        size = os.get_terminal_size(own_descriptors()[0])
+    except (OSError, ValueError):
+        size = os.terminal_size((0, 0))
+
+    def asked(name: str) -> int:
+        wished = os.environ.get(name, "")
+        return int(wished) if wished.isascii() and wished.isdigit() else 0
+
+    columns = asked("COLUMNS") or size.columns or fallback[0]
+    return os.terminal_size((columns, asked("LINES") or size.lines or fallback[1]))
+
+
+def own_input(prompt: str) -> str:
+    """Ask for a line as `input` does, with its line editing, at our own terminal.
+
+    Raises:
+        EOFError, KeyboardInterrupt: as `input`.
+    """
+    if _keeper is None:
+        return input(prompt)
+    if _keeper.descriptors_kept and sys.stdin.isatty() and _keeper.out.isatty():
+        with suppress(_NoLineEditing):
+            return _edited_line(prompt, _keeper.out)
+    _keeper.out.write(prompt)
+    _keeper.out.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.removesuffix("\n")
+
+
+class _NoLineEditing(Exception):
+    """This interpreter can't be asked for it."""
+
+
+def _edited_line(prompt: str, out: TextIO) -> str:
+    """What `input` does where the standard streams are a terminal, on another descriptor.
+
+    `input` itself takes C's own stdout, which is not the terminal while the output of nodes is kept.
+    """
+    import ctypes
+
+    library: Any = ctypes.CDLL(None)
+    python: Any = ctypes.pythonapi
+    if not hasattr(library, "fdopen") or not hasattr(python, "PyOS_Readline"):
+        raise _NoLineEditing
+    library.fdopen.restype = ctypes.c_void_p
+    library.fdopen.argtypes = [ctypes.c_int, ctypes.c_char_p]
+    python.PyOS_Readline.restype = ctypes.c_void_p
+    python.PyOS_Readline.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p]
+    python.PyMem_Free.argtypes = [ctypes.c_void_p]
+    numbers = (sys.stdin.fileno(), out.fileno())
+    if numbers not in _files:
+        _files[numbers] = (library.fdopen(numbers[0], b"r"), library.fdopen(numbers[1], b"w"))
+    line = python.PyOS_Readline(*_files[numbers], prompt.encode(out.encoding, "replace"))
+    if line is None:
+        raise KeyboardInterrupt
+    try:
+        typed = ctypes.string_at(line)
+    finally:
+        python.PyMem_Free(line)
+    if not typed:
+        raise EOFError
+    return typed.decode(sys.stdin.encoding, "strict").removesuffix("\n")
+
+
+class Lines:
+    """Makes lines of pieces of text; a line without an end comes as it is once it is long."""
+
+    LONGEST = 64 * 1024
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._length = 0
+
+    def add(self, text: str) -> list[str]:
+        """The lines that a piece completes."""
+        *lines, rest = text.split("\n")
+        if lines:
+            lines[0] = "".join((*self._pieces, lines[0]))
+            self._pieces, self._length = [], 0
+        self._pieces.append(rest)
+        self._length += len(rest)
+        return [*lines, *self.rest()] if self._length > self.LONGEST else lines
+
+    def rest(self) -> list[str]:
+        """What has no end yet."""
+        rest = "".join(self._pieces)
+        self._pieces, self._length = [], 0
+        return [rest] if rest else []
 
 
 class _Keyboard:
@@ -80,7 +381,7 @@ class _Keyboard:
 
     @property
     def _kept(self) -> bool:
-        return self._from_all or _running() is not None
+        return self._from_all or _own_activity() is not None
 
     def _allowed(self) -> TextIO:
         if self._kept:

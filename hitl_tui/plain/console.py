@@ -6,6 +6,7 @@ import sys
 from contextlib import suppress
 from typing import Any, Protocol
 
+from hitl_tui.drivers.node_streams import own_input, own_out
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.content import content, on_terminal
 from hitl_tui.view.json_text import NotJson, read_json
@@ -44,29 +45,34 @@ class Terminal:
         """Write lines, each sanitised, and at once; a terminal gets rows that it need not wrap."""
         for line in lines:
             first, *more = on_terminal(line, len(_INDENT))
-            print(self._shown(first), *(self._shown(_INDENT + row) for row in more), sep="\n")
-        sys.stdout.flush()
+            rows = (self._shown(first), *(self._shown(_INDENT + row) for row in more))
+            print(*rows, sep="\n", file=own_out())
+        own_out().flush()
 
     def ask(self, prompt: str) -> str:
         """Read one line after a prompt; a ctrl+c empties it, and the end of the input is `Left`."""
         try:
-            typed = input(f"{self._shown(prompt)} ").strip()
+            typed = own_input(f"{self._shown(prompt)} ").strip()
         except EOFError:
-            print()
+            self._end_line()
             raise Left from None
         except KeyboardInterrupt:
-            print()
+            self._end_line()
             return ""
         except UnicodeDecodeError:
             self.say("That line is no text; nothing was done.")
             return ""
         if not sys.stdin.isatty():
-            print()  # nobody's enter key has ended the prompt's line
+            self._end_line()  # nobody's enter key has ended the prompt's
         return typed
 
     @staticmethod
+    def _end_line() -> None:
+        print(file=own_out(), flush=True)
+
+    @staticmethod
     def _shown(text: str) -> str:
-        encoding = (sys.stdout.encoding or "utf-8").lower()
+        encoding = (own_out().encoding or "utf-8").lower()
         return sanitise(text) if encoding in ("utf-8", "utf8") else plain_chars(sanitise(text), encoding)
 
 

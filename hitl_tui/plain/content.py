@@ -6,10 +6,9 @@ whatever a model draws, an approval box of ours included, is recognised as what 
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Iterable, Iterator
 
+from hitl_tui.drivers.node_streams import own_out, terminal_size
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, plain_text
@@ -43,12 +42,12 @@ def spans(lines: Iterable[Line], limit: int | None = None, whole: str = "") -> l
 
 def columns_beside(taken: int) -> int:
     """The cells that are left for content in a row of the terminal."""
-    return max(shutil.get_terminal_size((100, 24)).columns - taken - 1, _NARROWEST)
+    return max(terminal_size((100, 24)).columns - taken - 1, _NARROWEST)
 
 
 def on_terminal(line: str, taken: int) -> list[str]:
     """A line as it is for a file or a pipe, and in rows for a terminal, which would wrap it to its edge."""
-    return list(rows(line, columns_beside(taken))) if sys.stdout.isatty() else [line]
+    return list(rows(line, columns_beside(taken))) if own_out().isatty() else [line]
 
 
 def rows(line: str, room: int) -> Iterator[str]:

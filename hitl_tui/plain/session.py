@@ -26,7 +26,7 @@ from hitl_tui.plain.outcome import standing_code
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.plain.within import look_within
-from hitl_tui.plain.words import channel_lines, event_lines, name, standing_line, step_lines
+from hitl_tui.plain.words import NodeText, channel_lines, name, standing_line, step_lines
 from hitl_tui.view.review import review_card
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.typed import typed_input
@@ -87,6 +87,7 @@ class _Session:
         self.talk = talk
         self._go_on = go_on
         self.say = talk.console.say
+        self._told = NodeText()
         self._commands: dict[str, Callable[[str], None]] = {
             "s": lambda _: self._go(once=True),
             "c": lambda _: self._go(once=False),
@@ -229,7 +230,7 @@ class _Session:
         ended = False
         for stamped in self.talk.driver.events(self.talk.seen):
             self.talk.seen = stamped.number
-            self.say(*event_lines(stamped.event))
+            self.say(*self._told.lines(stamped.event))
             ended = ended or isinstance(stamped.event, RunEnded)
         return ended
 

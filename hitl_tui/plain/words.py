@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from hitl_tui.drivers.node_streams import Lines
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.outcomes import BranchOutcome
@@ -72,6 +73,36 @@ def event_lines(event: ev.Event) -> list[str]:
         case ev.ThreadForked():
             return [f"Fork {name(event.child)} was made from step {event.step}."]
     return inside_lines(event)
+
+
+class NodeText:
+    """Tells events in lines, and among them what nodes write, in whole lines behind the bar."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str], Lines] = {}
+        self._heard = ("", "")
+
+    def lines(self, event: ev.Event) -> list[str]:
+        """What an event says; a line without an end is told before the next other event."""
+        if not isinstance(event, ev.TextStreamed):
+            rest = [line for writer, lines in self._open.items() for line in self._told(writer, lines.rest())]
+            if isinstance(event, ev.NodeStarted):
+                self._heard = ("", "")
+            self._open.clear()
+            return [*rest, *event_lines(event)]
+        if event.agent:
+            return []
+        writer = (event.node, event.path)
+        return self._told(writer, self._open.setdefault(writer, Lines()).add(event.text))
+
+    def _told(self, writer: tuple[str, str], lines: list[str]) -> list[str]:
+        if not lines:
+            return []
+        told = content(lines)
+        if writer != self._heard:
+            told.insert(0, f"{name(writer[1] or writer[0])} writes:")
+        self._heard = writer
+        return told
 
 
 def step_lines(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,10 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
-from hitl_tui.drivers.node_streams import PrintedByNodes, keyboard_kept
+from hitl_tui.drivers.node_streams import keep_output, keep_python_streams, keyboard_kept
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.screens.opening import OpeningScreen
-from hitl_tui.ui.signals import continue_as_one, keep_text, listen, outliving_the_terminal
+from hitl_tui.ui.signals import continue_as_one, keep_text, listen, on_our_terminal
 from hitl_tui.ui.switch_interval import short_turns
 from hitl_tui.ui.terminal_bytes import take_any_bytes
 from hitl_tui.ui.theme_watch import LOOK_EVERY
@@ -156,7 +155,7 @@ class HitlApp(Themed[AppResult]):
 
     def on_mount(self) -> None:
         """Open the thread once something is on screen."""
-        sys.stdout = PrintedByNodes(sys.stdout)  # Textual's own, until it ends
+        keep_python_streams()  # Textual has put its own there
         continue_as_one(self._driver)
         self.call_after_refresh(self._begin)
 
@@ -385,10 +384,20 @@ def run_app(
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
     """
+    keep_output(_log_written)
     app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads, breaks), look)
+    app.driver_class = on_our_terminal(app.driver_class)
     take_any_bytes()
-    with short_turns(), outliving_the_terminal(), keyboard_kept(from_all=True):
+    with short_turns(), keyboard_kept(from_all=True):
         result = app.run(mouse=mouse)
     if app._exception is not None:
         raise app._exception
     return result or AppResult()
+
+
+def _log_written(lines: Sequence[str]) -> None:
+    """Keep what no node on screen has written where it can be found: in the log file."""
+    from hitl_tui.view.sanitise import sanitise
+
+    for line in lines:
+        log.info("written while the screen was shown: %s", sanitise(line))

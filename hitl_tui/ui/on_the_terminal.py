@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
+from hitl_tui.drivers.node_streams import own_descriptors
+
 _LOOK: Final = 0.2
 """Seconds between looks for a signal, which may be told to another thread and so break off no wait."""
 _GRACE: Final = 1.0
@@ -25,7 +27,8 @@ def run_on_the_terminal(command: Sequence[str]) -> int:
         OSError: it can't be started.
     """
     with _ctrl_c_ignored(), _told_to_end() as told:
-        child = subprocess.Popen(list(command), preexec_fn=_ctrl_c_as_usual)  # noqa: PLW1509  one call, no locks
+        out, err = own_descriptors()
+        child = subprocess.Popen(list(command), stdout=out, stderr=err, preexec_fn=_ctrl_c_as_usual)  # noqa: PLW1509  one call, no locks
         for before, end in enumerate((child.terminate, child.kill)):
             while len(told) <= before:
                 with suppress(subprocess.TimeoutExpired):

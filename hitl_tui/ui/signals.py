@@ -6,11 +6,13 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
+
+from hitl_tui.drivers.node_streams import own_descriptors, own_err, own_out, terminal_size
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -48,7 +50,7 @@ def _let_go_of_a_lost_terminal() -> None:
         termios.tcgetattr(sys.__stdin__.fileno() if sys.__stdin__ else 0)
     except (termios.error, ValueError, OSError):
         nowhere = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (1, 2):
+        for descriptor in own_descriptors():
             os.dup2(nowhere, descriptor)
         os.close(nowhere)
 
@@ -72,19 +74,28 @@ class _Enduring:
         return getattr(self._file, name)
 
 
-@contextmanager
-def outliving_the_terminal() -> Iterator[None]:
-    """Keep Textual's writer alive when the terminal goes away before its signal has come.
+def on_our_terminal(driver: type[Driver]) -> type[Driver]:
+    """A driver of Textual's that paints on the terminal though the standard streams belong to nodes.
 
-    The writer's queue has an end: once nobody empties it, the app would wait for it for ever.
+    It is kept alive when the terminal goes away before its signal has come: its writer's queue has an
+    end, and once nobody empties it, the app would wait for it for ever.
     """
-    terminal: Any = sys.__stderr__
-    streams: Any = sys
-    streams.__stderr__ = _Enduring(terminal)
-    try:
-        yield
-    finally:
-        streams.__stderr__ = terminal
+
+    class OnOurTerminal(driver):  # type: ignore[valid-type,misc]  # whichever this platform has
+        def __init__(self, *args: Any, **options: Any) -> None:
+            streams: Any = sys
+            before = (streams.__stdout__, streams.__stderr__)
+            streams.__stdout__, streams.__stderr__ = _Enduring(own_out()), _Enduring(own_err())
+            try:
+                super().__init__(*args, **options)
+            finally:
+                streams.__stdout__, streams.__stderr__ = before
+
+        def _get_terminal_size(self) -> tuple[int, int]:
+            size = terminal_size((80, 25))
+            return size.columns, size.lines
+
+    return OnOurTerminal
 
 
 def continue_as_one(driver: Driver | None) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hitl_tui.drivers.node_streams import PrintedByNodes, keyboard_kept
+from hitl_tui.drivers.node_streams import keyboard_kept
 from hitl_tui.errors import HitlError
 from tests.support.commands import App
 
@@ -39,8 +39,8 @@ def test_what_a_node_prints_is_an_event_and_never_between_documents(app: App, wr
     path = write("print('from the node')", "return {'draft': 'x'}", before="print('from the file')")
     done = app.expect(0, "run", path, "--json")
     told = [one["text"] for one in done.documents if one.get("event") == "text"]
-    assert "from the node" in told
-    assert done.err == "from the file\n"
+    assert "from the node\n" in told
+    assert done.err == "  | from the file\n"
 
 
 def test_a_node_can_not_read_the_keyboard_and_is_told_how_to_ask(app: App, write: Write) -> None:
@@ -60,11 +60,6 @@ def test_while_a_screen_is_shown_nothing_reads_the_keyboard_and_all_else_of_it_s
         with pytest.raises(HitlError, match="reads the keyboard"):
             list(sys.stdin)
     assert sys.stdin is real
-
-
-def test_what_is_printed_below_no_node_goes_where_it_went(capsys: pytest.CaptureFixture[str]) -> None:
-    print("as ever", file=PrintedByNodes(sys.stdout))
-    assert capsys.readouterr().out == "as ever\n"
 
 
 def test_a_node_that_ends_the_program_fails_with_its_line(app: App, write: Write) -> None:

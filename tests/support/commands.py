@@ -13,6 +13,7 @@ import pytest
 
 from hitl_tui.cli.failures import guarded
 from hitl_tui.cli.main import cli
+from hitl_tui.drivers.node_streams import give_output_back
 
 OUTPUT_SCHEMA: dict[str, Any] = json.loads((files("hitl_tui.cli") / "output.schema.json").read_text("utf-8"))
 
@@ -48,7 +49,10 @@ class App:
     def __call__(self, *arguments: str) -> Done:
         self._capsys.readouterr()
         given = list(arguments)
-        code = guarded(lambda: cli.main(given, prog_name="hitl-tui", standalone_mode=False), given)
+        try:
+            code = guarded(lambda: cli.main(given, prog_name="hitl-tui", standalone_mode=False), given)
+        finally:
+            give_output_back()
         said = self._capsys.readouterr()
         return Done(code, said.out, said.err)
 

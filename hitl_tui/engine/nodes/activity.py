@@ -6,9 +6,10 @@ anywhere below a node finds it without being handed it; outside a run there is n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStreamed
 from hitl_tui.engine.log.outcomes import Exchange, ModelUse, ToolUse
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.nodes.in_flight import InFlight
     from hitl_tui.engine.nodes.memory import Memory
 
-__all__ = ["Activity", "AttemptCancelled", "ModelUse", "current_activity"]
+__all__ = ["Activity", "AttemptCancelled", "ModelUse", "at_work", "before_end", "current_activity", "working"]
 
 
 class AttemptCancelled(BaseException):
@@ -166,6 +167,15 @@ class Activity:
         if self._sink and not self._cancelled:
             self._sink(event)
 
+    @property
+    def of_node(self) -> Activity:
+        """The node as a whole, for what can't be told to be of one of its branches."""
+        return Activity(self.node, self.attempt, self._sink)
+
+    def beside(self, other: Activity) -> bool:
+        """Whether both are branches of the same node's run."""
+        return self.node == other.node and self._sink == other._sink
+
     def retrying(self, attempt: int, max_attempts: int, wait: float, error: str) -> None:
         """Say that a call or attempt failed and will be tried again after `wait` seconds."""
         if self._sink:
@@ -173,3 +183,35 @@ class Activity:
 
 
 current_activity: ContextVar[Activity | None] = ContextVar("hitl_tui_activity", default=None)
+
+_at_work: Final[dict[Activity, None]] = {}
+before_end: Final[list[Callable[[], None]]] = []
+"""Called while an attempt that ends is still at work: what it wrote elsewhere can be told as its own."""
+
+
+@contextmanager
+def working(activity: Activity) -> Iterator[None]:
+    """Let code called meanwhile find the activity, and anybody in the process know that it runs."""
+    token = current_activity.set(activity)
+    _at_work[activity] = None
+    try:
+        yield
+    finally:
+        for callback in before_end:
+            callback()
+        del _at_work[activity]
+        current_activity.reset(token)
+
+
+def at_work() -> Activity | None:
+    """The only attempt that runs in this process.
+
+    Where several branches of one node run it is the node's as a whole; None where it can't be told.
+    """
+    running = list(_at_work)
+    if not running:
+        return None
+    first, *more = running
+    if not more:
+        return first
+    return first.of_node if all(map(first.beside, more)) else None

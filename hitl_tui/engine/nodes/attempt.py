@@ -21,7 +21,7 @@ from hitl_tui.engine.interrupts.answers import ANSWER
 from hitl_tui.engine.interrupts.on_taint import check_source, mark
 from hitl_tui.engine.interrupts.questions import InterruptRaised, inside_request, with_schema
 from hitl_tui.engine.log.records import Cursor
-from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, current_activity
+from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, working
 from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.nodes.memory import MISSING
 from hitl_tui.engine.nodes.prompt_block import state_block
@@ -158,24 +158,25 @@ async def run_attempt(
     if place is not None:
         config.item, config.index = place
     args = (view, config) if node.takes_config else (view,)
-    token = current_activity.set(activity)
-    try:
-        answer = await call(node.function, args, threads, node.timeout)
-        result = as_result(answer, node.name)
-        changes = _changes(graph, node, state, result.updates, activity, step=cursor.head + 1)
-        if result.compensation is not None:
-            check_compensation(result.compensation, graph.compensations)
-        return result, changes
-    except BaseException as error:
-        activity.undo()
-        if isinstance(error, InterruptRaised):
-            await activity.settled()
-        if isinstance(error, _PASSES) or (isinstance(error, asyncio.CancelledError) and _given_up(activity)):
-            raise
-        raise _failure(node, activity, error) from error
-    finally:
-        activity.end()
-        current_activity.reset(token)
+    with working(activity):
+        try:
+            answer = await call(node.function, args, threads, node.timeout)
+            result = as_result(answer, node.name)
+            changes = _changes(graph, node, state, result.updates, activity, step=cursor.head + 1)
+            if result.compensation is not None:
+                check_compensation(result.compensation, graph.compensations)
+            return result, changes
+        except BaseException as error:
+            activity.undo()
+            if isinstance(error, InterruptRaised):
+                await activity.settled()
+            if isinstance(error, _PASSES):
+                raise
+            if isinstance(error, asyncio.CancelledError) and _given_up(activity):
+                raise
+            raise _failure(node, activity, error) from error
+        finally:
+            activity.end()
 
 
 def _view(
