@@ -13,7 +13,8 @@ from typing import Any, TypeVar, get_args
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
 from hitl_tui.engine.log.store import Durability
-from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.thread.hashes import facts_hash
 from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.errors import UsageError
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
@@ -63,8 +64,8 @@ class Checkpointer(ABC):
         return origin.info if origin else None
 
     @abstractmethod
-    def cursor(self, thread_id: str) -> Cursor | None:
-        """Where the thread stands, or None when there is no such thread."""
+    def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
+        """See `Store.cursor`."""
 
     @abstractmethod
     def children(self, thread_id: str) -> list[ThreadInfo]:
@@ -258,10 +259,30 @@ class Checkpointer(ABC):
             for segment in reversed(self._lineage(thread_id))
         ]
         return tuple(
-            Past(segment.name, segment.last_step, segment.last_seq, segment.last_entry)
+            Past(segment.name, segment.last_step, segment.last_seq, segment.last_entry, segment.facts)
             for segment in segments
-            if not segment.empty
+            if not segment.left_out
         )
+
+    def facts(self, thread_id: str) -> bytes:
+        """See `Store.facts`."""
+        origin = self._origin(thread_id)
+        return facts_hash(origin.info, origin.shared_entries, origin.past) if origin else b""
+
+    def parts(self, thread_id: str) -> list[Part]:
+        """Who wrote which rows of a thread's log, its own part last."""
+        return [
+            Part(
+                segment.thread_id,
+                segment.name,
+                segment.after_step,
+                segment.after_seq,
+                segment.after_entry,
+                segment.facts,
+            )
+            for segment in reversed(self._lineage(thread_id))
+            if not segment.left_out
+        ]
 
     def _lineage(self, thread_id: str) -> tuple[Segment, ...]:
         """The segments of a thread, its own first; empty when there is no such thread."""

@@ -82,7 +82,8 @@ class FileCheckpointer(Checkpointer):
             self._thread(info.parent)
         origin = Origin(info, 0 if info.parent is None else cursor.ledger_n)
         with self._making(origin) as thread:
-            self._replace(thread.cursor_file, shapes.cursor_file(cursor, info.created_by or ""))
+            facts = info.facts_hash
+            self._replace(thread.cursor_file, shapes.cursor_file(cursor, info.created_by or "", facts))
             self._sync(thread.path)
             self._place([thread])
 
@@ -111,16 +112,16 @@ class FileCheckpointer(Checkpointer):
                 # A killed writer may have left one that this commit does not replace.
                 remove_file(number_file(thread.path, "snapshots", commit.checkpoint.step))
             files = list(thread.files_of(commit, cursor.head))
-            moved = shapes.cursor_file(commit.cursor, last_writer)
+            moved = shapes.cursor_file(commit.cursor, last_writer, thread.origin.info.facts_hash)
             for file, data in files:
                 self._replace(file, data)
             self._sync(*{file.parent for file, _ in files})
             self._replace(thread.cursor_file, moved)
             self._sync(thread.path)
 
-    def cursor(self, thread_id: str) -> Cursor | None:
+    def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         thread = self._find(thread_id)
-        return thread.cursor() if thread else None
+        return thread.cursor(unchecked=unchecked) if thread else None
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         found = [thread for thread in self._all() if thread.origin.info.parent == thread_id]
@@ -274,7 +275,7 @@ class FileCheckpointer(Checkpointer):
         stamp = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
         seen = self._seen.get(file)
         if seen is None or seen.stamp != stamp or facts.st_mtime_ns > seen.at - _RACY_NS:
-            seen = self._seen[file] = _Seen(stamp, time.time_ns(), *thread.standing())
+            seen = self._seen[file] = _Seen(stamp, time.time_ns(), *thread.standing(unchecked=True))
         return seen
 
     @contextlib.contextmanager
@@ -312,7 +313,7 @@ def _fill(thread: ThreadFiles, commits: Iterable[Commit]) -> None:
             replace_file(file, data, durable=False)
         cursor = commit.cursor
         last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
-    replace_file(thread.cursor_file, shapes.cursor_file(cursor, last_writer))
+    replace_file(thread.cursor_file, shapes.cursor_file(cursor, last_writer, info.facts_hash))
 
 
 def _summary(thread: ThreadFiles, seen: _Seen, inside: int | None = None) -> ThreadSummary:

@@ -13,15 +13,17 @@ import msgspec
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo
+from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.stores.lineage import Origin, Past, Spent
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 _HASHES = {
     UpdateRecord: ("previous_hash", "update_hash", "next_hash", "prev_record_hash", "record_hash"),
-    Checkpoint: ("state_hash",),
-    LedgerEntry: ("seen", "prev_hash", "hash"),
-    Cursor: ("last_record_hash", "ledger_hash"),
+    Checkpoint: ("state_hash", "ledger_hash", "checkpoint_hash"),
+    LedgerEntry: ("seen", "prev_hash", "hash", "request_hash"),
+    Cursor: ("last_record_hash", "checkpoint_hash", "ledger_hash"),
+    ThreadInfo: ("facts_hash",),
 }
 _PREFIX = "sha256:"
 
@@ -44,15 +46,16 @@ class _RecordsPart(msgspec.Struct):
 
 
 class _InfoFile(msgspec.Struct):
-    info: ThreadInfo
+    info: dict[str, Any]
     order: int
     shared_entries: int = 0
     past: tuple[Past, ...] = ()
 
 
 class _CursorFile(msgspec.Struct):
-    cursor: dict[str, Any]
+    cursor: msgspec.Raw
     last_writer: str
+    digest: str
 
 
 _decode_checkpoint = msgspec.json.Decoder(_CheckpointPart).decode
@@ -115,26 +118,40 @@ def entry_of(data: bytes) -> LedgerEntry:
     return row_of(LedgerEntry, _decode_object(data))
 
 
-def cursor_file(cursor: Cursor, last_writer: str) -> bytes:
-    """Where a thread stands."""
-    return _pretty(_CursorFile(plain(cursor), last_writer))
+def cursor_file(cursor: Cursor, last_writer: str, facts: bytes) -> bytes:
+    """Where a thread stands; `facts` is the thread's `facts_hash`."""
+    body = msgspec.Raw(_encode(plain(cursor)))
+    digest = chained(bytes(body) + _encode(last_writer), facts)
+    return _pretty(_CursorFile(body, last_writer, f"{_PREFIX}{digest.hex()}"))
 
 
-def cursor_of(data: bytes) -> tuple[Cursor, str]:
-    """The cursor and the last writer."""
-    found = _decode_cursor(data)
-    return row_of(Cursor, found.cursor), found.last_writer
+def cursor_of(data: bytes, facts: bytes | None) -> tuple[Cursor, str]:
+    """The cursor and the last writer.
+
+    Args:
+        facts: the thread's `facts_hash`; None reads what is there, whatever it is.
+
+    Raises:
+        ValueError: it is not what was written.
+    """
+    file = _decode_cursor(data)
+    body = msgspec.json.format(bytes(file.cursor), indent=-1)
+    if facts is not None and chained(body + _encode(file.last_writer), facts) != _digest(
+        file.digest, "digest"
+    ):
+        raise ValueError("the cursor is not what was written")
+    return row_of(Cursor, _decode_object(body)), file.last_writer
 
 
 def info_file(origin: Origin, order: int) -> bytes:
     """What is fixed about a thread; `order` tells threads made at one time apart."""
-    return _pretty(_InfoFile(origin.info, order, origin.shared_entries, origin.past))
+    return _pretty(_InfoFile(plain(origin.info), order, origin.shared_entries, origin.past))
 
 
 def info_of(data: bytes) -> tuple[Origin, int]:
     """What `info_file` wrote."""
     found = _decode_info(data)
-    return Origin(found.info, found.shared_entries, found.past), found.order
+    return Origin(row_of(ThreadInfo, found.info), found.shared_entries, found.past), found.order
 
 
 def lease_file(lease: Lease) -> bytes:

@@ -53,13 +53,18 @@ class ThreadFiles:
             raise damaged(file, f"it tells of another thread, {found!r}", "give the directory its name back")
         return cls(path, origin, order)
 
-    def standing(self) -> tuple[Cursor, str]:
+    def standing(self, *, unchecked: bool = False) -> tuple[Cursor, str]:
         """The cursor and the last writer."""
-        return _decoded(self.cursor_file, shapes.cursor_of)
+        facts = None if unchecked else self.origin.info.facts_hash
+        return _decoded(self.cursor_file, lambda data: shapes.cursor_of(data, facts))
 
-    def cursor(self) -> Cursor:
+    def cursor(self, *, unchecked: bool = False) -> Cursor:
         """Where the thread stands."""
-        return self.standing()[0]
+        cursor, _ = self.standing(unchecked=unchecked)
+        known = self.origin.info.thread_id
+        if cursor.thread_id != known:
+            raise damaged(self.cursor_file, f"it is of another thread, {cursor.thread_id!r}")
+        return cursor
 
     def lease(self) -> Lease | None:
         """Who holds the thread, dead or alive."""

@@ -24,12 +24,16 @@ Row = TypeVar("Row", Checkpoint, UpdateRecord, LedgerEntry)
 
 
 class Past(NamedTuple):
-    """The rows of a carried thread up to `last_*` included were written under the name `thread_id`."""
+    """The rows of a carried thread up to `last_*` included were written under the name `thread_id`.
+
+    `facts` is the `facts_hash` of the thread that wrote them.
+    """
 
     thread_id: str
     last_step: int
     last_seq: int
     last_entry: int
+    facts: bytes = b""
 
 
 class Origin(NamedTuple):
@@ -98,6 +102,7 @@ class Segment(NamedTuple):
     last_seq: int
     after_entry: int
     last_entry: int
+    facts: bytes
 
     def up_to(self, step: int, seq: int, entry: int) -> Segment:
         """The part of it that a fork shares."""
@@ -108,10 +113,9 @@ class Segment(NamedTuple):
         )
 
     @property
-    def empty(self) -> bool:
-        """Whether it has no row of any kind."""
-        steps, seqs = self.last_step - self.after_step, self.last_seq - self.after_seq
-        return max(steps, seqs, self.last_entry - self.after_entry) <= 0
+    def left_out(self) -> bool:
+        """Whether a fork of an earlier step has left it out."""
+        return self.last_step < self.after_step
 
     def named(self, rows: Iterable[Row]) -> Iterable[Row]:
         """Rows of it with the name they were written under."""
@@ -127,7 +131,7 @@ def own_segments(thread_id: str, origin: Origin) -> Iterator[Segment]:
     """The segments of a thread's own rows, the newest first."""
     info = origin.info
     start = (-1, 0, 0) if info.parent is None else (info.fork_step, info.fork_seq, origin.shared_entries)
-    names = [Past(thread_id, UNBOUNDED, UNBOUNDED, UNBOUNDED), *reversed(origin.past)]
-    for index, (name, last_step, last_seq, last_entry) in enumerate(names):
-        below = names[index + 1][1:] if index + 1 < len(names) else start
-        yield Segment(thread_id, name, below[0], last_step, below[1], last_seq, below[2], last_entry)
+    names = [Past(thread_id, UNBOUNDED, UNBOUNDED, UNBOUNDED, info.facts_hash), *reversed(origin.past)]
+    for index, (name, last_step, last_seq, last_entry, facts) in enumerate(names):
+        below = names[index + 1][1:4] if index + 1 < len(names) else start
+        yield Segment(thread_id, name, below[0], last_step, below[1], last_seq, below[2], last_entry, facts)

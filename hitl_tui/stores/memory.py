@@ -87,7 +87,7 @@ class MemoryCheckpointer(Checkpointer):
                 thread.order = len(self._threads)
                 self._threads[name] = thread
 
-    def cursor(self, thread_id: str) -> Cursor | None:
+    def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         thread = self._threads.get(thread_id)
         return thread.cursor if thread else None
 

@@ -12,9 +12,10 @@ from hitl_tui.engine.channels.canonical import channel_hash, state_hash
 from hitl_tui.engine.channels.changes import Change, after, set_values
 from hitl_tui.engine.channels.channel import BoundChannel, Channel
 from hitl_tui.engine.channels.state import LiveState
-from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Source
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, Source
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash
 from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.errors import StaleWriter, ThreadBusy, UsageError
 
@@ -42,7 +43,17 @@ def save(store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any
         # Refuses bad values before a thread is made for them.
         _differences(store, thread_id, head, state)
         info = ThreadInfo(thread_id, "", "", {}, None, -1, 0, now)
-        store.create_thread(info, Cursor(thread_id, created_at=now, updated_at=now))
+        info = replace(info, facts_hash=facts_hash(info))
+        link = chained(b"", info.facts_hash)
+        cursor = Cursor(
+            thread_id,
+            last_record_hash=link,
+            checkpoint_hash=link,
+            ledger_hash=link,
+            created_at=now,
+            updated_at=now,
+        )
+        store.create_thread(info, cursor)
     lease = store.new_lease(now)
     store.acquire(thread_id, lease, now)
     try:
@@ -143,15 +154,25 @@ def _commit(
         note="saved",
         tainted=tuple(state.taint.values()),
     )
+    pending = tuple(replace(request, step=step, votes=()) for request in cursor.pending)
+    ledger: list[LedgerEntry] = []
+    for request in pending:
+        said = journal.behind(cursor, ledger)
+        ledger.append(journal.ledger_entry(said, "rebound", at=now, step=step, request=request))
+    said = journal.behind(cursor, ledger)
+    record = records[-1].record_hash if records else cursor.last_record_hash
+    point = replace(point, ledger_hash=said.ledger_hash)
+    point = replace(point, checkpoint_hash=checkpoint_hash(point, cursor.checkpoint_hash, record))
     moved = replace(
-        cursor,
+        said,
         version=cursor.version + 1,
         head=step,
         last_seq=point.last_seq,
-        last_record_hash=records[-1].record_hash if records else cursor.last_record_hash,
-        pending=tuple(replace(request, step=step, votes=()) for request in cursor.pending),
+        last_record_hash=record,
+        checkpoint_hash=point.checkpoint_hash,
+        pending=pending,
         log_bytes=log_bytes,
         snapshot_bytes=snapshot_bytes,
         updated_at=now,
     )
-    return Commit(moved, cursor.version, token, records, point, snapshot)
+    return Commit(moved, cursor.version, token, records, point, snapshot, tuple(ledger))

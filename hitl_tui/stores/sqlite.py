@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,8 @@ import msgspec
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.store import Durability
-from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import HitlError
 from hitl_tui.stores import snapshots, sqlite_lists
 from hitl_tui.stores import sqlite_rows as rows
@@ -49,17 +50,18 @@ _ADD_LEDGER = _insert("ledger", rows.LEDGER)
 _ADD_SNAPSHOT = _insert("snapshot", "id, body")
 _ADD_CURSOR = (
     f"INSERT INTO cursor ({rows.CURSOR}, thread, touched) "
-    f"VALUES (?, ?, ?, ?, ?, ?, nullif(?, {rows.NEVER}), ?, ?, ?, ?, ?)"
+    f"VALUES (?, ?, ?, ?, ?, ?, nullif(?, {rows.NEVER}), ?, ?, ?, ?, ?, ?)"
 )
 _ADD_THREAD = _insert(
     "thread",
     "id, graph_name, graph_digest, source, parent, fork_step, fork_seq, shared_entries, "
-    "created_at, created_by, past, owner",
+    "created_at, created_by, past, owner, facts_hash",
 )
 _MOVE_CURSOR = (
     "UPDATE cursor SET version = ?, head = ?, status = ?, reason = ?, position = ?, waiting_for = ?, "
     f"waiting_since = nullif(?, {rows.NEVER}), last_writer = coalesce(?, last_writer), updated_at = ?, "
-    "body = ? WHERE thread = ? AND version = ? AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
+    "body = ?, digest = ? WHERE thread = ? AND version = ? "
+    "AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
 )
 _TOUCH = "UPDATE cursor SET touched = ? WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
@@ -110,14 +112,15 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         self._be_there()
         with self._writing as db:
             key = self._add_thread(db, info, cursor)
-            self._add_cursor(db, key, cursor, info.created_by or "")
+            self._add_cursor(db, key, info, cursor, info.created_by or "")
 
     def commit(self, thread_id: str, commit: Commit) -> None:
         key = self._key(thread_id)
         point, cursor = commit.checkpoint, commit.cursor
         guard = (key, commit.expected_version, commit.lease_token)
+        facts = self._facts(thread_id)
         with self._deciding if commit.ledger else self._writing as db:
-            moved = (*rows.cursor_row(cursor, writer(point) if point else None), *guard)
+            moved = (*rows.cursor_row(cursor, facts, writer(point) if point else None), *guard)
             if db.execute(_MOVE_CURSOR, moved).rowcount != 1:
                 raise self._refusal(thread_id, key, commit)
             self._add_rows(db, key, commit)
@@ -136,7 +139,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
                     self._add_rows(db, key, commit)
                     cursor = commit.cursor
                     last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
-                self._add_cursor(db, key, cursor, last_writer)
+                self._add_cursor(db, key, info, cursor, last_writer)
 
     def _add_thread(
         self, db: sqlite3.Connection, info: ThreadInfo, cursor: Cursor, past: Sequence[Past] = ()
@@ -157,12 +160,15 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             info.created_by,
             rows.past_body(past),
             rows.owner_of(info),
+            info.facts_hash,
         )
         return int(db.execute(_ADD_THREAD, row).lastrowid or 0)
 
-    def _add_cursor(self, db: sqlite3.Connection, key: int, cursor: Cursor, last_writer: str) -> None:
+    def _add_cursor(
+        self, db: sqlite3.Connection, key: int, info: ThreadInfo, cursor: Cursor, last_writer: str
+    ) -> None:
         touched = cursor.updated_at >> TOUCHED_SHIFT
-        db.execute(_ADD_CURSOR, (*rows.cursor_row(cursor, last_writer), key, touched))
+        db.execute(_ADD_CURSOR, (*rows.cursor_row(cursor, info.facts_hash, last_writer), key, touched))
 
     def _add_rows(self, db: sqlite3.Connection, key: int, commit: Commit) -> None:
         base, point = key << 32, commit.checkpoint
@@ -183,13 +189,17 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         for entry in commit.ledger:
             db.execute(_ADD_LEDGER, rows.ledger_row(base, entry))
 
-    def cursor(self, thread_id: str) -> Cursor | None:
+    def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         key = self._find(thread_id)
         if key is None:
             return None
-        found = self._rows("SELECT body FROM cursor WHERE thread = ?", (key,))
+        found = self._rows("SELECT body, digest FROM cursor WHERE thread = ?", (key,))
         with self._decoding():
-            return rows.cursor_of(found[0][0])
+            body, digest = found[0]
+            cursor = rows.cursor_of(body, None if unchecked else digest, self._facts(thread_id))
+            if cursor.thread_id != thread_id:
+                raise ValueError(f"the cursor of {thread_id!r} is that of {cursor.thread_id!r}")
+            return cursor
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         found = self._rows(_CHILDREN, (self._find(thread_id),))
@@ -280,7 +290,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def _own_records(self, thread_id: str, first: int, last: int) -> Iterator[UpdateRecord]:
         for found in self._record_rows(_RECORDS, thread_id, first, last):
-            previous = self._record_hash(thread_id, (found[0][0] & rows.NUMBER) - 1)
+            previous = self._record_link(thread_id, (found[0][0] & rows.NUMBER) - 1)
             with self._decoding():
                 records = list(rows.records_of(thread_id, found, previous))
             yield from (record for record in records if first <= record.step <= last)
@@ -304,23 +314,38 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             place = found[-1][0]
             yield found
 
-    def _record_hash(self, thread_id: str, seq: int) -> bytes:
-        """The hash of one record of a lineage, b"" where there is none."""
+    def _record_link(self, thread_id: str, seq: int) -> bytes:
+        """What the record after `seq` is chained to."""
+        link = b""
         for segment in self._lineage(thread_id):
             if segment.after_seq < seq <= segment.last_seq:
                 row_id = self._key(segment.thread_id) << 32 | seq
                 found = self._rows("SELECT hashes FROM record WHERE id = ?", (row_id,))
-                return rows.record_hash_of(found[0][0]) if found else b""
-        return b""
+                link = rows.record_hash_of(found[0][0]) if found else b""
+                break
+        return self._begun(thread_id, link, lambda part: part.after_seq == seq)
 
-    def _entry_hash(self, thread_id: str, n: int) -> bytes:
-        """The hash of one ledger entry of a lineage, b"" where there is none."""
+    def _entry_link(self, thread_id: str, n: int) -> bytes:
+        """What the decision after `n` is chained to."""
+        link = b""
         for segment in self._lineage(thread_id):
             if segment.after_entry < n <= segment.last_entry:
                 row_id = self._key(segment.thread_id) << 32 | n
                 found = self._rows("SELECT hash FROM ledger WHERE id = ?", (row_id,))
-                return bytes(found[0][0]) if found else b""
-        return b""
+                link = bytes(found[0][0]) if found else b""
+                break
+        return self._begun(thread_id, link, lambda part: part.after_entry == n)
+
+    def _begun(self, thread_id: str, link: bytes, begins: Callable[[Part], bool]) -> bytes:
+        """A link with the facts of the parts that begin behind it."""
+        for part in self.parts(thread_id):
+            if begins(part):
+                link = chained(link, part.facts)
+        return link
+
+    def _facts(self, thread_id: str) -> bytes:
+        lineage = self._lineage(thread_id)
+        return lineage[0].facts if lineage else b""
 
     def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
         base = self._key(thread_id) << 32
@@ -351,7 +376,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         base = self._key(thread_id) << 32
         found = self._rows(_LEDGER, (base + first, base + last))
-        previous = self._entry_hash(thread_id, (found[0][0] & rows.NUMBER) - 1) if found else b""
+        previous = self._entry_link(thread_id, (found[0][0] & rows.NUMBER) - 1) if found else b""
         with self._decoding():
             return list(rows.ledger_of(thread_id, found, previous))
 

@@ -30,13 +30,13 @@ _APPLICATION_ID_AT = 68
 
 
 def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Connection:
-    """A connection to the store in `path`, created or brought to the newest version as needed.
+    """A connection to the store in `path`, created as needed.
 
     Args:
         durability: how its transactions are synced; those of decisions see to themselves (`Synced`).
 
     Raises:
-        StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
+        StoreUnusable: not ours, made by another version of hitl-tui, read-only, locked or full.
         LogCorrupt: ours, but damaged.
     """
     try:
@@ -57,7 +57,7 @@ def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Conne
         db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
         db.execute("PRAGMA fullfsync = ON")  # on macOS a sync alone does not reach the disk
         db.execute(f"PRAGMA page_size = {sqlite_schema.PAGE_BYTES}")
-        _migrate(db, path)
+        _prepare(db, path)
         # Last, so that a file is marked as ours in its first bytes before a log lies beside it.
         _write_ahead(db)
         page_bytes = db.execute("PRAGMA page_size").fetchone()[0]
@@ -125,17 +125,22 @@ def _create_or_examine(path: Path) -> None:
         raise StoreUnusable(f"the store {path} is read-only", "make the file and its directory writable")
 
 
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    newest = len(sqlite_schema.MIGRATIONS)
-    if _known_version(db, path) == newest:
+def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new file.
+
+    Raises:
+        StoreUnusable: the file is of another version.
+    """
+    if _known_version(db, path):
         return
     db.execute("BEGIN IMMEDIATE")
     try:
         # Read again: another process may have done it while we waited for the lock.
-        for migration in sqlite_schema.MIGRATIONS[_known_version(db, path) :]:
-            migration(db)
-        db.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION_ID}")
-        db.execute(f"PRAGMA user_version = {newest}")
+        if not _known_version(db, path):
+            for statement in sqlite_schema.TABLES:
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {sqlite_schema.VERSION}")
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
@@ -158,11 +163,12 @@ def _write_ahead(db: sqlite3.Connection) -> None:
 
 def _known_version(db: sqlite3.Connection, path: Path) -> int:
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
-    newest = len(sqlite_schema.MIGRATIONS)
-    if version > newest:
+    known = sqlite_schema.VERSION
+    if version not in (0, known):
+        age, hint = ("a newer", "upgrade hitl-tui, or name") if version > known else ("an older", "name")
         raise StoreUnusable(
-            f"the store {path} was made by a newer hitl-tui (version {version}, this one knows {newest})",
-            "upgrade hitl-tui, or name another file",
+            f"the store {path} was made by {age} hitl-tui (version {version}, this one knows {known})",
+            f"{hint} another file",
         )
     return version
 

@@ -28,6 +28,7 @@ from hitl_tui.engine.log.records import (
 )
 from hitl_tui.engine.log.taint import Lineage, Taint
 from hitl_tui.engine.log.threads import Lease, Owner, ThreadInfo, ThreadSummary
+from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.stores.base import waiting
 from hitl_tui.stores.lineage import Past, Spent, summed
 from hitl_tui.stores.liveness import holder
@@ -163,13 +164,19 @@ def record_hash_of(hashes: bytes) -> bytes:
 
 CHECKPOINT = (
     "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
-    "duration, tokens_in, tokens_out, cost, state_hash, first_seq, last_seq, at, actor, note, decision, "
+    "duration, tokens_in, tokens_out, cost, hashes, first_seq, last_seq, at, actor, note, decision, "
     "text, uses, branches, tainted, read, compensations, calls"
 )
 
 
+_HASHES = CHECKPOINT.split(", ").index("hashes") - 2
+
+
 def checkpoint_row(base: int, point: Checkpoint) -> Row:
     """A checkpoint as a row of the thread whose ids begin at `base`."""
+    hashes = point.state_hash + point.ledger_hash + point.checkpoint_hash
+    if len(hashes) != 3 * _HASH:
+        raise ValueError("the hashes of a checkpoint have 32 bytes each")
     return (
         base | point.step,
         "" if point.parent_thread == point.thread_id else point.parent_thread,
@@ -186,7 +193,7 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
         point.tokens_in,
         point.tokens_out,
         point.cost,
-        bytearray(point.state_hash),
+        bytearray(hashes),
         point.first_seq,
         point.last_seq,
         point.at,
@@ -207,6 +214,8 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
     row_id, parent, *rest = row
     uses, branches, tainted, read, compensations, calls = rest[-6:]
+    hashes = rest[_HASHES]
+    rest[_HASHES] = hashes[:_HASH]
     rest[-6:] = (
         _decode_uses(uses) if uses else (),
         _decode_branches(branches) if branches else (),
@@ -214,6 +223,8 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
         _decode_read(read) if read else (),
         _decode_compensations(compensations) if compensations else (),
         _decode_calls(calls) if calls else (),
+        hashes[_HASH : 2 * _HASH],
+        hashes[2 * _HASH :],
     )
     return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
 
@@ -228,7 +239,7 @@ def spending_of(body: bytes) -> list[Spent]:
     return _decode_spending(body)
 
 
-LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash"
+LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash, request_hash"
 
 
 def ledger_row(base: int, entry: LedgerEntry) -> Row:
@@ -244,25 +255,32 @@ def ledger_row(base: int, entry: LedgerEntry) -> Row:
         _encode(entry.data),
         entry.at,
         entry.hash,
+        entry.request_hash,
     )
 
 
 def ledger_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[LedgerEntry]:
     """The ledger entries of consecutive rows, given the hash of the one before them."""
-    for row_id, kind, step, request_id, actor, note, seen, data, at, own in found:
+    for row_id, kind, step, request_id, actor, note, seen, data, at, own, asked in found:
         n, value = row_id & NUMBER, _decode(data)
-        yield LedgerEntry(thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own)
+        yield LedgerEntry(
+            thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own, asked
+        )
         previous = own
 
 
-CURSOR = "version, head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at, body"
+CURSOR = (
+    "version, head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at, "
+    "body, digest"
+)
 NEVER = -1
 """Goes into a statement as `waiting_since` of what does not wait."""
 
 
-def cursor_row(cursor: Cursor, last_writer: str | None) -> Row:
-    """A cursor as the columns of `CURSOR`."""
+def cursor_row(cursor: Cursor, facts: bytes, last_writer: str | None) -> Row:
+    """A cursor as the columns of `CURSOR`; `facts` is its thread's `facts_hash`."""
     waiting_for, since = waiting(cursor)
+    body = _encode(cursor)
     return (
         cursor.version,
         cursor.head,
@@ -273,26 +291,34 @@ def cursor_row(cursor: Cursor, last_writer: str | None) -> Row:
         NEVER if since is None else since,
         last_writer,
         cursor.updated_at,
-        bytearray(_encode(cursor)),
+        bytearray(body),
+        bytearray(chained(body, facts)),
     )
 
 
-def cursor_of(body: bytes) -> Cursor:
-    """The cursor of its JSON."""
+def cursor_of(body: bytes, digest: bytes | None, facts: bytes) -> Cursor:
+    """The cursor of its JSON; `ValueError` where that is not what was written.
+
+    Args:
+        digest: None reads it whatever it is.
+        facts: its thread's `facts_hash`.
+    """
+    if digest is not None and chained(body, facts) != digest:
+        raise ValueError("a cursor is not what was written")
     return _decode_cursor(body)
 
 
 # Columns of `thread AS t LEFT JOIN thread AS p ON p.key = t.parent`.
 THREAD = (
     "t.id, t.graph_name, t.graph_digest, t.source, p.id, t.fork_step, t.fork_seq, t.created_at, "
-    "t.created_by, t.owner"
+    "t.created_by, t.owner, t.facts_hash"
 )
-THREAD_COLUMNS = 10
+THREAD_COLUMNS = 11
 
 
 def thread_of(row: Row) -> ThreadInfo:
     """The fixed facts of a thread."""
-    thread_id, name, digest, source, parent, fork_step, fork_seq, created_at, created_by, owner = row
+    thread_id, name, digest, source, parent, fork_step, fork_seq, created_at, created_by, owner, facts = row
     return ThreadInfo(
         thread_id,
         name,
@@ -304,6 +330,7 @@ def thread_of(row: Row) -> ThreadInfo:
         created_at,
         created_by,
         _decode_owner(owner) if owner else None,
+        facts,
     )
 
 

@@ -1,4 +1,4 @@
-"""The tables of a store file, and the way from each older version of them to the newest.
+"""The tables of a store file.
 
 Rows of a thread have the id `thread << 32 | number` (seq, step or entry): one integer key, so a
 thread's rows lie side by side in the order they were written and need no index beside the table.
@@ -7,9 +7,6 @@ A snapshot holds what is new since the one before it (see snapshots).
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from sqlite3 import Connection
 
 APPLICATION_ID = 0x4869546C
 """Marks a SQLite file as ours ("HiTl")."""
@@ -21,12 +18,12 @@ TOUCHED_SHIFT = 20
 """`cursor.touched` is its `updated_at`, in microseconds, without these many bits: about its second."""
 
 
-def _first_version(db: Connection) -> None:
-    for statement in _VERSION_1:
-        db.execute(statement)
+VERSION = 9
+"""The version of the tables; a file with another one is not read."""
 
-
-_VERSION_1 = (
+TABLES = (
+    # `past` is JSON of a carried thread's `Past` parts, `owner` of whom a child thread runs for; NULL for
+    # none.
     """CREATE TABLE thread (
         key INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
@@ -38,10 +35,15 @@ _VERSION_1 = (
         fork_seq INTEGER NOT NULL,
         shared_entries INTEGER NOT NULL,
         created_at INTEGER NOT NULL,
-        created_by TEXT
+        created_by TEXT,
+        past BLOB,
+        owner BLOB,
+        facts_hash BLOB NOT NULL
     )""",
     "CREATE INDEX thread_parent ON thread (parent) WHERE parent IS NOT NULL",
     # `body` is the whole cursor as JSON; the columns before it are what lists and guards need of it.
+    # Lists are ordered by when a thread moved.  An index on the moment itself would be written with each
+    # commit; one on about its second (`touched`) is not, and the moment orders the few within it.
     """CREATE TABLE cursor (
         thread INTEGER PRIMARY KEY REFERENCES thread (key),
         version INTEGER NOT NULL,
@@ -53,9 +55,11 @@ _VERSION_1 = (
         waiting_since INTEGER,
         last_writer TEXT NOT NULL,
         updated_at INTEGER NOT NULL,
-        body BLOB NOT NULL
+        body BLOB NOT NULL,
+        digest BLOB NOT NULL,
+        touched INTEGER NOT NULL
     )""",
-    "CREATE INDEX cursor_updated ON cursor (updated_at)",
+    "CREATE INDEX cursor_touched ON cursor (touched)",
     """CREATE TABLE lease (
         thread INTEGER PRIMARY KEY REFERENCES thread (key),
         token TEXT NOT NULL,
@@ -65,7 +69,14 @@ _VERSION_1 = (
         process_started INTEGER NOT NULL,
         expires_at INTEGER NOT NULL
     )""",
-    # `flags`, `hashes`: see sqlite_rows.  `change` and `result` are JSON; a NULL result is none.
+    # What somebody asks of the process that holds a thread.
+    """CREATE TABLE pause (
+        thread INTEGER PRIMARY KEY REFERENCES thread (key),
+        actor TEXT,
+        note TEXT,
+        at INTEGER NOT NULL
+    )""",
+    # `flags`, `hashes`: see sqlite_rows.  `change`, `result` and `lineage` are JSON; NULL for none.
     """CREATE TABLE record (
         id INTEGER PRIMARY KEY,
         step INTEGER NOT NULL,
@@ -81,9 +92,10 @@ _VERSION_1 = (
         at INTEGER NOT NULL,
         hashes BLOB NOT NULL,
         change BLOB NOT NULL,
-        result BLOB
+        result BLOB,
+        lineage BLOB
     )""",
-    # An empty `parent_thread` is the thread itself; `uses` is JSON, NULL for none.
+    # An empty `parent_thread` is the thread itself; `uses` and what follows is JSON, NULL for none.
     """CREATE TABLE checkpoint (
         id INTEGER PRIMARY KEY,
         parent_thread TEXT,
@@ -100,7 +112,7 @@ _VERSION_1 = (
         tokens_in INTEGER NOT NULL,
         tokens_out INTEGER NOT NULL,
         cost REAL,
-        state_hash BLOB NOT NULL,
+        hashes BLOB NOT NULL,
         first_seq INTEGER NOT NULL,
         last_seq INTEGER NOT NULL,
         at INTEGER NOT NULL,
@@ -108,7 +120,12 @@ _VERSION_1 = (
         note TEXT,
         decision TEXT,
         text TEXT,
-        uses BLOB
+        uses BLOB,
+        branches BLOB,
+        tainted BLOB,
+        read BLOB,
+        compensations BLOB,
+        calls BLOB
     )""",
     "CREATE TABLE snapshot (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     # What a thread's own steps took up to one of them, as JSON: spares summing up a long thread.
@@ -123,68 +140,7 @@ _VERSION_1 = (
         seen BLOB NOT NULL,
         data BLOB NOT NULL,
         at INTEGER NOT NULL,
-        hash BLOB NOT NULL
+        hash BLOB NOT NULL,
+        request_hash BLOB NOT NULL
     )""",
 )
-
-
-def _carried_threads(db: Connection) -> None:
-    # JSON of the thread's `Past` parts, NULL for a thread that was made here.
-    db.execute("ALTER TABLE thread ADD COLUMN past BLOB")
-
-
-def _branches(db: Connection) -> None:
-    # JSON of a step's branches, and of whom a child thread runs for; NULL for none.
-    db.execute("ALTER TABLE checkpoint ADD COLUMN branches BLOB")
-    db.execute("ALTER TABLE thread ADD COLUMN owner BLOB")
-
-
-def _taint(db: Connection) -> None:
-    # JSON, NULL for none: why an update tainted its channel; the tainted channels; what the node read.
-    db.execute("ALTER TABLE record ADD COLUMN lineage BLOB")
-    db.execute("ALTER TABLE checkpoint ADD COLUMN tainted BLOB")
-    db.execute("ALTER TABLE checkpoint ADD COLUMN read BLOB")
-
-
-def _compensations(db: Connection) -> None:
-    # JSON of what can be undone of the step, NULL for nothing.
-    db.execute("ALTER TABLE checkpoint ADD COLUMN compensations BLOB")
-
-
-def _pauses_asked(db: Connection) -> None:
-    # What somebody asks of the process that holds a thread.
-    db.execute(
-        """CREATE TABLE pause (
-            thread INTEGER PRIMARY KEY REFERENCES thread (key),
-            actor TEXT,
-            note TEXT,
-            at INTEGER NOT NULL
-        )"""
-    )
-
-
-def _touched(db: Connection) -> None:
-    # Lists are ordered by when a thread moved.  An index on the moment itself would be written with
-    # each commit; one on about its second is not, and the moment orders the few within it.
-    db.execute("ALTER TABLE cursor ADD COLUMN touched INTEGER NOT NULL DEFAULT 0")
-    db.execute(f"UPDATE cursor SET touched = updated_at >> {TOUCHED_SHIFT}")
-    db.execute("CREATE INDEX cursor_touched ON cursor (touched)")
-    db.execute("DROP INDEX cursor_updated")
-
-
-def _tool_calls(db: Connection) -> None:
-    # JSON of the tools that a step's agents called, NULL for none.
-    db.execute("ALTER TABLE checkpoint ADD COLUMN calls BLOB")
-
-
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
-    _first_version,
-    _carried_threads,
-    _branches,
-    _taint,
-    _compensations,
-    _pauses_asked,
-    _touched,
-    _tool_calls,
-)
-"""Item n makes version n + 1 out of version n; an empty file is version 0.  Only ever append."""

@@ -1,14 +1,14 @@
-"""The lines of an exported thread (format "hitl-tui thread", version 2).
+"""The lines of an exported thread (format "hitl-tui thread", version 3).
 
 | line | is |
 |---|---|
-| first | `{"format", "version", "info", "past", "left_out", "inside"}`: the thread's fixed facts; `past` has [name, last step, last seq, last decision] of those who wrote the rows, oldest first; `left_out` names the channels whose values are not in the file; `inside` has [name, the thread it is below] of the threads of subgraphs' runs that come along, each before those below it |
+| first | `{"format", "version", "info", "past", "left_out", "inside"}`: the thread's fixed facts; `past` has [name, last step, last seq, last decision, hash of its facts] of those who wrote the rows, oldest first; `left_out` names the channels whose values are not in the file; `inside` has [name, the thread it is below] of the threads of subgraphs' runs that come along, each before those below it |
 | one a step, from 0 | `{"step": checkpoint, "records": [...], "snapshot": base64}`; a snapshot, where there is one, is the part that `snapshots.part_of` makes of it after the one before |
 | one a decision | `{"decision": entry}` |
 | last | `{"cursor": ..., "lines": number of lines before, "sha256": of all bytes before}` |
 
 The threads of `inside` follow in their order, each in the same four kinds of lines, numbers and sums
-counted from the beginning of the file.  Hashes are written `sha256:<hex>`.  Version 1 had no `inside`.
+counted from the beginning of the file.  Hashes are written `sha256:<hex>`, those of the first line in base64.
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.stores.lineage import Past
 
 FORMAT = "hitl-tui thread"
-VERSION = 2
+VERSION = 3
 
 
 class Place(NamedTuple):

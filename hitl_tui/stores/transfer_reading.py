@@ -10,6 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.errors import LogCorrupt, StoreUnusable, UsageError
 from hitl_tui.stores import snapshots
 from hitl_tui.stores.files_json import row_of
@@ -39,7 +41,7 @@ class Reader:
         data = self._next()
         try:
             kind = msgspec.json.decode(data, type=Kind)
-        except (msgspec.MsgspecError, ValueError):
+        except (msgspec.MsgspecError, ValueError, RecursionError):
             kind = Kind("", 0)
         if kind.format != FORMAT:
             raise UsageError(
@@ -76,12 +78,11 @@ class Reader:
             raise self._damage("there is more behind the last line")
 
     def _thread(self, header: Header, names: Names) -> Carried:
-        info, past = names.info(header), header.past
-        while past and past[-1].thread_id == info.thread_id:
-            past = past[:-1]
-        return Carried(info, past, self._commits(header, names))
+        info = names.info(header)
+        info = replace(info, facts_hash=facts_hash(info, 0, header.past))
+        return Carried(info, header.past, self._commits(header, names, info))
 
-    def _commits(self, header: Header, names: Names) -> Iterator[Commit]:
+    def _commits(self, header: Header, names: Names, info: ThreadInfo) -> Iterator[Commit]:
         """All that follows in a thread, the cursor last."""
         at = Cursor(header.info.thread_id)
         parts: list[bytes] = []
@@ -102,6 +103,9 @@ class Reader:
         self._digest.update(data)
         if end.status == "running":
             end = replace(end, status="waiting", reason="paused", attempt=end.attempt + 1)
+        links = ("last_record_hash", "checkpoint_hash", "ledger_hash")
+        # What is written from here on is chained to the thread as it is called here.
+        end = replace(end, **{name: chained(getattr(end, name), info.facts_hash) for name in links})
         yield Commit(names.cursor(end, header), 0, "")
 
     def _end(self, line: Line, at: Cursor) -> Cursor:
@@ -110,7 +114,7 @@ class Reader:
         if line.sha256 != self._digest.hexdigest():
             raise ValueError("the lines before it are not those that were written")
         cursor = row_of(Cursor, line.cursor or {})
-        for name in ("head", "last_seq", "last_record_hash", "ledger_n", "ledger_hash"):
+        for name in ("head", "last_seq", "ledger_n"):
             if getattr(cursor, name) != getattr(at, name):
                 raise ValueError(f"its {name} is not that of the lines before")
         return cursor

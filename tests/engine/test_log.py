@@ -14,7 +14,7 @@ from hitl_tui import Channel, StaleWriter
 from hitl_tui.engine.log.records import Commit, UpdateRecord
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.thread.journal import ledger_hash, record_hash
+from hitl_tui.engine.thread.hashes import chained, ledger_hash, record_hash
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, returning
 
@@ -83,8 +83,10 @@ def test_seq_runs_from_1_without_gaps(log: list[UpdateRecord]) -> None:
     assert len(log) == 3 + sum(map(len, NODES)) + 2
 
 
-def test_each_record_names_the_one_before_it(log: list[UpdateRecord]) -> None:
-    assert log[0].prev_record_hash == b""
+def test_each_record_names_the_one_before_it(store: Checkpointer, log: list[UpdateRecord]) -> None:
+    info = store.info("t")
+    assert info is not None
+    assert log[0].prev_record_hash == chained(b"", info.facts_hash)
     for before, record in pairwise(log):
         assert record.prev_record_hash == before.record_hash
     assert len({record.record_hash for record in log}) == len(log)

@@ -22,6 +22,7 @@ from hitl_tui import (
     StateGraph,
     UsageError,
 )
+from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import (
@@ -90,7 +91,9 @@ def test_it_shares_the_parent_s_log_without_copying(store: Checkpointer) -> None
     runner.invoke(thread_id="f")
     own = [record for record in store.records("f", 0, 99) if record.thread_id == "f"]
     assert own[0].seq == shared[-1].seq + 1
-    assert own[0].prev_record_hash == shared[-1].record_hash
+    fork = store.info("f")
+    assert fork is not None
+    assert own[0].prev_record_hash == chained(shared[-1].record_hash, fork.facts_hash)
     point = store.checkpoint("f", 5)
     assert point is not None
     assert (point.parent_thread, point.parent_step) == ("t", 4)

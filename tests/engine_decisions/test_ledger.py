@@ -10,7 +10,7 @@ import pytest
 from hitl_tui import AnswerRefused, Gate, GateChoice
 from hitl_tui.engine.humans import answering, decisions
 from hitl_tui.engine.log.events import LedgerWritten
-from hitl_tui.engine.thread.journal import ledger_hash
+from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Clock, Desk, check_log, review_loop
 

@@ -118,7 +118,12 @@ class TestSQLite:
     @pytest.mark.parametrize(
         ("change", "field"),
         [
-            ("state_hash = flip(state_hash, 3)", "state_hash"),
+            ("hashes = flip(hashes, 3)", "state_hash"),
+            ("hashes = flip(hashes, 35)", "ledger_hash"),
+            ("hashes = flip(hashes, 67)", "checkpoint_hash"),
+            ("status = 'failed'", "checkpoint_hash"),
+            ("actor = 'eve'", "checkpoint_hash"),
+            ("decision = 'approve'", "checkpoint_hash"),
             ("first_seq = first_seq - 1", "first_seq"),
             ("parent_step = 3", "parent_step"),
             ("node = 'other'", "node"),

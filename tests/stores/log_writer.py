@@ -11,6 +11,7 @@ import msgspec
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.stores import Checkpointer
 
 NOW = 1_760_000_000_000_000
@@ -23,7 +24,14 @@ def digest(*facts: object) -> bytes:
 
 def info(thread_id: str, **changes: Any) -> ThreadInfo:
     plain = ThreadInfo(thread_id, "advisor", "digest", {"graph": "m:g"}, None, -1, 0, NOW, "ann")
-    return msgspec.structs.replace(plain, **changes)
+    facts = msgspec.structs.replace(plain, **changes)
+    return msgspec.structs.replace(facts, facts_hash=digest("facts", thread_id))
+
+
+def start(facts: ThreadInfo) -> dict[str, bytes]:
+    """What the first rows of a thread are chained to."""
+    link = chained(b"", facts.facts_hash)
+    return {"last_record_hash": link, "checkpoint_hash": link, "ledger_hash": link}
 
 
 def entry(cursor: Cursor, kind: str = "answer", **changes: Any) -> LedgerEntry:
@@ -53,7 +61,8 @@ class Writer:
         self.store = store
         self.thread_id = thread_id
         if create:
-            store.create_thread(info(thread_id), Cursor(thread_id, created_at=NOW, updated_at=NOW))
+            facts = info(thread_id)
+            store.create_thread(facts, Cursor(thread_id, created_at=NOW, updated_at=NOW, **start(facts)))
         self.lease = store.new_lease(NOW)
         store.acquire(thread_id, self.lease, NOW)
 
@@ -119,6 +128,8 @@ class Writer:
             first_seq=cursor.last_seq + 1,
             last_seq=cursor.last_seq + len(records),
             at=NOW + step,
+            ledger_hash=cursor.ledger_hash,
+            checkpoint_hash=digest("checkpoint", self.thread_id, step),
         )
         return msgspec.structs.replace(plain, **changes)
 
@@ -144,6 +155,7 @@ class Writer:
                 "head": checkpoint.step,
                 "last_seq": checkpoint.last_seq,
                 "last_record_hash": records[-1].record_hash if records else cursor.last_record_hash,
+                "checkpoint_hash": checkpoint.checkpoint_hash,
                 "ledger_n": cursor.ledger_n + len(ledger),
                 "ledger_hash": ledger[-1].hash if ledger else cursor.ledger_hash,
                 "status": checkpoint.status,
@@ -166,16 +178,18 @@ class Writer:
         assert shared is not None
         decisions = [made for made in self.store.ledger(self.thread_id) if made.step < step]
         records = list(self.store.records(self.thread_id, max(0, step - 1), step))
+        facts = info(thread_id, parent=self.thread_id, fork_step=step, fork_seq=shared.last_seq)
+        parent = start(info(self.thread_id))["ledger_hash"]
         cursor = Cursor(
             thread_id,
             head=step,
             last_seq=shared.last_seq,
-            last_record_hash=records[-1].record_hash if records else b"",
+            last_record_hash=chained(records[-1].record_hash if records else parent, facts.facts_hash),
+            checkpoint_hash=chained(shared.checkpoint_hash, facts.facts_hash),
             ledger_n=len(decisions),
-            ledger_hash=decisions[-1].hash if decisions else b"",
+            ledger_hash=chained(decisions[-1].hash if decisions else parent, facts.facts_hash),
             updated_at=NOW,
         )
-        facts = info(thread_id, parent=self.thread_id, fork_step=step, fork_seq=shared.last_seq)
         self.store.create_thread(facts, cursor)
         return Writer(self.store, thread_id, create=False)
 

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from hitl_tui.engine.log.records import Cursor, Effect
+from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import Checkpointer
-from tests.stores.log_writer import Writer, entry, info
+from tests.stores.log_writer import Writer, digest, entry, info
 
 
 def steps(points: list[Any]) -> list[int]:
@@ -40,7 +41,9 @@ class TestFork:
         writer.step()
         own = writer.fork(0, "f").step({"a": 3})
         assert list(writer.store.records("f", 1, 1)) == list(own.records)
-        assert own.records[0].prev_record_hash == shared.records[-1].record_hash
+        assert own.records[0].prev_record_hash == chained(
+            shared.records[-1].record_hash, digest("facts", "f")
+        )
 
     def test_tells_of_the_effects_of_records_what_the_records_tell(self, writer: Writer) -> None:
         writer.step({"a": 1, "b": None})
@@ -95,7 +98,7 @@ class TestFork:
         found = writer.store.ledger("f")
         assert found[:2] == parents[:2]
         assert [(made.thread_id, made.n, made.note) for made in found[2:]] == [("f", 3, "mine")]
-        assert found[2].prev_hash == parents[1].hash
+        assert found[2].prev_hash == chained(parents[1].hash, digest("facts", "f"))
         assert len(parents) == 3
 
     def test_is_listed_among_the_children_of_its_parent(self, writer: Writer) -> None:

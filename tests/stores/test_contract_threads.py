@@ -12,7 +12,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest
 from hitl_tui.errors import ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer
-from tests.stores.log_writer import NOW, Writer, info
+from tests.stores.log_writer import NOW, Writer, info, start
 
 GONE = 2**22 + 1
 """A process id above the highest that Linux gives."""
@@ -69,9 +69,8 @@ class TestThreads:
             asking(name, asked_at)
         Writer(store, "running").step()
         Writer(store, "b4").step(status="waiting", reason="paused", updated_at=NOW + 3)
-        store.create_thread(
-            msgspec.structs.replace(info("b1/x"), owner=Owner("b1", "n")), Cursor("b1/x", created_at=NOW)
-        )
+        inside = info("b1/x", owner=Owner("b1", "n"))
+        store.create_thread(inside, Cursor("b1/x", created_at=NOW, **start(inside)))
         Writer(store, "b1/x", create=False).step(status="waiting", reason="paused", updated_at=NOW + 2)
 
         def names(*page: Any, **wanted: Any) -> list[str]:

@@ -84,7 +84,7 @@ def _apply_answer(
         if deadlocked(voted):
             data["deadlocked"] = True
         entry = decision_entry(
-            session, [], "vote", request=request, actor=actor, note=note, seen=seen, data=data
+            session, [], "vote", request=voted, actor=actor, note=note, seen=seen, data=data
         )
         session.commit_cursor(replace(cursor, pending=pending), [entry])
         return cursor.head

@@ -129,9 +129,10 @@ def _leave(session: Session, position: str, ledger: list[LedgerEntry], actor: st
 def _rebind(session: Session, cursor: Cursor, ledger: list[LedgerEntry], actor: str | None) -> Cursor:
     """The cursor with its requests about the step that is being made."""
     step = session.cursor.head + 1
-    for request in cursor.pending:
+    pending = session.rebound(cursor.pending, step)
+    for request in pending:
         ledger.append(decision_entry(session, ledger, "rebound", step=step, request=request, actor=actor))
-    return replace(cursor, pending=session.rebound(cursor.pending, step))
+    return replace(cursor, pending=pending)
 
 
 def position_after(session: Session, as_node: str) -> str:

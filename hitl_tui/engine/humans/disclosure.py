@@ -64,8 +64,13 @@ def declassify(
     )
     ledger = [said]
     for request in cursor.pending:
-        kind = "withdrawn" if request in gone else "rebound"
-        ledger.append(decision_entry(session, ledger, kind, step=step, request=request, actor=actor))
+        if request in gone:
+            ledger.append(
+                decision_entry(session, ledger, "withdrawn", step=step, request=request, actor=actor)
+            )
+        else:
+            rebound = session.rebound([request], step)[0]
+            ledger.append(decision_entry(session, ledger, "rebound", step=step, request=rebound, actor=actor))
     if gone and not pending:
         cursor = replace(cursor, status="waiting", reason="paused")
     session.commit_step(

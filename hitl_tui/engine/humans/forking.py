@@ -9,12 +9,13 @@ from hitl_tui.engine.channels.changes import set_values
 from hitl_tui.engine.channels.state import LiveState
 from hitl_tui.engine.humans.agent_changes import agent_entries
 from hitl_tui.engine.humans.preview import past_position
-from hitl_tui.engine.interrupts.asking import make_request, request_entry, waiting
-from hitl_tui.engine.log.records import Checkpoint, Cursor
+from hitl_tui.engine.interrupts.asking import make_request, waiting
+from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import Settings, merged, settings_at
+from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.engine.thread.rebuild import live_state
 from hitl_tui.engine.thread.run_inputs import as_of, given_at_steps
 from hitl_tui.engine.thread.session import Session, replace
@@ -54,8 +55,10 @@ def fork(
         state = live_state(store, session.thread_id, step, session.graph.channels)
         written = set_values(state, session.graph.channels, changes)
     now = session.clock()
+    decided = _decided(session, store, checkpoint)
     info = _fork_info(session, checkpoint, new_thread_id, now, actor)
-    cursor = _fork_cursor(session, store, checkpoint, new_thread_id, now, edited=bool(changes))
+    info = replace(info, facts_hash=facts_hash(info, len(decided)))
+    cursor = _fork_cursor(session, store, checkpoint, info, decided, edited=bool(changes))
     child = Session(session.graph, store, info, cursor, state, clock=session.clock)
     settings = merged(child.agents, cursor.agents, agents or {})
     data = {"parent": session.thread_id, "step": step}
@@ -89,21 +92,28 @@ def _fork_info(
 
 
 def _fork_cursor(
-    session: Session, store: Store, checkpoint: Checkpoint, thread_id: str, now: int, *, edited: bool
+    session: Session,
+    store: Store,
+    checkpoint: Checkpoint,
+    info: ThreadInfo,
+    decided: list[LedgerEntry],
+    *,
+    edited: bool,
 ) -> Cursor:
-    step = checkpoint.step
+    step, now = checkpoint.step, info.created_at
+    record, point, entry = _links(store, session.thread_id, checkpoint, info)
     totals = store.totals(session.thread_id, step)
     ledger = store.ledger(session.thread_id)
-    decided = [entry for entry in ledger if entry.at <= checkpoint.at]
     position = past_position(session, checkpoint, edited=edited)
     done = checkpoint.status == "completed" and not edited
     return Cursor(
-        thread_id=thread_id,
+        thread_id=info.thread_id,
         head=step,
         last_seq=checkpoint.last_seq,
-        last_record_hash=_record_hash_at(store, session.thread_id, checkpoint),
-        ledger_n=decided[-1].n if decided else 0,
-        ledger_hash=decided[-1].hash if decided else b"",
+        last_record_hash=record,
+        checkpoint_hash=point,
+        ledger_n=len(decided),
+        ledger_hash=entry,
         status="completed" if done else "waiting",
         reason=checkpoint.reason if done else "paused",
         position=position,
@@ -132,14 +142,38 @@ def _passed(session: Session, checkpoint: Checkpoint) -> bool:
     return checkpoint.decision is not None and kind == "node" and node in session.graph.before
 
 
-def _record_hash_at(store: Store, thread_id: str, checkpoint: Checkpoint) -> bytes:
-    """The hash of the newest record at a checkpoint: steps without records are stepped over."""
+def _decided(session: Session, store: Store, checkpoint: Checkpoint) -> list[LedgerEntry]:
+    """The decisions up to a checkpoint: those until the one that it names."""
+    ledger = store.ledger(session.thread_id)
+    for entry in reversed(ledger):
+        if entry.hash == checkpoint.ledger_hash:
+            return ledger[: entry.n]
+    # It names none: nothing was decided since its thread began.
+    shared = [
+        part.after_entry for part in store.parts(session.thread_id) if part.after_step < checkpoint.step
+    ]
+    return ledger[: max(shared, default=0)]
+
+
+def _links(
+    store: Store, thread_id: str, checkpoint: Checkpoint, fork: ThreadInfo
+) -> tuple[bytes, bytes, bytes]:
+    """What a fork's first record, checkpoint and decision are chained to."""
+    record, point, entry = b"", checkpoint.checkpoint_hash, checkpoint.ledger_hash
     found: Checkpoint | None = checkpoint
+    # Steps without records are stepped over.
     while found is not None and found.last_seq and found.last_seq < found.first_seq:
         found = store.checkpoint(thread_id, found.step - 1)
-    if found is None or not found.last_seq:
-        return b""
-    return list(store.records(thread_id, found.step, found.step))[-1].record_hash
+    if found is not None and found.last_seq:
+        record = list(store.records(thread_id, found.step, found.step))[-1].record_hash
+    for part in store.parts(thread_id):
+        # Nothing was written in these before they were forked in turn.
+        if part.after_step <= checkpoint.step and part.after_seq == checkpoint.last_seq:
+            record = chained(record, part.facts)
+        if part.after_step == checkpoint.step:
+            point, entry = chained(point, part.facts), chained(entry, part.facts)
+    facts = fork.facts_hash
+    return chained(record, facts), chained(point, facts), chained(entry, facts)
 
 
 def _ask_again(child: Session, checkpoint: Checkpoint) -> None:
@@ -151,4 +185,5 @@ def _ask_again(child: Session, checkpoint: Checkpoint) -> None:
             child.load_state()
         request = make_request(child, node, "after")
         cursor = replace(child.cursor, position=f"route:{node}")
-        child.commit_cursor(waiting(cursor, request), [request_entry(child.cursor, request, child.clock())])
+        entry = journal.request_entry(child.cursor, request, child.clock())
+        child.commit_cursor(waiting(cursor, request), [entry])

@@ -23,9 +23,9 @@ def decision_entry(
     """The entry that follows those `written` for the same commit.
 
     Args:
-        request, request_id: the request it is about, or its id alone where there is none (any more).
-        facts: as `journal.ledger_entry` takes them.
+        request, request_id, facts: as `journal.ledger_entry` takes them.
     """
     cursor = journal.behind(session.cursor, written)
-    wanted = request.id if request else request_id
-    return journal.ledger_entry(cursor, kind, at=session.clock(), request_id=wanted, **facts)
+    return journal.ledger_entry(
+        cursor, kind, at=session.clock(), request=request, request_id=request_id, **facts
+    )

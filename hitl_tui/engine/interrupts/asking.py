@@ -66,7 +66,8 @@ def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
     cursor = replace(cursor, position=f"node:{requests[0].node}", pending=())
     for request in requests:
         if request.id not in waited:
-            entries.append(request_entry(journal.behind(session.cursor, entries), request, session.clock()))
+            at = journal.behind(session.cursor, entries)
+            entries.append(journal.request_entry(at, request, session.clock()))
         cursor = waiting(cursor, request)
     session.commit_cursor(cursor, entries)
 
@@ -77,21 +78,8 @@ def withdrawn(session: Session, but: Collection[str] = ()) -> list[LedgerEntry]:
     for request in session.cursor.pending:
         if request.id not in but:
             at = journal.behind(session.cursor, entries)
-            entries.append(journal.ledger_entry(at, "withdrawn", at=session.clock(), request_id=request.id))
+            entries.append(journal.ledger_entry(at, "withdrawn", at=session.clock(), request=request))
     return entries
-
-
-def request_entry(cursor: Cursor, request: Request, now: int) -> LedgerEntry:
-    """The ledger's entry for a request that was opened."""
-    return journal.ledger_entry(
-        cursor,
-        "request",
-        at=now,
-        step=request.step,
-        request_id=request.id,
-        note=request.title,
-        data={"node": request.node, "when": request.when, "kind": request.kind, "payload": request.payload},
-    )
 
 
 def how_it_ended(session: Session, request_id: str) -> str:

@@ -5,6 +5,7 @@ Units are those of `records`.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -39,6 +40,12 @@ class ModelUse(msgspec.Struct, frozen=True):
     tokens_in: int
     tokens_out: int
     cost: float | None
+
+    def __post_init__(self) -> None:
+        # As it is read back from a store: its hash must come out the same.
+        if type(self.cost) is int:
+            with suppress(OverflowError):
+                msgspec.structs.force_setattr(self, "cost", float(self.cost))
 
 
 class ToolUse(msgspec.Struct, frozen=True):

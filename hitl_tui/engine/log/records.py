@@ -91,7 +91,8 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     way on is decided on resume), "end" or `ROLLBACK`.  `node` is the node's name, or "" for input and humans.
     `tainted` are the tainted channels after it.  `read` is what the node read, where that was noted: in
     runs that somebody watches or that have taint to follow.  `calls` are the tools that its agents called, in
-    failed attempts, too.
+    failed attempts, too.  `ledger_hash` is that of the newest decision at its commit, so that the checkpoint
+    a decision made names it; `checkpoint_hash` is over all of it (see `thread.hashes`).
     """
 
     thread_id: str
@@ -124,6 +125,8 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     read: tuple[str, ...] = ()
     compensations: tuple[Compensation, ...] = ()
     calls: tuple[ToolUse, ...] = ()
+    ledger_hash: bytes = b""
+    checkpoint_hash: bytes = b""
 
     @property
     def next_node(self) -> str | None:
@@ -154,7 +157,8 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     `kind` is one of input (goal and constraints, as they were given), request, rebound, withdrawn, vote,
     answer, refused, timeout, edit, declassify, reveal, export, taint, extend, cancel, pause, resume, fork,
     takeover, graph, agent, stop, failed, rollback, undone, undo_failed, rolled_back.  `seen` is the
-    state_hash that was on screen, b"" where there was none.
+    state_hash that was on screen, b"" where there was none.  `request_hash` is that of the whole request
+    that the entry is about, as it then stood, b"" where it is about none.
     Entries form a hash chain of their own.
     """
 
@@ -170,6 +174,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     at: int
     prev_hash: bytes
     hash: bytes
+    request_hash: bytes = b""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -188,7 +193,8 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     `head` is the last step (-1: none yet), `answers` the answers given to interrupts inside the
     node at `position`, `passed` says that the interrupt before that node has been answered, `branches` is
     what that node's branches have come to, `approved_hash` what that node would read when a human agreed
-    that it does, tainted as it is.
+    that it does, tainted as it is.  `last_record_hash`, `checkpoint_hash` and `ledger_hash` are what the next
+    record, checkpoint and decision are chained to.
     `exchanges` is what that node got from outside before it asked a human, `uses` and `calls` the calls of
     models and tools since the last step of a node that no checkpoint has yet, `compensated` says that some
     step may have something to undo.
@@ -199,6 +205,7 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     head: int = -1
     last_seq: int = 0
     last_record_hash: bytes = b""
+    checkpoint_hash: bytes = b""
     ledger_n: int = 0
     ledger_hash: bytes = b""
     status: Status = "pending"

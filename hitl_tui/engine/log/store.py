@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, Literal, Protocol
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
-from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
 
 Durability = Literal["decisions", "steps", "none"]
 """Which commits are on the disk when they return, so that no power cut takes them back: those with
@@ -39,8 +39,15 @@ class Store(Protocol):
     def info(self, thread_id: str) -> ThreadInfo | None:
         """The thread's fixed facts, or None when there is no such thread."""
 
-    def cursor(self, thread_id: str) -> Cursor | None:
-        """Where the thread stands, or None when there is no such thread."""
+    def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
+        """Where the thread stands, or None when there is no such thread.
+
+        Args:
+            unchecked: read what is there, though it may not be what was written; for `verify` alone.
+
+        Raises:
+            LogCorrupt: the cursor, or what is fixed about the thread, is not what was written.
+        """
 
     def checkpoint(self, thread_id: str, step: int) -> Checkpoint | None:
         """The checkpoint of a step, the parent's where the thread shares it."""
@@ -65,6 +72,12 @@ class Store(Protocol):
 
     def totals(self, thread_id: str, step: int) -> Totals:
         """Sums over the checkpoints of steps 0 to `step`; visits count the steps of nodes of any kind."""
+
+    def facts(self, thread_id: str) -> bytes:
+        """The `facts_hash` of a thread as its facts are stored now; b"" when there is no such thread."""
+
+    def parts(self, thread_id: str) -> list[Part]:
+        """Who wrote which rows of a thread's log, its own part last."""
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         """The forks of a thread, oldest first."""

@@ -6,7 +6,7 @@ Times are microseconds since the Unix epoch, UTC.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -45,7 +45,7 @@ class ThreadInfo(msgspec.Struct, frozen=True):
     `fork_seq` is the last record it shares with its parent.  A fork that was carried here from another
     store has no parent, but keeps `fork_step`: the steps up to it are still another thread's doing.  `owner`
     is set for the thread of a subgraph's run; its `source` names the way to its graph as
-    "within": [node, ...].
+    "within": [node, ...].  `facts_hash` is over all of it; the thread's chains begin with it.
     """
 
     thread_id: str
@@ -58,6 +58,23 @@ class ThreadInfo(msgspec.Struct, frozen=True):
     created_at: int
     created_by: str | None = None
     owner: Owner | None = None
+    facts_hash: bytes = b""
+
+
+class Part(NamedTuple):
+    """The rows of a thread's log that one thread wrote: those behind `after_*`, up to the next part's.
+
+    Args:
+        thread_id: the thread that has them; `name` is the one that they were written under.
+        facts: the writer's `facts_hash`.
+    """
+
+    thread_id: str
+    name: str
+    after_step: int
+    after_seq: int
+    after_entry: int
+    facts: bytes
 
 
 class ThreadSummary(msgspec.Struct, frozen=True):

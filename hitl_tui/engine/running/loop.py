@@ -15,7 +15,7 @@ from hitl_tui.engine.graphs.compiled import Node
 from hitl_tui.engine.graphs.limits import limit_reached
 from hitl_tui.engine.humans.answering import expire, pass_breakpoints
 from hitl_tui.engine.humans.decisions import DONE, refuse_rolling_back
-from hitl_tui.engine.interrupts.asking import ask, make_request, request_entry, waiting, withdrawn
+from hitl_tui.engine.interrupts.asking import ask, make_request, waiting, withdrawn
 from hitl_tui.engine.interrupts.on_taint import guard
 from hitl_tui.engine.interrupts.questions import InterruptRaised
 from hitl_tui.engine.log.events import AttemptDropped, RunEnded, RunStarted
@@ -169,7 +169,7 @@ class Run:
         expired = (cursor.status, cursor.reason, kind) == ("failed", "deadline", "route")
         if expired and node in session.graph.after:
             request = make_request(session, node, "after")
-            entry = request_entry(cursor, request, session.clock())
+            entry = journal.request_entry(cursor, request, session.clock())
             session.commit_cursor(waiting(cursor, request), [entry])
 
     def _next(self, first: bool) -> str:
@@ -322,7 +322,7 @@ class Run:
         if name in session.graph.after:
             at_step = replace(cursor, head=cursor.head + 1)
             request = make_request(session, name, "after", cursor=at_step, state=state)
-            ledger.append(request_entry(journal.behind(cursor, ledger), request, session.clock()))
+            ledger.append(journal.request_entry(journal.behind(cursor, ledger), request, session.clock()))
             cursor = waiting(cursor, request)
         else:
             cursor = self._way_on(cursor, name, state)

@@ -79,8 +79,10 @@ def open_child(session: Session, node: Node, thread_id: str) -> Session:
         child = Session.open(node.work.graph, session.store, thread_id, clock=session.clock)
     else:
         source = {**session.info.source, WITHIN: [*session.info.source.get(WITHIN, ()), node.name]}
-        child = Session.new(node.work.graph, session.store, thread_id, source=source, clock=session.clock)
-        child.info = replace(child.info, owner=Owner(session.thread_id, node.name))
+        owner = Owner(session.thread_id, node.name)
+        child = Session.new(
+            node.work.graph, session.store, thread_id, source=source, owner=owner, clock=session.clock
+        )
     session.children[thread_id] = child
     return child
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from hashlib import sha256
 from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.channels.canonical import canonical
 from hitl_tui.engine.channels.changes import Change
 from hitl_tui.engine.channels.state import OtherChannels
 from hitl_tui.engine.channels.values import freeze, thaw
 from hitl_tui.engine.log.records import Cursor, LedgerEntry, Source, UpdateRecord
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Lease
-from hitl_tui.errors import LogCorrupt, UsageError, ValueRejected, in_words
+from hitl_tui.engine.thread.hashes import ledger_hash, record_hash, request_hash
+from hitl_tui.errors import LogCorrupt, UsageError, in_words
 
 CHANNELS = "channels"
 """The kind of the ledger's entry for the first step of a state with other channels."""
@@ -27,34 +27,6 @@ _decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _RECORD_OVERHEAD = 200
 _SMALLEST_SNAPSHOT = 16_384
 _SNAPSHOT_PART = 8
-
-
-def record_hash(record: UpdateRecord) -> bytes:
-    """The digest of a record, chained to the one before it; values enter by their hashes."""
-    facts = _encode(
-        (
-            record.thread_id,
-            record.seq,
-            record.step,
-            record.invocation,
-            record.node,
-            record.path,
-            record.attempt,
-            record.channel,
-            record.op,
-            record.reducer,
-            record.visibility,
-            record.source,
-            record.tainted,
-            record.actor,
-            record.note,
-            record.at,
-        )
-    )
-    if record.lineage is not None:
-        facts += _encode(record.lineage)
-    hashes = record.prev_record_hash + record.previous_hash + record.update_hash + record.next_hash
-    return sha256(hashes + facts).digest()
 
 
 def write_records(
@@ -115,6 +87,7 @@ def ledger_entry(
     *,
     at: int,
     step: int | None = None,
+    request: Request | None = None,
     request_id: str | None = None,
     actor: str | None = None,
     note: str | None = None,
@@ -122,6 +95,10 @@ def ledger_entry(
     data: Any = None,
 ) -> LedgerEntry:
     """The next entry of the decision ledger after the cursor's last one; see `behind`.
+
+    Args:
+        request, request_id: the request it is about, as it stands after it; or its id alone where there is
+            none (any more).
 
     Raises:
         UsageError: the actor or the note is no text, as which it would be read again.
@@ -134,7 +111,7 @@ def ledger_entry(
         n=cursor.ledger_n + 1,
         kind=kind,
         step=cursor.head if step is None else step,
-        request_id=request_id,
+        request_id=request.id if request else request_id,
         actor=actor,
         note=note,
         seen=seen,
@@ -142,8 +119,22 @@ def ledger_entry(
         at=at,
         prev_hash=cursor.ledger_hash,
         hash=b"",
+        request_hash=request_hash(request) if request else b"",
     )
     return msgspec.structs.replace(entry, hash=ledger_hash(entry))
+
+
+def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
+    """The ledger's entry for a request that was opened."""
+    return ledger_entry(
+        cursor,
+        "request",
+        at=at,
+        step=request.step,
+        request=request,
+        note=request.title,
+        data={"node": request.node, "when": request.when, "kind": request.kind, "payload": request.payload},
+    )
 
 
 def behind(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> Cursor:
@@ -164,29 +155,6 @@ def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:
     """What is written down when a thread is taken over from a process that died; its note says from whom."""
     who = f"{dead.user}@{dead.host}, process {dead.pid}"
     return ledger_entry(cursor, "takeover", at=at, note=who, data={"status": cursor.status})
-
-
-def ledger_hash(entry: LedgerEntry) -> bytes:
-    """The digest of a ledger entry, chained to the one before it."""
-    facts = [
-        entry.thread_id,
-        entry.n,
-        entry.kind,
-        entry.step,
-        entry.request_id,
-        entry.actor,
-        entry.note,
-        entry.seen.hex(),
-        entry.data,
-        entry.at,
-    ]
-    try:
-        return sha256(entry.prev_hash + canonical(facts)).digest()
-    except UnicodeEncodeError as error:
-        raise ValueRejected(
-            f"a name, a note or an answer has text with a lone surrogate at {error.start}",
-            'decode bytes with errors="replace"',
-        ) from None
 
 
 def log_size(changes: Sequence[Change]) -> int:

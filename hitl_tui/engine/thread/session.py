@@ -17,14 +17,16 @@ from hitl_tui.engine.log.events import Event, LedgerWritten, ProgressChanged, St
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import Lease, ThreadInfo, takeover_notice
+from hitl_tui.engine.log.threads import Lease, Owner, ThreadInfo, takeover_notice
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
+from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
 from hitl_tui.engine.thread.outlook import Outlook
 from hitl_tui.engine.thread.rebuild import live_state
 from hitl_tui.engine.thread.run_inputs import frozen
+from hitl_tui.engine.thread.standing import standing
 from hitl_tui.engine.thread.steps import Step, checkpoint_of, records_of
-from hitl_tui.errors import StoreUnusable, ThreadBusy, UnknownThread
+from hitl_tui.errors import StoreUnusable, ThreadBusy
 
 replace = msgspec.structs.replace
 Clock = Callable[[], int]
@@ -79,6 +81,7 @@ class Session(Outlook):
         *,
         source: Mapping[str, Any] | None = None,
         actor: str | None = None,
+        owner: Owner | None = None,
         agents: Mapping[str, Any] | None = None,
         sink: Sink | None = None,
         clock: Clock = now_us,
@@ -95,9 +98,16 @@ class Session(Outlook):
             fork_seq=0,
             created_at=now,
             created_by=actor,
+            owner=owner,
         )
+        if store:
+            info = replace(info, facts_hash=facts_hash(info))
+        link = chained(b"", info.facts_hash)
         cursor = Cursor(
             thread_id=thread_id,
+            last_record_hash=link,
+            checkpoint_hash=link,
+            ledger_hash=link,
             limits=graph.limits,
             position=f"node:{graph.entry}",
             created_at=now,
@@ -123,9 +133,7 @@ class Session(Outlook):
         Raises:
             UnknownThread, LogCorrupt.
         """
-        info, cursor = store.info(thread_id), store.cursor(thread_id)
-        if info is None or cursor is None:
-            raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
+        info, cursor = standing(store, thread_id)
         cursor = frozen(cursor)
         session = cls(graph, store, info, cursor, LiveState({}, {}), agents=agents, sink=sink, clock=clock)
         if with_state:
@@ -187,8 +195,9 @@ class Session(Outlook):
     def reload(self) -> bool:
         """Load what another writer has committed since; True where there was something."""
         cursor = self.store.cursor(self.thread_id) if self.store else None
-        if cursor is None or cursor.version == self.cursor.version:
+        if cursor is None or self.store is None or cursor.version == self.cursor.version:
             return False
+        _, cursor = standing(self.store, self.thread_id)
         self.cursor = frozen(cursor)
         apply(self.agents, cursor.agents)
         self.load_state()
@@ -217,6 +226,7 @@ class Session(Outlook):
         now, before = self.clock(), self.cursor
         other = self.state.other
         state = state or after(self.state, changes)
+        ledger = self._bound(cursor.pending, ledger, now)
         if other:
             ledger = journal.with_channels(ledger, cursor, before.head + 1, other, now)
         if self.store is None and self.sink is None:  # nobody will look at a checkpoint
@@ -226,6 +236,9 @@ class Session(Outlook):
         records = records_of(step, cursor, changes, now) if self.store else ()
         parent = self._parent_thread()
         checkpoint = checkpoint_of(step, cursor, state, len(records), parent_thread=parent, at=now)
+        link = records[-1].record_hash if records else cursor.last_record_hash
+        if self.store:
+            _seal(checkpoint, cursor, link, ledger)
         snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state, whole=other is not None)
         cursor = self._moved(
             cursor,
@@ -233,7 +246,8 @@ class Session(Outlook):
             ledger,
             head=checkpoint.step,
             last_seq=checkpoint.last_seq,
-            last_record_hash=records[-1].record_hash if records else cursor.last_record_hash,
+            last_record_hash=link,
+            checkpoint_hash=checkpoint.checkpoint_hash,
             log_bytes=log_bytes,
             snapshot_bytes=snapshot_bytes,
         )
@@ -246,8 +260,9 @@ class Session(Outlook):
 
     def commit_cursor(self, cursor: Cursor, ledger: Sequence[LedgerEntry] = ()) -> None:
         """Write a change of the cursor, and entries of the ledger, without a step."""
-        before = self.cursor
-        self._write(self._moved(cursor, self.clock(), ledger), ledger)
+        before, now = self.cursor, self.clock()
+        ledger = self._bound(cursor.pending, ledger, now)
+        self._write(self._moved(cursor, now, ledger), ledger)
         if self.sink:
             self.sink(ProgressChanged(self.progress))
             self._warn(before)
@@ -259,6 +274,28 @@ class Session(Outlook):
     def rebound(self, pending: Sequence[Request], step: int) -> tuple[Request, ...]:
         """Pending requests bound to a new step: answers and votes made against the old one are stale."""
         return tuple(replace(request, step=step, votes=()) for request in pending)
+
+    def _bound(
+        self, pending: Sequence[Request], ledger: Sequence[LedgerEntry], now: int
+    ) -> Sequence[LedgerEntry]:
+        """The entries of a commit, so that the newest one about each pending request has its hash."""
+        known = self.cursor.pending
+        if not pending or tuple(pending) == known:
+            return ledger
+        ids = {request.id for request in known}
+        hashes = {request_hash(request) for request in known} | {entry.request_hash for entry in ledger}
+        entries = list(ledger)
+        for request in pending:
+            at = journal.behind(self.cursor, entries)
+            if request_hash(request) in hashes:
+                continue
+            if request.id in ids:
+                entries.append(
+                    journal.ledger_entry(at, "rebound", at=now, step=request.step, request=request)
+                )
+            else:
+                entries.append(journal.request_entry(at, request, now))
+        return entries
 
     def _moved(self, cursor: Cursor, now: int, ledger: Sequence[LedgerEntry], **facts: Any) -> Cursor:
         """The cursor as it is written next, with entries of the ledger and other facts of it."""
@@ -326,3 +363,11 @@ class Session(Outlook):
         if cursor.status == "running":
             cursor = replace(cursor, status="waiting", reason="paused", attempt=cursor.attempt + 1)
         self.commit_cursor(cursor, [entry])
+
+
+def _seal(checkpoint: Checkpoint, cursor: Cursor, record: bytes, ledger: Sequence[LedgerEntry]) -> None:
+    """Give a checkpoint that nobody has seen yet its hashes; `cursor` tells what it is chained to."""
+    newest = ledger[-1].hash if ledger else cursor.ledger_hash
+    msgspec.structs.force_setattr(checkpoint, "ledger_hash", newest)
+    own = checkpoint_hash(checkpoint, cursor.checkpoint_hash, record)
+    msgspec.structs.force_setattr(checkpoint, "checkpoint_hash", own)

@@ -27,7 +27,7 @@ def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
 def cost_of(uses: Sequence[ModelUse]) -> float | None:
     """What model calls cost together, None where a price is unknown."""
     if not uses:
-        return 0
+        return 0.0
     costs = [use.cost for use in uses]
     return None if None in costs else sum(cost for cost in costs if cost is not None)
 

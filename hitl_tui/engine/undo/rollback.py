@@ -76,7 +76,7 @@ class Rollback(Run):
             return False
         ledger: list[LedgerEntry] = []
         for request in cursor.pending:
-            self._write_down(ledger, "withdrawn", request_id=request.id, actor=self._actor)
+            self._write_down(ledger, "withdrawn", request=request, actor=self._actor)
         data = {"entries": [_named(entry) for one in reversed(self._todo) for entry in _remaining(one)]}
         self._write_down(ledger, "rollback", actor=self._actor, note=self._note, data=data)
         # An attempt that a crash or a person ended counts, if it was one at undoing.

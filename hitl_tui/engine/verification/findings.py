@@ -16,7 +16,9 @@ Kind = Literal[
     "checkpoint",
     "snapshot",
     "ledger",
+    "request",
     "cursor",
+    "thread",
     "unreadable",
     "node",
 ]
@@ -30,8 +32,9 @@ class Mismatch(msgspec.Struct, frozen=True):
             "record" (a record was changed), "value" (an update or its result is not what was hashed),
             "channel" (a record does not begin where the one before it ended), "reducer" (strict: the graph
             reduces otherwise today), "taint" (it does not follow from what the node brought in and read),
-            "checkpoint", "snapshot", "ledger", "cursor", "unreadable", or of a replay "node" (the graph
-            goes another way today).
+            "checkpoint", "snapshot", "ledger", "request" (one that waits is not what its newest decision
+            says), "cursor", "thread" (what is fixed about it), "unreadable", or of a replay "node" (the
+            graph goes another way today).
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
         expected, actual: hashes as text, `[private]` for a private channel's.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,9 +16,11 @@ from msgspec.structs import replace
 from hitl_tui.engine.channels.canonical import GrowingHashes, show_hash, state_hash
 from hitl_tui.engine.channels.channel import BoundChannel
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.engine.log.records import Checkpoint, Cursor, UpdateRecord
+from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.thread.journal import decode_snapshot, ledger_hash, record_hash
+from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, ledger_hash, record_hash
+from hitl_tui.engine.thread.journal import decode_snapshot
+from hitl_tui.engine.thread.standing import unbound
 from hitl_tui.engine.verification.channel_sets import ChannelSets
 from hitl_tui.engine.verification.findings import Kind, Mismatch, VerifyReport
 from hitl_tui.engine.verification.taint_trace import TaintTrace
@@ -47,7 +50,7 @@ def verify(
         UnknownThread: there is no such thread.
         UsageError: strict without channels.
     """
-    cursor = store.cursor(thread_id)
+    cursor = store.cursor(thread_id, unchecked=True)
     if cursor is None:
         raise UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
     if strict and channels is None:
@@ -71,6 +74,11 @@ class _Check:
         self.seq = 0
         # The hash of the record before, as stored and as it should be; None after a gap.
         self.previous: tuple[bytes, bytes] | None = (b"", b"")
+        # The same of the checkpoint before.
+        self.link: tuple[bytes, bytes] | None = (b"", b"")
+        self.parts = store.parts(self.thread_id)
+        # Where the ledger stood at some time, by the hash there; None where that is not known.
+        self.stood: dict[bytes, int] | None = {}
         self.records = self.checkpoints = self.unchecked = 0
         # Whether all channels are known, so that a state can be hashed.
         self.complete = channels is not None
@@ -81,6 +89,8 @@ class _Check:
 
     def run(self, watch: Callable[[int, int], object] | None) -> VerifyReport:
         head = self.cursor.head
+        self._threads()
+        ledger = self._ledger()
         for first in range(0, head + 1, _WINDOW):
             if watch:
                 watch(first, head + 1)
@@ -90,7 +100,8 @@ class _Check:
                 self._step(step, point, records, snapshots.get(step))
                 if step in snapshots:
                     self._snapshot(step, snapshots.pop(step))
-        self._ledger()
+        self._enter(head + 1)
+        self.found += ledger
         self._cursor()
         return VerifyReport(tuple(self.found), self.records, self.checkpoints, self.unchecked)
 
@@ -136,6 +147,7 @@ class _Check:
     def _step(
         self, step: int, point: Checkpoint | None, records: list[UpdateRecord], snapshot: bytes | None
     ) -> None:
+        self._enter(step)
         if self.previous is None and point is not None:
             self.seq = point.first_seq - 1
         first = self.seq + 1
@@ -144,6 +156,7 @@ class _Check:
         if point is None:
             self._add("gap", "step", step, None, step=step)
             self.taint.lose()
+            self.link = None
             return
         self.checkpoints += 1
         facts = {"parent_step": step - 1, "first_seq": first, "last_seq": self.seq}
@@ -154,37 +167,74 @@ class _Check:
             self._lose()
             self.seq = point.last_seq
             facts.pop("last_seq")
-        for name, expected in facts.items():
-            if getattr(point, name) != expected:
-                self._add("checkpoint", name, expected, getattr(point, name), step=step)
-        self._state(point)
+        wrong = {name: value for name, value in facts.items() if getattr(point, name) != value}
+        for name, expected in wrong.items():
+            self._add("checkpoint", name, expected, getattr(point, name), step=step)
+        wrong |= self._state(point)
         for record, name, should, actual in self.taint.follow(point, records, all(intact)):
             place = {"seq": record.seq, "channel": record.channel} if record else {}
             private = record is not None and record.visibility == "private" and name.endswith("hash")
             shown = (PRIVATE, PRIVATE) if private else (should, actual)
             self._add("taint", name, *shown, step=step, **place)
+        self._linked(point, wrong)
 
-    def _state(self, point: Checkpoint) -> None:
+    def _enter(self, step: int) -> None:
+        """Go on to a step: the chains go on with the facts of threads that begin with it."""
+        for part in self.parts:
+            if part.after_step == step - 1:
+                self.previous = _begun(self.previous, part.facts)
+                self.link = _begun(self.link, part.facts)
+
+    def _linked(self, point: Checkpoint, wrong: dict[str, Any]) -> None:
+        """Check a checkpoint's own hash, and the decision that it names.
+
+        Args:
+            wrong: fields that were told already, as they should be.
+        """
+        if self.stood is not None and point.ledger_hash not in self.stood:
+            self._add("checkpoint", "ledger_hash", None, point.ledger_hash, step=point.step)
+        own = point.checkpoint_hash
+        if self.link is None or self.previous is None:
+            self.link = (own, own)
+            return
+        mended = replace(point, **wrong) if wrong else point
+        chains = product((mended,) if mended is point else (mended, point), self.link, self.previous)
+        true = b""
+        for candidate, link, record in chains:
+            computed = checkpoint_hash(candidate, link, record)
+            true = true or computed
+            if computed == own:
+                true = own
+                break
+        else:
+            self._add("checkpoint", "checkpoint_hash", true, own, step=point.step)
+        self.link = (own, true)
+
+    def _state(self, point: Checkpoint) -> dict[str, Any]:
+        """Check a checkpoint's state_hash; gives it as it should be where it was told."""
         trace = self.trace
         if self.hashed[0] != trace.changes:
             digests = trace.digests()
             self.hashed = (trace.changes, b"" if digests is None else state_hash(digests))
         expected = self.hashed[1]
+        wrong: dict[str, Any] = {}
         if not expected:
             self.unchecked += 1
         elif point.state_hash == expected:
             self.complete = True
         elif trace.channels is not None and point.state_hash == state_hash(trace.written()):
             # A thread made by `save` has no channels but those that were saved.
-            return
+            return wrong
         elif self.complete:
             self._add("checkpoint", "state_hash", expected, point.state_hash, step=point.step)
+            wrong["state_hash"] = expected
         else:
             self.unchecked += 1
+        return wrong
 
     def _lose(self) -> None:
         """Go on after something that is missing: only what follows can tell how it ended."""
-        self.previous = None
+        self.previous = self.link = None
         self.trace.lose()
         self.taint.lose()
 
@@ -273,19 +323,41 @@ class _Check:
         for name in self.trace.written().keys() - values.keys():
             self._add("snapshot", "channel", name, None, step=step, channel=name)
 
-    def _ledger(self) -> None:
-        stored = true = b""
-        n = 0
+    def _threads(self) -> None:
+        """What is fixed about the thread, and about those that it was forked from."""
+        for thread_id in dict.fromkeys(part.thread_id for part in self.parts):
+            info, facts = self.store.info(thread_id), self.store.facts(thread_id)
+            if info is not None and info.facts_hash != facts:
+                self._add("thread", "facts_hash", facts, info.facts_hash)
+                self.found[-1] = replace(
+                    self.found[-1], thread="" if thread_id == self.thread_id else thread_id
+                )
+
+    def _ledger(self) -> list[Mismatch]:
+        """What is wrong with the decisions, and with what waits for one."""
+        before, self.found = self.found, []
         try:
-            entries = self.store.ledger(self.thread_id)
+            self._decisions(self.store.ledger(self.thread_id))
         except LogCorrupt as error:
             self._add("unreadable", "ledger", None, error.message)
-            return
-        now = self.store.cursor(self.thread_id)
+            self.stood = None
+        found, self.found = self.found, before
+        return found
+
+    def _decisions(self, entries: list[LedgerEntry]) -> None:
+        stored = true = b""
+        n = 0
+        now = self.store.cursor(self.thread_id, unchecked=True)
         if now is not None and now.version != self.cursor.version:
             # The thread has gone on meanwhile: what is new is for the next check.
             entries = entries[: self.cursor.ledger_n]
+        stood = {}
+        gaps = len(self.found)
         for entry in entries:
+            for part in self.parts:
+                if part.after_entry == n:
+                    stored, true = chained(stored, part.facts), chained(true, part.facts)
+                    stood[stored] = stood[true] = n
             n += 1
             place = {"seq": entry.n, "step": entry.step}
             own = ledger_hash(entry)
@@ -305,6 +377,16 @@ class _Check:
                 # Only the hash it is chained to was changed, which was told there.
                 own = entry.hash
             stored, true = entry.hash, own
+            stood[stored] = stood[true] = n
+        for part in self.parts:
+            if part.after_entry == n:
+                stored, true = chained(stored, part.facts), chained(true, part.facts)
+                stood[stored] = stood[true] = n
+        lost = any(one.kind == "gap" for one in self.found[gaps:])
+        self.stood = None if lost else stood
+        for request in self.cursor.pending:
+            if (wrong := unbound(request, entries)) is not None:
+                self._add("request", request.id, *wrong, step=request.step)
         for name, expected in (("ledger_n", n), ("ledger_hash", (stored, true))):
             self._same(name, expected)
 
@@ -312,12 +394,24 @@ class _Check:
         self._same("last_seq", self.seq)
         if self.previous is not None:
             self._same("last_record_hash", self.previous)
+        if self.link is not None:
+            self._same("checkpoint_hash", self.link)
+        if any(one.kind in ("cursor", "request", "thread") for one in self.found):
+            return
+        try:
+            self.store.cursor(self.thread_id)
+        except LogCorrupt as error:
+            self._add("cursor", "digest", None, error.message, step=self.cursor.head)
 
     def _same(self, name: str, expected: Any) -> None:
         actual = getattr(self.cursor, name)
         allowed = expected if isinstance(expected, tuple) else (expected,)
         if actual not in allowed:
             self._add("cursor", name, allowed[-1], actual, step=self.cursor.head)
+
+
+def _begun(link: tuple[bytes, bytes] | None, facts: bytes) -> tuple[bytes, bytes] | None:
+    return link and (chained(link[0], facts), chained(link[1], facts))
 
 
 def _steps_by_seq(points: list[Checkpoint]) -> dict[int, int]:

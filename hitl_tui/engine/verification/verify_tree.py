@@ -35,7 +35,7 @@ def verify_tree(
     """
     channels = graph.channels if graph else None
     report = verify(store, thread_id, channels, strict=strict, watch=watch)
-    info, cursor = store.info(thread_id), store.cursor(thread_id)
+    info, cursor = store.info(thread_id), store.cursor(thread_id, unchecked=True)
     if info is None or cursor is None:
         return report
     try:

@@ -1,0 +1,183 @@
+"""The hashes that chain a thread's log, and what each of them covers (SPEC 10, 12).
+
+Three chains run side by side: update records, checkpoints and ledger entries.  Each begins with what is
+fixed about its thread (`chained`); a fork's go on from where its parent's stood.  A checkpoint names the
+newest record and the newest ledger entry at its commit, so its hash stands for all that was written
+until then.
+
+Hashes are over msgspec's JSON of fields in a fixed order, which comes out the same after a value was stored
+and read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from hitl_tui.engine.channels.canonical import canonical
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.errors import ValueRejected
+
+_encode = msgspec.json.Encoder().encode
+
+
+def chained(previous: bytes, facts: bytes) -> bytes:
+    """What the first link of a thread is chained to.
+
+    Args:
+        previous: where the parent's chain stood at the fork; b"" for a thread of its own.
+        facts: the thread's `facts_hash`.
+    """
+    return sha256(previous + facts).digest()
+
+
+def facts_hash(info: ThreadInfo, shared_entries: int = 0, past: Sequence[Any] = ()) -> bytes:
+    """The digest of all that never changes about a thread.
+
+    Args:
+        shared_entries: how many of its parent's decisions a fork shares.
+        past: of a thread that was carried here, under which names its rows were written.
+    """
+    facts = (
+        info.thread_id,
+        info.graph_name,
+        info.graph_digest,
+        info.source,
+        info.parent,
+        info.fork_step,
+        info.fork_seq,
+        info.created_at,
+        info.created_by,
+        info.owner,
+        shared_entries,
+        past,
+    )
+    return sha256(_encoded(facts)).digest()
+
+
+def record_hash(record: UpdateRecord) -> bytes:
+    """The digest of a record, chained to the one before it; values enter by their hashes."""
+    facts = _encode(
+        (
+            record.thread_id,
+            record.seq,
+            record.step,
+            record.invocation,
+            record.node,
+            record.path,
+            record.attempt,
+            record.channel,
+            record.op,
+            record.reducer,
+            record.visibility,
+            record.source,
+            record.tainted,
+            record.actor,
+            record.note,
+            record.at,
+        )
+    )
+    if record.lineage is not None:
+        facts += _encode(record.lineage)
+    hashes = record.prev_record_hash + record.previous_hash + record.update_hash + record.next_hash
+    return sha256(hashes + facts).digest()
+
+
+def checkpoint_hash(point: Checkpoint, previous: bytes, record: bytes) -> bytes:
+    """The digest of all fields of a checkpoint.
+
+    Args:
+        previous: the hash of the checkpoint before it.
+        record: the hash of the newest record at its commit.
+    """
+    branches = point.branches
+    if branches:
+        # The thread of a subgraph's run gets a new name with its parent's; its own part stays.
+        branches = tuple([replace(one, thread=own_part(one.thread)) for one in branches])
+    facts = _encoded(
+        (
+            point.thread_id,
+            point.step,
+            point.parent_thread,
+            point.parent_step,
+            point.source,
+            point.node,
+            point.position,
+            point.status,
+            point.reason,
+            point.invocation,
+            point.iteration,
+            point.attempt,
+            point.duration,
+            point.tokens_in,
+            point.tokens_out,
+            point.cost,
+            point.first_seq,
+            point.last_seq,
+            point.at,
+            point.actor,
+            point.note,
+            point.decision,
+            point.text,
+            point.uses,
+            branches,
+            point.tainted,
+            point.read,
+            point.compensations,
+            point.calls,
+        )
+    )
+    return sha256(previous + record + point.ledger_hash + point.state_hash + facts).digest()
+
+
+def own_part(thread_id: str) -> str:
+    """Of the name of a thread inside another, `node#n`: what stays when the other is called otherwise."""
+    return thread_id.rpartition("/")[2]
+
+
+def request_hash(request: Request) -> bytes:
+    """The digest of a whole request as it stands, which its newest ledger entry keeps."""
+    if request.thread:
+        request = replace(request, thread=own_part(request.thread))
+    return sha256(_encoded(request)).digest()
+
+
+def ledger_hash(entry: LedgerEntry) -> bytes:
+    """The digest of a ledger entry, chained to the one before it."""
+    facts = [
+        entry.thread_id,
+        entry.n,
+        entry.kind,
+        entry.step,
+        entry.request_id,
+        entry.request_hash.hex(),
+        entry.actor,
+        entry.note,
+        entry.seen.hex(),
+        entry.data,
+        entry.at,
+    ]
+    try:
+        return sha256(entry.prev_hash + canonical(facts)).digest()
+    except UnicodeEncodeError as error:
+        raise _surrogate(error) from None
+
+
+def _encoded(facts: Any) -> bytes:
+    try:
+        return _encode(facts)
+    except UnicodeEncodeError as error:
+        raise _surrogate(error) from None
+
+
+def _surrogate(error: UnicodeEncodeError) -> ValueRejected:
+    return ValueRejected(
+        f"a name, a note or an answer has text with a lone surrogate at {error.start}",
+        'decode bytes with errors="replace"',
+    )
