@@ -191,7 +191,8 @@ class _Check:
         Args:
             wrong: fields that were told already, as they should be.
         """
-        if self.stood is not None and point.ledger_hash not in self.stood:
+        names_none = self.stood is not None and point.ledger_hash not in self.stood
+        if names_none:
             self._add("checkpoint", "ledger_hash", None, point.ledger_hash, step=point.step)
         own = point.checkpoint_hash
         if self.link is None or self.previous is None:
@@ -207,7 +208,8 @@ class _Check:
                 true = own
                 break
         else:
-            self._add("checkpoint", "checkpoint_hash", true, own, step=point.step)
+            if not names_none:
+                self._add("checkpoint", "checkpoint_hash", true, own, step=point.step)
         self.link = (own, true)
 
     def _state(self, point: Checkpoint) -> dict[str, Any]:
