@@ -16,10 +16,12 @@ MEANING: Final[Mapping[Kind, str]] = {
     "channel": "This record does not begin where the record before it left the channel.",
     "reducer": "The channel's reducer is another one than then, or makes something else of the same update.",
     "taint": "The taint of the channel does not follow from what the node read and brought in.",
-    "checkpoint": "What the checkpoint of the step says does not follow from the records before it.",
+    "checkpoint": "The checkpoint of the step was changed, or does not follow from the records before it.",
     "snapshot": "The snapshot, a cache of the state, differs from what the log makes of it.",
     "ledger": "This entry of the decision ledger was changed after it was written.",
+    "request": "What waits for a human is not what the newest decision about it says.",
     "cursor": "Where the thread is said to stand does not follow from its log.",
+    "thread": "What is fixed about the thread (graph, fork, creation) was changed after it was made.",
     "unreadable": "This part of the store can't be read at all.",
     "node": "With the results its nodes had then, the graph goes another way today.",
 }
