@@ -1,4 +1,4 @@
-"""Holding a thread while it runs: its lease is renewed, and others who want it paused are heard."""
+"""Holding a thread while it runs: others who want it paused are heard."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from hitl_tui.errors import HitlError
 
 log = logging.getLogger(__name__)
 
-HEARTBEAT = 5.0
-"""Seconds between renewals of the lease of a running thread."""
-LEASE_TIME = 30_000_000
 EVERY = 0.2
 """Seconds between looks for what is asked, and at whether the thread is held."""
 
@@ -32,15 +29,7 @@ class Holding:
         self._run = run
         self._begun = session.clock()
         self._heard: PauseRequest | None = None
-        self._tasks = [asyncio.create_task(self._renew()), asyncio.create_task(self._listen())]
-
-    async def _renew(self) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT)
-            try:
-                self._session.renew(LEASE_TIME)
-            except HitlError as error:
-                log.warning("the lease of %s could not be renewed: %s", self._session.thread_id, error)
+        self._listening = asyncio.create_task(self._listen())
 
     async def _listen(self) -> None:
         store, thread_id = self._session.store, self._session.thread_id
@@ -59,8 +48,7 @@ class Holding:
 
     def end(self) -> None:
         """The run is over: write down who paused it, where it was paused."""
-        for task in self._tasks:
-            task.cancel()
+        self._listening.cancel()
         session, asked = self._session, self._heard
         if asked is None or session.store is None:
             return

@@ -10,12 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
-from hitl_tui.engine.log.threads import Lease
+from hitl_tui.engine.log.threads import LEASE_TIME, Lease
 from hitl_tui.errors import StoreUnusable
-
-LEASE_TIME = 30_000_000
-"""How long a lease lasts without being renewed, in microseconds; it only matters across hosts."""
 
 _given_back: set[str] = set()
 
@@ -27,27 +25,27 @@ def new_lease(now: int, lasting: int = LEASE_TIME) -> Lease:
         now: microseconds since the epoch.
         lasting: microseconds until it ends for other hosts, unless renewed.
     """
-    user, host = _identity()
+    us = _identity()
     pid = os.getpid()
     return Lease(
         token=uuid.uuid4().hex,
-        user=user,
-        host=host,
+        user=us.user,
+        host=us.host,
         pid=pid,
         process_started=_own_start(pid),
         expires_at=now + lasting,
+        boot=us.boot,
+        namespace=us.namespace,
     )
 
 
 def is_dead(lease: Lease, now: int) -> bool:
     """Whether a holder can't write any more.
 
-    On this host the process itself is asked, so neither a slow holder nor a clock that jumps loses
-    its thread.  Of another host only the lease's end is known.
+    Where its process is among ours, that is asked, so neither a slow holder nor a clock that jumps loses
+    its thread.  Of another host, another boot or another container only the lease's end is known.
     """
-    if lease.host != _identity()[1]:
-        return lease.expires_at <= now
-    alive = _pid_exists(lease.pid)
+    alive = _pid_exists(lease.pid) if _is_near(lease) else None
     if alive is None:
         return lease.expires_at <= now
     if not alive:
@@ -56,6 +54,20 @@ def is_dead(lease: Lease, now: int) -> bool:
     if started == 0:
         return True
     return bool(started and lease.process_started and started != lease.process_started)
+
+
+def _is_near(lease: Lease) -> bool:
+    """Whether the holder's process id means the same here."""
+    us = _identity()
+    if us.boot:
+        return (lease.boot, lease.namespace) == (us.boot, us.namespace)
+    # All there is to go by where the system tells no boot.
+    return not lease.boot and lease.host == us.host
+
+
+def process_of(lease: Lease) -> tuple[str, str, int]:
+    """What a holder's process is told from others by."""
+    return lease.boot or lease.host, lease.namespace, lease.pid
 
 
 @contextmanager
@@ -114,13 +126,25 @@ def _pid_exists(pid: int) -> bool | None:
     return True
 
 
+class _Identity(NamedTuple):
+    user: str
+    host: str
+    boot: str
+    namespace: str
+
+
 @lru_cache(maxsize=1)
-def _identity() -> tuple[str, str]:
+def _identity() -> _Identity:
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid()) if hasattr(os, "getuid") else "unknown"
-    return user, socket.gethostname()
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        namespace = os.readlink("/proc/self/ns/pid")
+    except (OSError, ValueError):
+        boot = namespace = ""
+    return _Identity(user, socket.gethostname(), boot, namespace)
 
 
 def holder(lease: Lease | None, now: int) -> str | None:

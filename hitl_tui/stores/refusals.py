@@ -6,7 +6,7 @@ from hitl_tui.engine.log.records import Commit
 from hitl_tui.engine.log.store import UNPRINTABLE
 from hitl_tui.engine.log.threads import LONGEST_ID, Lease
 from hitl_tui.errors import HitlError, StaleWriter, ThreadBusy, UnknownThread, UsageError, in_words
-from hitl_tui.stores.liveness import describe, is_dead, is_given_back
+from hitl_tui.stores.liveness import describe, is_dead, is_given_back, process_of
 
 
 def check_thread_id(thread_id: str) -> str:
@@ -31,7 +31,7 @@ def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int
     if holder is None or holder.token == lease.token or is_given_back(holder):
         return None
     if not is_dead(holder, now):
-        ours = (holder.host, holder.pid) == (lease.host, lease.pid)
+        ours = process_of(holder) == process_of(lease)
         who = "another run in this process" if ours else describe(holder)
         raise ThreadBusy(
             f"thread {thread_id!r} is held by {who}",

@@ -81,7 +81,7 @@ _SPENDING = (
 _LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _ADD_SPENDING = _insert("spending", "id, body")
 _LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
-_TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 class SQLiteCheckpointer(StoreFile, Checkpointer):

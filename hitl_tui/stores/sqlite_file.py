@@ -8,8 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import threading
 import time
+import weakref
 from pathlib import Path
+from typing import Any
 
 from hitl_tui.engine.log.store import Durability
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable
@@ -29,6 +32,25 @@ _HEADER = 100
 _APPLICATION_ID_AT = 68
 
 
+class Connection(sqlite3.Connection):
+    """A connection to a store, known to this process while it is open."""
+
+    file: tuple[int, int] | None = None
+    """The file's device and number."""
+
+    def close(self) -> None:
+        """Close it; twice is fine."""
+        super().close()
+        _open.discard(self)
+
+
+# A process that closes a file that it has read loses all its locks on it, SQLite's too: another process
+# then takes the log away from beside a store that is open here, with all that is written afterwards.
+# So a file that is open is never read but by SQLite.
+_open: weakref.WeakSet[Connection] = weakref.WeakSet()
+_opening = threading.Lock()
+
+
 def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Connection:
     """A connection to the store in `path`, created as needed.
 
@@ -39,19 +61,7 @@ def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Conne
         StoreUnusable: not ours, made by another version of hitl-tui, read-only, locked or full.
         LogCorrupt: ours, but damaged.
     """
-    try:
-        _create_or_examine(path)
-        db = sqlite3.connect(
-            f"{path.as_uri()}?mode=rw",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=BUSY_SECONDS,
-        )
-    except (OSError, ValueError) as error:
-        raise _no_access(path, error) from error
-    except sqlite3.Error as error:
-        raise translate(error, path) from error
+    db = _connect(path)
     try:
         db.execute("PRAGMA foreign_keys = ON")
         db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
@@ -72,6 +82,45 @@ def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Conne
         db.close()
         raise
     return db
+
+
+def _connect(path: Path) -> Connection:
+    try:
+        with _opening:
+            identity = file_identity(path)
+            if identity is None or all(other.file != identity for other in _open):
+                _create_or_examine(path)
+            db: Any = sqlite3.connect(
+                f"{path.as_uri()}?mode=rw",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=BUSY_SECONDS,
+                factory=Connection,
+            )
+            assert isinstance(db, Connection)
+            db.file = file_identity(path)
+            _open.add(db)
+            return db
+    except (OSError, ValueError) as error:
+        raise _no_access(path, error) from error
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """What a file is told from another by, None where there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def is_read_only(error: BaseException | None) -> bool:
+    """Whether SQLite refused to write what it has open for reading alone."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, sqlite3.Error) and code == sqlite3.SQLITE_READONLY
 
 
 def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> HitlError:

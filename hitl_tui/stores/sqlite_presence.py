@@ -6,7 +6,6 @@ SQLite goes on in a file that was deleted, and all of it is lost when the proces
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 from contextlib import closing
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from hitl_tui.engine.log.store import Durability
 from hitl_tui.errors import HitlError, StoreUnusable
-from hitl_tui.stores.sqlite_file import open_file, translate
+from hitl_tui.stores.sqlite_file import file_identity, is_read_only, open_file, translate
 from hitl_tui.stores.sqlite_transaction import Synced, Transaction
 
 
@@ -35,14 +34,32 @@ class StoreFile:
         own = self.durability == "decisions"
         self._deciding = Synced(db, self._lock, self.path) if own else self._writing
         self._presence = Presence(db, self.path, self.durability)
+        self._writable = False
 
     def _be_there(self) -> None:
         """Before a thread is written: the file is where it was, or is written again."""
         with self._lock:
-            again = self._presence.restored()
+            again = self._presence.restored() or self._opened_for_writing()
             if again is not None:
                 self._db.close()
                 self._use(again)
+
+    def _opened_for_writing(self) -> sqlite3.Connection | None:
+        """A new connection where SQLite could open the file for reading alone, None where it could write.
+
+        It does so without a word when there is any trouble, and would keep to it when that is over.
+        """
+        if self._writable:
+            return None
+        try:
+            with self._writing as db:
+                db.execute("DELETE FROM lease WHERE 0")  # to begin is nothing to it yet
+                self._writable = True
+        except StoreUnusable as error:
+            if is_read_only(error.__cause__):
+                return open_file(self.path, self.durability)
+            raise
+        return None
 
     def close(self) -> None:
         """Close the file; one that has gone since the last changes is written again."""
@@ -57,7 +74,7 @@ class Presence:
         self._db = db
         self._path = path
         self._durability: Durability = durability
-        self._file = _identity(path)
+        self._file = file_identity(path)
         self._changes = db.total_changes
 
     def check(self) -> None:
@@ -66,7 +83,7 @@ class Presence:
         Raises:
             StoreUnusable: the file was deleted or moved, or another one was put in its place.
         """
-        now = _identity(self._path)
+        now = file_identity(self._path)
         if now is None:
             raise StoreUnusable(
                 f"the store {self._path} is not there any more: it was deleted or moved",
@@ -85,7 +102,7 @@ class Presence:
         Raises:
             StoreUnusable: it can't be written, or another file was put in its place.
         """
-        if _identity(self._path) is None:
+        if file_identity(self._path) is None:
             return _write_again(self._db, self._path, self._durability)
         self.check()
         return None
@@ -98,15 +115,6 @@ class Presence:
             return
         if unseen and (again := self.restored()) is not None:
             again.close()
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """What a file is told from another by, None where there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _write_again(db: sqlite3.Connection, path: Path, durability: Durability) -> sqlite3.Connection:

@@ -354,17 +354,17 @@ def source_of(info: ThreadInfo) -> bytes:
     return _encode(info.source)
 
 
-LEASE = "token, user, host, pid, process_started, expires_at"
+LEASE = "token, user, host, pid, process_started, expires_at, boot, namespace"
 # Columns of the cursor AS c and the lease AS l (left joined) behind those of `THREAD`; a count comes last.
 SUMMARY = (
     "c.head, c.status, c.reason, c.position, c.waiting_for, c.waiting_since, c.last_writer, c.updated_at, "
-    "l.token, l.user, l.host, l.pid, l.process_started, l.expires_at"
+    "l.token, l.user, l.host, l.pid, l.process_started, l.expires_at, l.boot, l.namespace"
 )
 
 
 def summary_of(row: Row, now: int) -> ThreadSummary:
     """A line of a list of threads; a holder counts only while it lives."""
-    facts, held, inside = row[THREAD_COLUMNS:-7], row[-7:-1], row[-1]
+    facts, held, inside = row[THREAD_COLUMNS:-9], row[-9:-1], row[-1]
     head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
     lease = Lease(*held) if held[0] is not None else None
     return ThreadSummary(

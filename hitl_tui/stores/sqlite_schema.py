@@ -67,7 +67,9 @@ TABLES = (
         host TEXT NOT NULL,
         pid INTEGER NOT NULL,
         process_started INTEGER NOT NULL,
-        expires_at INTEGER NOT NULL
+        expires_at INTEGER NOT NULL,
+        boot TEXT NOT NULL,
+        namespace TEXT NOT NULL
     )""",
     # What somebody asks of the process that holds a thread.
     """CREATE TABLE pause (

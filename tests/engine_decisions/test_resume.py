@@ -231,6 +231,40 @@ def test_the_idempotency_key_is_the_step_s_own(store: Checkpointer) -> None:
     assert len(set(keys)) == len(keys) == 6
 
 
+def test_an_edit_while_a_node_waits_does_not_change_its_idempotency_key(store: Checkpointer) -> None:
+    keys: list[str] = []
+
+    def charge(state: Any, config: Any) -> dict[str, Any]:
+        keys.append(config.idempotency_key)
+        return {"log": str(config.interrupt({"kind": "ask", "title": "really?"}))}
+
+    runner = line(store, say("one"), charge, charge)
+    request = runner.invoke({}, thread_id="t").pending[0]
+    step = runner.update_state("t", {"log": ["mended"]})
+    runner.answer("t", request.id, "yes", step=step)
+    runner.invoke(thread_id="t")
+    assert keys[0] == keys[1]
+    assert keys[2] != keys[0], "the next node's is another"
+
+
+def test_a_run_keeps_its_lease_however_long_a_node_blocks(
+    store: Checkpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hitl_tui.engine.thread.session.HEARTBEAT", 0.001)
+    leases: list[int] = []
+
+    def block(state: Any, config: Any) -> dict[str, Any]:
+        lease = store.lease("t")
+        while lease is not None and (not leases or lease.expires_at == leases[0]):
+            leases.append(lease.expires_at)
+            lease = store.lease("t")
+        return {"log": "done"}
+
+    assert line(store, block).invoke({}, thread_id="t").status == "completed"
+    assert len(leases) > 1
+    assert store.lease("t") is None
+
+
 def test_stop_before_says_of_each_node_why_to_stop(store: Checkpointer) -> None:
     asked: list[tuple[str, bool]] = []
 

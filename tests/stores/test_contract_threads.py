@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -111,8 +113,14 @@ class TestLease:
 
     @pytest.mark.parametrize(
         "dead",
-        [{"pid": GONE}, {"process_started": 1}, {"host": "elsewhere", "expires_at": NOW - 1}],
-        ids=["process is gone", "process id went to another", "other host let it run out"],
+        [
+            {"pid": GONE},
+            {"pid": GONE, "host": "renamed"},
+            {"process_started": 1},
+            {"boot": "another", "expires_at": NOW - 1},
+            {"namespace": "another", "expires_at": NOW - 1},
+        ],
+        ids=["gone", "gone, host renamed", "its id went to another", "other host", "other container"],
     )
     def test_a_dead_holder_is_taken_over_from(self, writer: Writer, dead: dict[str, Any]) -> None:
         writer.store.release("t", writer.lease.token)
@@ -122,11 +130,25 @@ class TestLease:
         with pytest.raises(ThreadBusy):
             writer.store.commit("t", msgspec.structs.replace(writer.commit_of({}), lease_token=holder.token))
 
-    def test_another_hosts_holder_counts_as_living_until_its_lease_ends(self, writer: Writer) -> None:
+    @pytest.mark.parametrize(
+        "place", [{"boot": "another"}, {"namespace": "another"}], ids=["host", "container"]
+    )
+    def test_a_holder_elsewhere_counts_as_living_until_its_lease_ends(
+        self, writer: Writer, place: dict[str, Any]
+    ) -> None:
+        """Its host may be called as ours is, and its process id may be nobody's here."""
         writer.store.release("t", writer.lease.token)
-        writer.store.acquire("t", self.rival(writer, host="elsewhere", pid=GONE, expires_at=NOW + 5), NOW)
-        with pytest.raises(ThreadBusy, match="elsewhere"):
+        holder = self.rival(writer, pid=GONE, expires_at=NOW + 5, **place)
+        writer.store.acquire("t", holder, NOW)
+        with pytest.raises(ThreadBusy, match=r"held by .* on host"):
             writer.store.acquire("t", self.rival(writer), NOW + 4)
+        assert writer.store.acquire("t", self.rival(writer), NOW + 5) == holder
+
+    def test_knows_its_boot_and_its_pid_namespace(self, writer: Writer) -> None:
+        lease = writer.store.lease("t")
+        assert lease is not None
+        assert lease.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        assert lease.namespace == os.readlink("/proc/self/ns/pid")
 
     def test_is_renewed_only_by_its_holder(self, writer: Writer) -> None:
         writer.store.renew("t", writer.lease.token, NOW + 77)

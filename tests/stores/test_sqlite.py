@@ -16,6 +16,7 @@ import pytest
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
 from hitl_tui.stores import SQLiteCheckpointer, sqlite_file, sqlite_schema
 from tests.stores.log_writer import Writer, entry
+from tests.stores.processes import heard, process
 
 
 def run_sql(path: Path, *statements: str) -> None:
@@ -258,3 +259,37 @@ class TestWriting:
             store.commit("t", commit)
         with pytest.raises(StoreUnusable, match="closed"):
             store.threads()
+
+
+def test_a_store_that_could_be_opened_for_reading_alone_at_first_is_written_when_it_can_be(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite opens a file for reading where it fails to open it for writing, whatever the trouble was."""
+    SQLiteCheckpointer(path).close()
+    connect = sqlite3.connect
+
+    def in_trouble(place: str, **options: Any) -> sqlite3.Connection:
+        return connect(place.replace("mode=rw", "mode=ro"), **options)
+
+    with monkeypatch.context() as trouble:
+        trouble.setattr(sqlite3, "connect", in_trouble)
+        store = SQLiteCheckpointer(path)
+        with pytest.raises(StoreUnusable, match="read-only"):
+            Writer(store)
+    Writer(store).step()
+    assert [row.info.thread_id for row in store.threads()] == ["t"]
+    store.close()
+
+
+def test_opening_a_store_twice_in_a_process_keeps_others_from_taking_its_log_away(path: Path) -> None:
+    """A process that closes any handle of a file gives up all its locks on that file."""
+    first = SQLiteCheckpointer(path)
+    Writer(first, "before").step()
+    SQLiteCheckpointer(path).close()
+    with process("with_it = SQLiteCheckpointer(sys.argv[1]); with_it.close(); say('closed')", path) as other:
+        assert heard(other) == "closed"
+        other.wait()
+    Writer(first).step()
+    with process("say(SQLiteCheckpointer(sys.argv[1]).list_threads())", path) as other:
+        assert heard(other) == "['before', 't']"
+    first.close()

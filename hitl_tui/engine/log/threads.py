@@ -15,6 +15,9 @@ from hitl_tui.engine.log.records import Status
 LONGEST_ID: Final = 200
 """How many characters the id of a thread may have."""
 
+LEASE_TIME: Final = 30_000_000
+"""How long a lease lasts without being renewed, in microseconds; elsewhere nothing else tells of a holder."""
+
 _SHOWN_OF_NODE = 80
 
 
@@ -97,7 +100,11 @@ class ThreadSummary(msgspec.Struct, frozen=True):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Who may write a thread: a token, and the process behind it (SPEC 10)."""
+    """Who may write a thread: a token, and the process behind it (SPEC 10).
+
+    `boot` and `namespace` say where `pid` names that process: the id of the boot of its machine and its PID
+    namespace, "" where the system does not tell.  Host names are not unique, and containers share a machine.
+    """
 
     token: str
     user: str
@@ -105,6 +112,8 @@ class Lease(msgspec.Struct, frozen=True):
     pid: int
     process_started: int
     expires_at: int
+    boot: str = ""
+    namespace: str = ""
 
 
 class PauseRequest(msgspec.Struct, frozen=True):

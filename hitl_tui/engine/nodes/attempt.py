@@ -66,9 +66,12 @@ class NodeConfig:
 
     @property
     def idempotency_key(self) -> str:
-        """The same for every attempt at this step, for calls to the outside."""
+        """The same for every attempt at this run of the node, for calls to the outside.
+
+        Humans' steps meanwhile, as edits while it waits, do not change it.
+        """
         cursor = self._cursor
-        text = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head + 1}\0{self._activity.node}"
+        text = f"{cursor.thread_id}\0{cursor.invocation}\0{self.iteration}\0{self._activity.node}"
         if self._activity.path:
             text += f"\0{self._activity.path}"
         return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]

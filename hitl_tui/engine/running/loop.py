@@ -113,7 +113,7 @@ class Run:
         self._task = asyncio.current_task()
         begun, broken = False, None
         try:
-            with session.writing():
+            with session.writing(), session.keeping():
                 try:
                     if self._begin():
                         begun = True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +19,7 @@ from hitl_tui.engine.log.events import Event, LedgerWritten, ProgressChanged, St
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import Lease, Owner, ThreadInfo, takeover_notice
+from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, ThreadInfo, takeover_notice
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
@@ -26,11 +28,15 @@ from hitl_tui.engine.thread.rebuild import live_state
 from hitl_tui.engine.thread.run_inputs import frozen
 from hitl_tui.engine.thread.standing import standing
 from hitl_tui.engine.thread.steps import Step, checkpoint_of, records_of
-from hitl_tui.errors import StoreUnusable, ThreadBusy
+from hitl_tui.errors import HitlError, StoreUnusable, ThreadBusy
 
 replace = msgspec.structs.replace
 Clock = Callable[[], int]
 Sink = Callable[[Event], None]
+log = logging.getLogger(__name__)
+
+HEARTBEAT = 5.0
+"""Seconds between renewals of the lease of a running thread."""
 
 
 def now_us() -> int:
@@ -185,12 +191,35 @@ class Session(Outlook):
             with suppress(ThreadBusy), self.writing():
                 pass
 
-    def renew(self, lasting: int) -> None:
-        """Keep the lease for `lasting` microseconds more while it is held."""
-        if self.store and self._lease:
-            self.store.renew(self.thread_id, self._lease.token, self.clock() + lasting)
-            for child in self.children.values():
-                child.renew(lasting)
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Renew the lease again and again, from a thread of its own: a node may block this one for hours."""
+        if self._lease is None:
+            yield
+            return
+        over = threading.Event()
+
+        def renew() -> None:
+            while not over.wait(HEARTBEAT):
+                try:
+                    self._renew()
+                except HitlError as error:
+                    log.warning("the lease of %s could not be renewed: %s", self.thread_id, error)
+
+        keeper = threading.Thread(target=renew, name=f"hitl-tui lease {self.thread_id}", daemon=True)
+        keeper.start()
+        try:
+            yield
+        finally:
+            over.set()
+            keeper.join()
+
+    def _renew(self) -> None:
+        lease = self._lease
+        if self.store and lease:
+            self.store.renew(self.thread_id, lease.token, self.clock() + LEASE_TIME)
+            for child in list(self.children.values()):
+                child._renew()
 
     def reload(self) -> bool:
         """Load what another writer has committed since; True where there was something."""

@@ -190,7 +190,7 @@ class Rollback(Run):
             takes_config=True,
         )
         # Its idempotency key is the entry's own, whenever and however often it is tried.
-        return node, replace(self.session.cursor, head=entry.step - 1, invocation=entry.invocation)
+        return node, replace(self.session.cursor, iteration=entry.step - 1, invocation=entry.invocation)
 
     def _commit(self, name: str, made: Made, uses: Sequence[ModelUse], started: int) -> None:
         result, changes = made.result, made.changes
