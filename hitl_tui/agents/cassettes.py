@@ -144,7 +144,7 @@ class Cassette:
     def _check_header(self, line: bytes) -> None:
         try:
             version = msgspec.json.decode(line, type=_Header).cassette
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             raise UsageError(
                 f"{self.path.name} is no cassette", 'its first line would be {"cassette": 1}'
             ) from None

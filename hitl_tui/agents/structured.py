@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -13,7 +12,9 @@ from hitl_tui.agents.tool_schema import convert
 from hitl_tui.engine.channels.declared import as_schema
 from hitl_tui.errors import GraphInvalid
 
-_FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
+_FENCE = "```"
+_LABEL = 40
+"""Characters; a line that begins a fence is no longer."""
 _PROBLEMS = 5
 _SHOWN = 200
 
@@ -76,9 +77,8 @@ class Answer:
     @staticmethod
     def _json(text: str) -> Any:
         """The JSON of a reply, alone, in a fence, or with words around it."""
-        fenced = _FENCE.search(text)
         starts = [at for at in (text.find("{"), text.find("[")) if at >= 0]
-        candidates = [text, fenced[1] if fenced else ""]
+        candidates = [text, _in_fence(text)]
         if starts:
             end = max(text.rfind("}"), text.rfind("]"))
             candidates.append(text[min(starts) : end + 1])
@@ -91,6 +91,21 @@ class Answer:
             except (ValueError, RecursionError) as error:
                 problem = problem or error
         raise Misfit(f"The answer is not JSON ({problem}); found {_short(text)!r}")
+
+
+def _in_fence(text: str) -> str:
+    """What is in the first code fence that may hold JSON, "" where there is none.
+
+    A reply of many blanks or marks takes no longer than its length: nothing is looked at again.
+    """
+    at = text.find(_FENCE)
+    while at >= 0:
+        at += len(_FENCE)
+        begin = text.find("\n", at, at + _LABEL)
+        if begin >= 0 and text[at:begin].strip().lower() in ("", "json"):
+            return text[begin + 1 : max(text.find(_FENCE, begin), 0)]
+        at = text.find(_FENCE, at)
+    return ""
 
 
 def _path(parts: Any) -> str:

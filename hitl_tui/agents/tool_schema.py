@@ -14,6 +14,7 @@ from hitl_tui.engine.channels.declared import as_schema
 from hitl_tui.errors import HitlError, UsageError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_SECTION = re.compile(r"\n[ \t]*(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):")
 _ARGUMENT = re.compile(r"^(\s+)\*{0,2}(\w+)(?:\s*\([^)]*\))?:\s*(.*)$")
 _UNNAMED = (
     inspect.Parameter.VAR_POSITIONAL,
@@ -96,7 +97,7 @@ def parameters_schema(function: Callable[..., Any], tool: str) -> dict[str, Any]
 def summary(function: Callable[..., Any]) -> str:
     """A docstring's text up to its sections."""
     text = inspect.getdoc(function) or ""
-    return re.split(r"\n\s*(?:Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):", text)[0].strip()
+    return _SECTION.split(text, maxsplit=1)[0].strip()
 
 
 def argument_texts(function: Callable[..., Any]) -> dict[str, str]:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
-from hitl_tui.view.cells import cells
+from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.spans import Line, Span
 
 _WORDS: Final = re.compile(r"\s*\S+|\s+")
@@ -59,6 +59,6 @@ def _pieces(word: str, width: int) -> Iterator[str]:
         # A cell holds a character and few marks; what is beyond a row is not looked at again and again.
         ahead = word[at : at + 6 * width]
         if cell_len(ahead) > width:
-            ahead = ahead[: max(1, len(set_cell_size(ahead, width).rstrip(" ")))]
+            ahead = cut(ahead, width + 1, "")
         yield ahead
         at += len(ahead)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any, Final, Literal
+
+import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.sanitise import sanitise
@@ -24,8 +25,7 @@ Opcode = tuple[bool, int, int, int, int]
 """Whether the items are equal, and their ranges in the old and in the new sequence."""
 
 
-@dataclass(frozen=True, slots=True)
-class DiffLine:
+class DiffLine(msgspec.Struct, frozen=True, gc=False):
     """A line of a diff, sanitised."""
 
     kind: Literal["same", "added", "removed"]

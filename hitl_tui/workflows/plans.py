@@ -37,7 +37,7 @@ def parse_lines(text: str, workers: Sequence[str]) -> list[Step]:
             lacks = "has no instruction" if colon else "has no colon"
             raise _broken(f"{where}, {lacks}", "write each step as `worker: instruction`")
         if worker.strip().casefold() not in known:
-            raise _broken(f"{where}: there is no worker {worker.strip()!r}", _known(workers))
+            raise _broken(f"{where}: there is no worker {_quote(worker)}", _known(workers))
         steps.append({"worker": known[worker.strip().casefold()], "instruction": instruction.strip()})
     return steps
 

@@ -183,6 +183,10 @@ def as_reducer(given: ReducerLike) -> Reducer:
     )
 
 
+_LONGEST = 100_000
+"""Characters; by_type may name many types."""
+
+
 @lru_cache(maxsize=256)
 def parse_reducer(text: str) -> Reducer:
     """A reducer from its text, as in files and in the log.
@@ -190,16 +194,19 @@ def parse_reducer(text: str) -> Reducer:
     Raises:
         GraphInvalid: names the known reducers.
     """
-    match = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", text, re.DOTALL)
-    name, argument = (match[1], (match[2] or "").strip()) if match else ("", "")
+    if len(text) > _LONGEST:
+        raise GraphInvalid(f"reducer {text[:40]!r}…: it is longer than {_LONGEST} characters")
+    name, opened, rest = text.strip().partition("(")
+    name = name.rstrip() if not opened or rest.endswith(")") else ""
+    argument = rest.removesuffix(")").strip()
     if name in _PLAIN and not argument:
         return _PLAIN[name]
-    if name == "last_n" and re.fullmatch(r"-?\d+", argument):
+    if name == "last_n" and re.fullmatch(r"-?\d{1,9}", argument):
         return last_n(int(argument))
     if name == "by_type":
         try:
             return by_type(json.loads(argument))
-        except (ValueError, AttributeError) as error:
+        except (ValueError, AttributeError, RecursionError) as error:
             raise GraphInvalid(f"reducer {text!r}: {error}", 'as in by_type({"note":"append"})') from None
     if re.fullmatch(r"[\w.]+:[\w.]+", text):
         return _custom(_import_function(text), text)

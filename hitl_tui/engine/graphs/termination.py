@@ -5,7 +5,6 @@ They are looked at after a step whose route does not lead to END.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -84,19 +83,49 @@ def cost_limit(usd: float) -> Termination:
 
 
 def text_match(pattern: str, channel: str) -> Termination:
-    """Ends when the regular expression is found in the channel: its text, or its newest entry's."""
-    try:
-        search = re.compile(pattern).search
-    except (re.error, TypeError) as error:
-        raise GraphInvalid(f"text_match({pattern!r}): {error}", "see the syntax of Python's re") from None
+    """Ends when the regular expression is found in the channel: its text, or its newest entry's.
+
+    The syntax is that of `pattern_search`.
+    """
+    search = pattern_search(pattern, f"text_match({pattern!r}): ")
 
     def reached(state: WorkflowState, _totals: RunTotals) -> bool:
         value: Any = state[channel]
         if isinstance(value, list):
             value = value[-1] if value else None
-        return isinstance(value, str) and search(value) is not None
+        return isinstance(value, str) and search(value)
 
     return _when(reached, f"{pattern!r} found in {channel}", (channel,))
+
+
+def pattern_search(pattern: str, what: str = "") -> Callable[[str], bool]:
+    """Whether a regular expression is found somewhere in a text, in time linear in its length.
+
+    No text that a model writes can hold the search up, whatever the pattern: it has neither look-around
+    nor back-references.  `\\w` and `\\d` are of ASCII, `\\p{L}` is any letter; `(?i)` ignores case.
+
+    Args:
+        what: what an error begins with.
+
+    Raises:
+        GraphInvalid: it is no such expression.
+    """
+    import jsonschema_rs
+
+    try:
+        found = jsonschema_rs.validator_for(
+            {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
+        ).is_valid
+    except (jsonschema_rs.ValidationError, ValueError, TypeError):
+        raise GraphInvalid(
+            f"{what}it is no regular expression here",
+            "as in '(?i)approved|done'; look-around and back-references are left out",
+        ) from None
+
+    def search(text: str) -> bool:
+        return found(text.encode(errors="replace").decode())
+
+    return search
 
 
 def custom_condition(fn: Callable[[WorkflowState], bool], reason: str = "") -> Termination:

@@ -141,7 +141,7 @@ def _parsed(payload: Any) -> Any:
     if isinstance(payload, str) and '"action_request"' in payload:
         try:
             return json.loads(payload)
-        except ValueError:
+        except (ValueError, RecursionError):
             return payload
     return payload
 

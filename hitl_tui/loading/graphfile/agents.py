@@ -15,6 +15,8 @@ from hitl_tui.agents.backend import CallFailed, Message
 from hitl_tui.agents.scripted import ScriptedModel
 from hitl_tui.agents.tools import Tool
 from hitl_tui.agents.turns import channel_name
+from hitl_tui.engine.graphs.termination import pattern_search
+from hitl_tui.errors import GraphInvalid
 from hitl_tui.loading import positions
 from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.problems import Problems
@@ -122,23 +124,25 @@ def _options(table: AgentTable, api_base: str | None) -> dict[str, Any]:
 
 
 def _script(name: str, replies: Sequence[str | ReplyTable], problems: Problems) -> ScriptedModel | None:
-    lines: list[tuple[re.Pattern[str], str]] = []
+    lines: list[tuple[Callable[[str], bool], str]] = []
     for number, reply in enumerate(replies):
         line = ReplyTable(reply) if isinstance(reply, str) else reply
         try:
-            lines.append((re.compile(line.when), line.say))
-        except (re.error, RecursionError, OverflowError) as error:
-            problems.add(("agents", name, "replies", number, "when"), f"it is no regular expression: {error}")
+            lines.append((pattern_search(line.when), line.say))
+        except GraphInvalid as error:
+            problems.add(("agents", name, "replies", number, "when"), error.message, error.hint)
     return ScriptedModel(_reader(name, lines), name=f"script/{name}") if lines else None
 
 
-def _reader(name: str, lines: Sequence[tuple[re.Pattern[str], str]]) -> Callable[[Sequence[Message]], str]:
+def _reader(
+    name: str, lines: Sequence[tuple[Callable[[str], bool], str]]
+) -> Callable[[Sequence[Message]], str]:
     """Picks a reply by the prompt alone, so that a run resumed in another process goes on in the script."""
 
     def reply(messages: Sequence[Message]) -> str:
         prompt = messages[-1]["content"]
         for when, say in lines:
-            if when.search(prompt):
+            if when(prompt):
                 return say
         raise CallFailed(
             f"agent {name!r}: no reply of the script fits the prompt", "add one without `when` at the end"

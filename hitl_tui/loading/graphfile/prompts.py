@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ from hitl_tui.loading.graphfile.context import Context
 
 STATE = "workflow_state"
 ITEM = "item"
+_FENCE = "```"
+_LETTERS = f"{string.ascii_letters}{string.digits}_"
 
 _PLACEHOLDER = re.compile(r"\{\{([A-Za-z][\w.-]*)\}\}|\{([A-Za-z][\w.-]*)\}")
 
@@ -94,8 +97,10 @@ def _as_json(value: Any) -> str:
 
 def read_json(reply: str) -> Any:
     """The JSON of a model's reply, out of its code fence where it has one; raises `ValueError`."""
-    fenced = re.fullmatch(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", reply, re.DOTALL)
+    head, _, body = reply.strip().partition("\n")
+    label = head.removeprefix(_FENCE)
+    fenced = label != head and body.endswith(_FENCE) and not label.strip(_LETTERS).strip()
     try:
-        return json.loads(fenced[1] if fenced else reply)
+        return json.loads(body.removesuffix(_FENCE) if fenced else reply)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
