@@ -102,7 +102,7 @@ class Watcher:
         for entry in self._store.ledger(session.thread_id)[before.ledger_n : now.ledger_n]:
             self._tell(LedgerWritten(entry))
         self._tell(ProgressChanged(session.progress))
-        for alert in limits_near(before, now):
+        for alert in limits_near(before, now, now.limits):
             self._tell(alert)
 
     def _tell_step(self, checkpoint: Checkpoint, values: dict[str, object]) -> dict[str, object]:

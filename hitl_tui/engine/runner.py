@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from hitl_tui.engine.channels.state import WorkflowState
 from hitl_tui.engine.graphs.compiled import CompiledGraph
-from hitl_tui.engine.graphs.kinds_given import check_choice
+from hitl_tui.engine.graphs.kinds_given import check_callback, check_choice
 from hitl_tui.engine.graphs.limits import check_limits
 from hitl_tui.engine.humans import decisions
 from hitl_tui.engine.humans.agent_changes import AgentControl
@@ -24,7 +24,7 @@ from hitl_tui.engine.running.loop import OnLimit, Run
 from hitl_tui.engine.running.syncing import run_on, run_sync
 from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
-from hitl_tui.engine.thread.session import Session, replace
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.undo.rollback import Rollback, RollbackReport, rollback_report
 from hitl_tui.errors import UnknownThread, UsageError, in_words
 
@@ -63,17 +63,20 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         on_step: OnStep | None = None,
         on_event: OnEvent | None = None,
         on_limit: OnLimit = "stop",
+        verbose: bool = False,
     ) -> RunResult:
         """Run a thread until it waits, ends or fails, and return where it stopped.
 
         Args:
             inputs: channel updates for step 0 or, later, the next step; never dropped.
             thread_id: the thread to start or to resume; a new id by default.
-            max_iterations: node runs allowed in this invocation.
+            max_iterations: node runs allowed in this invocation, in place of the thread's own limit, which
+                stays as it is.
             resume: go on at the cursor, or start at the entry node on the state as it is.
             on_step: called as (node, state) after each committed node.
             on_event: called with every event.
             on_limit: what a reached limit does.
+            verbose: print a line a step.
 
         Raises:
             NodeFailed: a node failed; the thread is kept and may be resumed.
@@ -88,6 +91,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
                 on_step=on_step,
                 on_event=on_event,
                 on_limit=on_limit,
+                verbose=verbose,
             )
         )
 
@@ -101,13 +105,17 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         on_step: OnStep | None = None,
         on_event: OnEvent | None = None,
         on_limit: OnLimit = "stop",
+        verbose: bool = False,
     ) -> RunResult:
         """As `invoke`, in a running event loop."""
         check_choice("on_limit", on_limit, get_args(OnLimit))
+        check_callback("on_step", on_step)
         session = self._prepare(inputs, thread_id, max_iterations, resume, on_event)
         run = Run(session, on_limit=on_limit)
         async with aclosing(run.steps()) as steps:
             async for node in steps:
+                if verbose:
+                    print(_line(session, node))
                 if on_step:
                     on_step(node, session.view())
         if run.error:
@@ -150,6 +158,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
                 on_event(event)
 
         check_choice("on_limit", on_limit, get_args(OnLimit))
+        check_callback("on_event", on_event)
         session = self._prepare(inputs, thread_id, max_iterations, resume, listen)
         run = Run(session, on_limit=on_limit)
         async with aclosing(run.steps()) as steps:
@@ -241,6 +250,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
 
     def open(self, thread_id: str, on_event: OnEvent | None = None) -> Session:
         """A thread of the store; raises `UnknownThread`."""
+        check_callback("on_event", on_event)
         return Session.open(
             self._graph_of(thread_id), self._store(), thread_id, agents=self.agents(thread_id), sink=on_event
         )
@@ -259,6 +269,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
     ) -> Session:
         """The thread with its input committed, ready to run."""
         check_choice("resume", resume, get_args(Resume))
+        check_callback("on_event", sink)
         if max_iterations is not None:
             check_limits(Limits(max_iterations=max_iterations))
         if thread_id is not None and not isinstance(thread_id, str):
@@ -272,14 +283,21 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
             session = Session.new(
                 self.graph, self.store, name, source=self.source, agents=self.agents(name), sink=sink
             )
+        session.max_iterations = max_iterations
         from_entry = resume == "entry" and session.cursor.head >= 0
         if inputs or session.cursor.head < 0 or from_entry:
             with session.writing():
                 decisions.start(session, inputs, from_entry=from_entry)
-        if max_iterations is not None:
-            limits = replace(session.cursor.limits, max_iterations=max_iterations)
-            session.cursor = replace(session.cursor, limits=limits)
         return session
+
+
+def _line(session: Session, node: str) -> str:
+    """A step in one line: what ran, where it leads and what has been spent."""
+    progress = session.progress
+    leads = progress.next_node if progress.status == "running" else f"{progress.status} ({progress.reason})"
+    spent = f"{progress.tokens_in + progress.tokens_out} tokens, ${progress.cost:.4f}"
+    line = f"step {progress.head}: {node} -> {leads or 'nowhere'}; {spent}"
+    return line if line.isprintable() else repr(line)
 
 
 def result_of(session: Session) -> RunResult:

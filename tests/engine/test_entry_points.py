@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui import Channel, NodeFailed
+from hitl_tui import Channel, NodeFailed, UsageError
 from hitl_tui.engine.nodes.results import RunResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
@@ -205,3 +205,33 @@ class TestOnStep:
             runner.invoke(thread_id="t", on_step=stop)
         info = runner.run_info("t")
         assert (info.status, info.reason, info.iteration_count) == ("waiting", "paused", 1)
+
+
+@pytest.mark.parametrize("callback", ["x", 3, {}])
+@pytest.mark.parametrize(
+    ("option", "way"),
+    [
+        ("on_event", lambda runner, **given: runner.invoke(thread_id="t", **given)),
+        ("on_step", lambda runner, **given: runner.invoke(thread_id="t", **given)),
+        ("on_event", lambda runner, **given: list(runner.stream(thread_id="t", **given))),
+        ("on_event", lambda runner, **given: runner.step(thread_id="t", **given)),
+        ("on_event", lambda runner, **given: runner.rollback("t", **given)),
+        ("on_event", lambda runner, **given: runner.open("t", **given)),
+    ],
+    ids=["invoke", "on_step", "stream", "step", "rollback", "open"],
+)
+def test_a_callback_that_is_no_function_is_refused_when_given(
+    option: str, way: Callable[..., Any], callback: Any, runner: GraphRunner, store: Checkpointer
+) -> None:
+    with pytest.raises(UsageError, match=f"{option} is "):
+        way(runner, **{option: callback})
+    assert store.list_threads() == []
+
+
+def test_verbose_prints_a_line_a_step(runner: GraphRunner, capsys: pytest.CaptureFixture[str]) -> None:
+    runner.invoke(thread_id="t", verbose=True)
+    assert capsys.readouterr().out.splitlines() == [
+        "step 1: n1 -> n2; 0 tokens, $0.0000",
+        "step 2: n2 -> n3; 0 tokens, $0.0000",
+        "step 3: n3 -> completed (end); 0 tokens, $0.0000",
+    ]

@@ -98,6 +98,23 @@ def test_invoke_may_set_the_iterations_itself(store: Checkpointer) -> None:
     assert (result["n"], result.reason) == (4, "limit")
 
 
+def test_what_invoke_sets_is_for_that_invocation_alone(store: Checkpointer) -> None:
+    runner = until(30, Limits(max_iterations=9), store)
+    limits: list[Any] = []
+    result = runner.invoke(
+        thread_id="t",
+        max_iterations=2,
+        on_event=lambda event: limits.append(getattr(event, "progress", None)),
+    )
+    assert (result["n"], result.status, result.reason) == (2, "failed", "limit")
+    assert {progress.limits.max_iterations for progress in limits if progress} == {2}
+    assert store.ledger("t")[-1].note == "2 iterations"
+    assert runner.run_info("t").limits.max_iterations == 9
+    assert runner.invoke(thread_id="t")["n"] == 9
+    assert runner.invoke(thread_id="t", max_iterations=12)["n"] == 12
+    assert runner.run_info("t").limits.max_iterations == 9
+
+
 def test_a_new_invocation_has_its_iterations_afresh(store: Checkpointer) -> None:
     runner = until(2, Limits(max_iterations=2), store)
     assert runner.invoke(thread_id="t").status == "completed"

@@ -79,6 +79,30 @@ def test_the_end_of_the_graph_comes_first() -> None:
     assert (result.status, result.reason) == ("completed", "end")
 
 
+def test_a_run_that_is_over_asks_no_router(store: Checkpointer) -> None:
+    asked: list[int] = []
+
+    def again(state: Any) -> bool:
+        asked.append(state["n"])
+        assert state["n"] < 2, "asked after the end"
+        return True
+
+    runner = loop(CHANNELS, node, again, termination=max_turns(2), checkpointer=store)
+    result = runner.invoke(thread_id="t", on_event=lambda _event: None)
+    assert (result["n"], result.status, result.reason) == (2, "completed", "termination")
+    assert asked == [1]
+    assert runner.replay("t").mismatches == ()
+    assert runner.open("t").progress.next_node == "END"
+    assert set(asked) == {1}
+
+
+def test_a_condition_is_asked_once_for_each_state() -> None:
+    asked: list[int] = []
+    condition = custom_condition(lambda state: asked.append(state["n"]) or state["n"] >= 3)
+    endless(condition).invoke()
+    assert asked == [1, 2, 3]
+
+
 def test_termination_comes_before_a_limit() -> None:
     result = endless(max_turns(3), limits=Limits(max_iterations=3)).invoke()
     assert (result.status, result.reason) == ("completed", "termination")

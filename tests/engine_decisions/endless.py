@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hitl_tui import END, START, Channel, GraphRunner, Limits, SQLiteCheckpointer, StateGraph
+from hitl_tui.engine.log.events import Event, RunStarted
 from hitl_tui.stores import Checkpointer
 
 KEYS = Channel([], reducer="append")
@@ -47,8 +48,13 @@ def runner(store: Checkpointer, store_path: Path) -> GraphRunner:
     )
 
 
+def begins(event: Event) -> bool:
+    """Whether a run of the thread itself begins, with its input committed."""
+    return isinstance(event, RunStarted) and event.thread_id == "t"
+
+
 if __name__ == "__main__":
     path = Path(sys.argv[1])
     run = runner(SQLiteCheckpointer(path), path)
-    print("runs", flush=True)
-    run.invoke(thread_id="t")
+    # Said once the thread is there, however slow the machine is: it is killed a moment later.
+    run.invoke(thread_id="t", on_event=lambda event: print("runs", flush=True) if begins(event) else None)

@@ -56,6 +56,12 @@ def check_choice(option: str, given: Any, known: Sequence[str]) -> None:
         raise UsageError(f"{option} is {given!r}", f"one of {', '.join(map(repr, known))}")
 
 
+def check_callback(option: str, given: Any) -> None:
+    """Refuse what is no function to be told of a run; raises `UsageError`."""
+    if given is not None and not callable(given):
+        raise UsageError(f"{option} is {in_words(given)}", "give a function, or leave it out")
+
+
 def check_tried(what: str, retry: Any, timeout: Any) -> None:
     """Refuse a retry or a timeout of another kind, or a time that can't be; raises `GraphInvalid`.
 

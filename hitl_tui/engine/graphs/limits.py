@@ -45,9 +45,8 @@ def declared_limits(limits: Limits | None) -> Limits:
         raise GraphInvalid(error.message, error.hint) from None
 
 
-def limit_reached(cursor: Cursor) -> str:
-    """The limit that a thread has used up, in words; "" for none."""
-    limits = cursor.limits
+def limit_reached(cursor: Cursor, limits: Limits) -> str:
+    """Which of its limits a thread has used up, in words; "" for none."""
     if limits.max_iterations is not None and cursor.iteration >= limits.max_iterations:
         return f"{limits.max_iterations} iterations"
     if limits.max_tokens is not None and cursor.tokens_in + cursor.tokens_out >= limits.max_tokens:
@@ -59,12 +58,11 @@ def limit_reached(cursor: Cursor) -> str:
     return ""
 
 
-def limits_near(before: Cursor, now: Cursor) -> Iterator[LimitNear]:
-    """The limits of which a commit has used up another of `ALERTS`; the highest, where it was several.
+def limits_near(before: Cursor, now: Cursor, limits: Limits) -> Iterator[LimitNear]:
+    """Those `limits` of which a commit has used up another of `ALERTS`; the highest, where it was several.
 
     Iterations of a run that has reached its end are no matter any more: it may well be as long as it may be.
     """
-    limits = now.limits
     iterations = None if now.status == "completed" else limits.max_iterations
     for limit, allowed, was, used in (
         ("max_iterations", iterations, before.iteration, now.iteration),

@@ -1,6 +1,7 @@
 """Conditions that end a run as completed(termination), combined with `|` and `&` (SPEC 5).
 
-They are looked at after a step whose route does not lead to END.
+They are looked at after a step without a fixed edge to END, before its route is: a run that is over asks no
+router.
 """
 
 from __future__ import annotations

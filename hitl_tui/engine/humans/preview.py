@@ -12,7 +12,7 @@ from hitl_tui.engine.interrupts.answers import find_request
 from hitl_tui.engine.interrupts.asking import gate_of
 from hitl_tui.engine.interrupts.on_taint import refuses
 from hitl_tui.engine.log.events import Preview
-from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint, next_of
+from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint
 from hitl_tui.engine.subgraphs.children import waiting_child
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError
@@ -80,11 +80,6 @@ def past_position(session: Session, checkpoint: Checkpoint, *, edited: bool) -> 
 def next_node(session: Session, position: str, state: LiveState) -> str | None:
     """Where a position leads to by a state, termination included; None when it can't be told."""
     try:
-        if position.startswith("route:"):
-            target = session.graph.route(position.partition(":")[2], session.view(state)) or None
-        else:
-            target = next_of(position)
-        ended = target and target != END and session.terminated(state)
+        return session.way_on(position, state).target or None
     except HitlError:
         return None
-    return END if ended else target

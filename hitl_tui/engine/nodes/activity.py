@@ -44,6 +44,8 @@ class Activity:
         """Ask a human as `config.interrupt` does, for agents below a node; None outside a graph."""
         self.state: WorkflowState | None = None
         """What the node may read; None outside a graph."""
+        self.first_input: Callable[[str], Any] = lambda _channel: None
+        """What began the run, by channel; see `NodeConfig.first_input`."""
         self.kept: tuple[Exchange, ...] = ()
         """What earlier tries of this attempt got from outside, before they asked a human."""
         self.added: dict[str, list[Any]] = {}

@@ -81,6 +81,20 @@ class NodeConfig:
         """True once this attempt was given up; a long loop should look and return."""
         return self._activity.cancelled
 
+    def first_input(self, channel: str) -> Any:
+        """The first entry that the input of this invocation put into a list channel, as a task in `messages`.
+
+        As it stands there now, an edit included; as it was given, from the log, once a bounded channel has
+        dropped it.  Where this input gave nothing for the channel, that of an earlier one; None without any.
+
+        Raises:
+            ReadDenied: the node may not read the channel.
+        """
+        state = self._activity.state
+        if state is not None:
+            state.get(channel)
+        return self._activity.first_input(channel)
+
     def emit(self, text: str) -> None:
         """Stream a piece of text to whoever watches."""
         self._activity.text(text)

@@ -163,6 +163,7 @@ class _FanOut:
                 self.node.name, branch.attempt, self.session.sink, branch.path
             )
             activity.calls = self.activity.calls
+            activity.first_input = self.session.first_input
             try:
                 return await self._attempt(branch, activity)
             except NodeFailed as error:

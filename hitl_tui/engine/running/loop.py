@@ -177,24 +177,18 @@ class Run:
         session, cursor = self.session, self.session.cursor
         if cursor.status != "running":
             return ""
-        kind, _, name = cursor.position.partition(":")
-        if kind == "route":
-            # Not written down before the node commits, so that an edit until then may still turn it.
-            try:
-                name = session.route()
-            except HitlError as error:
-                return self._fail(error, name)
-        if kind == "end" or name == END:
-            return self._stop("completed", "end")
         try:
-            ended = session.terminated()
+            # A route is not written down before the node commits: an edit until then may still turn it.
+            name, ended = session.way_on()
         except HitlError as error:
-            return self._fail(error, name)
+            return self._fail(error, cursor.position.partition(":")[2])
         if ended:
             return self._stop("completed", "termination", ended)
+        if name == END:
+            return self._stop("completed", "end")
         if not name:
             return self._stop("failed", "dead_end")
-        limit = limit_reached(cursor)
+        limit = limit_reached(cursor, session.limits)
         if limit:
             paused = self._on_limit == "pause"
             return self._stop("waiting" if paused else "failed", "limit", limit)
@@ -349,10 +343,10 @@ class Run:
         graph = self.session.graph
         if name in graph.routes:
             try:
-                target = self.session.route_from(name, state)
+                target, ended = self.session.way_on(f"route:{name}", state, cursor)
             except HitlError:
                 return cursor  # told when the route is taken, with the step safely committed
-            if target != END:
+            if target != END or ended:
                 return cursor
         else:
             target = graph.edges.get(name, "")

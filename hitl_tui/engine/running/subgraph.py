@@ -213,7 +213,7 @@ class _Visit:
 
     def _limits(self, child: Cursor, link: ChildLink) -> Limits:
         """The child's own limits, but no more than is left of the parent's; what a human gave it stays."""
-        own, outer, parent = self.work.graph.limits, self.session.cursor.limits, self.session.cursor
+        own, outer, parent = self.work.graph.limits, self.session.limits, self.session.cursor
         tokens = parent.tokens_in + parent.tokens_out - link.tokens_in - link.tokens_out
         left = Limits(
             _least(own.max_iterations, _rest(outer.max_iterations, parent.iteration)),

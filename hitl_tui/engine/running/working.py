@@ -53,6 +53,7 @@ async def work(
     first = attempt = session.cursor.attempt
     while True:
         activity = Activity(node.name, attempt, session.sink)
+        activity.first_input = session.first_input
         begun(activity)
         session.emit(NodeStarted(node.name, session.cursor.head + 1, attempt, session.clock()))
         if isinstance(node.work, SubgraphWork):

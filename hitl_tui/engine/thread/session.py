@@ -25,7 +25,7 @@ from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
 from hitl_tui.engine.thread.outlook import Outlook
 from hitl_tui.engine.thread.rebuild import live_state
-from hitl_tui.engine.thread.run_inputs import frozen
+from hitl_tui.engine.thread.run_inputs import FirstInput, first_input, frozen
 from hitl_tui.engine.thread.standing import standing
 from hitl_tui.engine.thread.steps import Step, checkpoint_of, records_of
 from hitl_tui.errors import HitlError, StoreUnusable, ThreadBusy
@@ -77,6 +77,8 @@ class Session(Outlook):
         self.on_below: Callable[[str, Event], None] | None = None
         """Told what happens in threads below while this one runs them."""
         self._lease: Lease | None = None
+        self._given: dict[str, Any] = {}  # by the input that began this invocation, for a run without a log
+        self._first_inputs: dict[tuple[int, str], FirstInput | None] = {}
 
     @classmethod
     def new(
@@ -253,6 +255,8 @@ class Session(Outlook):
             state: the state after the changes, where the caller has it already.
         """
         now, before = self.clock(), self.cursor
+        if step.source == "input" and cursor.invocation != before.invocation:
+            self._given = {change.channel.name: change.update for change in reversed(changes)}
         other = self.state.other
         state = state or after(self.state, changes)
         ledger = self._bound(cursor.pending, ledger, now)
@@ -297,8 +301,25 @@ class Session(Outlook):
             self._warn(before)
 
     def _warn(self, before: Cursor) -> None:
-        for alert in limits_near(before, self.cursor):
+        for alert in limits_near(before, self.cursor, self.limits):
             self.emit(alert)
+
+    def first_input(self, channel: str) -> Any:
+        """What began this invocation, or the newest one that was given something for the channel.
+
+        As it stands in the channel now while that still holds it, else as it was given, by the log; None
+        where nothing was.
+        """
+        if self.store is None:
+            return self._given.get(channel)
+        key, head = (self.cursor.invocation, channel), self.cursor.head
+        if known := self._first_inputs.get(key):
+            known = known.follow(self.store, self.thread_id, channel, head)
+        else:
+            defaults = {name: bound.default for name, bound in self.graph.channels.items()}
+            known = first_input(self.store, self.thread_id, channel, head, defaults)
+        self._first_inputs = {**self._first_inputs, key: known}
+        return known.now(self.state.values.get(channel)) if known else None
 
     def rebound(self, pending: Sequence[Request], step: int) -> tuple[Request, ...]:
         """Pending requests bound to a new step: answers and votes made against the old one are stale."""

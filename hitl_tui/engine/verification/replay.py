@@ -145,19 +145,15 @@ class _Replay(Outlook):
 
     def _next_node(self) -> str:
         """What the graph would run next, END with the reason where it would stop."""
-        kind, _, name = self.cursor.position.partition(":")
-        if self.cursor.position == ROLLBACK:
+        position = self.cursor.position
+        if position == ROLLBACK:
             # Only a fork goes on from there, and what was undone is as it was at the beginning.
-            kind, name = "node", self.graph.entry
+            position = f"node:{self.graph.entry}"
         try:
-            if kind == "route":
-                name = self.graph.route(name, self.view()) or "no way on"
-            if kind == "end" or name == END:
-                return END
-            ended = self.terminated()
+            target, ended = self.way_on(position)
         except HitlError as error:
             return f"an error: {error.message}"
-        return f"{END} ({ended})" if ended else name
+        return f"{END} ({ended})" if ended else target or "no way on"
 
     def _ends(self, head: int) -> None:
         # What failed attempts cost is in the cursor alone, and a condition may have counted it.
