@@ -28,6 +28,7 @@ _FEEDBACK = "\n\nFeedback on your last draft:\n"
 _LAST_DRAFT = "\n\nYour last draft:\n"
 _TASK = "Task:\n"
 _DRAFT = "\n\nDraft:\n"
+_RULE = "\n\nBegin your reply with "
 _ADVISES = re.compile(r"\b(advisor|adviser|reviewer|editor|critic|judge)\b", re.IGNORECASE)
 
 
@@ -37,7 +38,7 @@ def advisor_reply(messages: Sequence[Message]) -> str:
     system = " ".join(message["content"] for message in messages if message["role"] == "system")
     task, drafted, draft = prompt.removeprefix(_TASK).partition(_DRAFT)
     if prompt.startswith(_TASK) and drafted:
-        return _advise(task, draft)
+        return _advise(task, draft.rpartition(_RULE)[0] or draft)
     task, revising, rest = prompt.partition(_FEEDBACK)
     if revising:
         feedback, _, draft = rest.partition(_LAST_DRAFT)

@@ -8,7 +8,7 @@ A cheap model does the work and a strong one only judges it (seed 002).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 from hitl_tui.engine.channels.channel import Channel
@@ -17,14 +17,26 @@ from hitl_tui.engine.channels.state import WorkflowState
 from hitl_tui.engine.graphs.description import InputField
 from hitl_tui.engine.graphs.gates import Gate, GateChoice
 from hitl_tui.engine.graphs.graph import StateGraph
-from hitl_tui.engine.graphs.termination import max_turns
+from hitl_tui.engine.graphs.termination import custom_condition, max_turns
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
 from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.workflows.asking import ask, task_of
-from hitl_tui.workflows.parts import at_least, channels_for, check_human, store_for
+from hitl_tui.workflows.asking import ask, fill, prompts_for, task_of
+from hitl_tui.workflows.parts import at_least, channels_for, check_agent, check_human, store_for
+
+PROMPTS = {
+    "worker": "{task}",
+    # Chat histories are no state: in a new process the worker has only what the prompt tells it.
+    "revision": "{task}\n\nFeedback on your last draft:\n{feedback}\n\nYour last draft:\n{draft}",
+    "advisor": (
+        "Task:\n{task}\n\nDraft:\n{draft}\n\n"
+        'Begin your reply with "approved" if the draft may stay as it is, '
+        'else with "revise:" and what to change.'
+    ),
+}
+"""What worker and advisor are told, by name; `prompts=` replaces any of them."""
 
 
 def advisor_workflow(
@@ -33,6 +45,7 @@ def advisor_workflow(
     max_revisions: int = 3,
     *,
     human: Literal["verdict"] | None = None,
+    prompts: Mapping[str, str] | None = None,
     state_schema: Mapping[str, Channel] | None = None,
     checkpointer: Store | None = None,
 ) -> GraphRunner:
@@ -45,20 +58,24 @@ def advisor_workflow(
         worker, advisor: agents, or anything with `chat(prompt)` and a `name`.
         max_revisions: at most this many drafts after the first.
         human: "verdict" lets a person decide on every verdict before it takes effect.
+        prompts: in place of those of `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
         checkpointer: where threads live; with `human` one in memory by default.
 
     Raises:
-        GraphInvalid: a channel the workflow needs is missing, or max_revisions is below 0.
+        GraphInvalid: what is no agent, a channel or a prompt that does not fit, or max_revisions is below 0.
     """
     at_least("max_revisions", max_revisions, 0)
     check_human(human, "verdict")
+    check_agent("worker", worker)
+    check_agent("advisor", advisor)
+    texts = prompts_for("advisor", PROMPTS, prompts)
     channels = channels_for("advisor", state_schema, default_channels())
     turns = 2 * (max_revisions + 1)
     return (
         StateGraph(channels, name="advisor")
-        .add_node("worker", _work, writes=["messages", "latest_draft", "revision_n"])
-        .add_node("advisor", _advise, writes=["messages", "advisor_verdict", "advisor_feedback"])
+        .add_node("worker", _worker(texts), writes=["messages", "latest_draft", "revision_n"])
+        .add_node("advisor", _advisor(texts), writes=["messages", "advisor_verdict", "advisor_feedback"])
         .add_edge(START, "worker")
         .add_edge("worker", "advisor")
         .add_conditional_edge("advisor", _route, {"approved": END, "revise": "worker"})
@@ -66,7 +83,7 @@ def advisor_workflow(
             checkpointer=store_for(checkpointer, human),
             agents={"worker": worker, "advisor": advisor},
             interrupt_after=[_verdict_gate(advisor, max_revisions)] if human else [],
-            termination=max_turns(turns),
+            termination=max_turns(turns) & custom_condition(_is_not_approved, "no approval"),
             limits=Limits(max_iterations=turns),
             inputs=[InputField("task", "messages", "What shall be written?", "Explain what a closure is.")],
             output="latest_draft",
@@ -101,38 +118,43 @@ def read_verdict(reply: str) -> tuple[str, str]:
     return "revise", text[len("revise:") :].strip() if text.lower().startswith("revise:") else text
 
 
-async def _work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
-    task = _task(state, config)
-    revision = config.iteration > 1
-    prompt = task
-    if revision:
-        # Chat histories are no state: in a new process the worker has only what the prompt tells it.
-        prompt += f"\n\nFeedback on your last draft:\n{state['advisor_feedback']}"
-        prompt += f"\n\nYour last draft:\n{state['latest_draft']}"
-    draft = await ask(config.agents["worker"], prompt)
-    revision_n = state.get("revision_n", 0) + 1 if revision else 0
-    return {"messages": draft, "latest_draft": draft, "revision_n": revision_n}
+Node = Callable[[WorkflowState, NodeConfig], Awaitable[dict[str, Any] | NodeResult]]
 
 
-async def _advise(state: WorkflowState, config: NodeConfig) -> NodeResult:
-    prompt = f"Task:\n{_task(state, config)}\n\nDraft:\n{state['latest_draft']}"
-    reply = await ask(config.agents["advisor"], prompt)
-    verdict, feedback = read_verdict(reply)
-    updates = {"messages": reply, "advisor_verdict": verdict, "advisor_feedback": feedback}
-    how = "begins" if verdict == "approved" else "does not begin"
-    return NodeResult(updates, text=f"verdict: {verdict}, the reply {how} with 'approved'")
+def _worker(prompts: Mapping[str, str]) -> Node:
+    async def work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
+        revision = config.iteration > 1
+        prompt = fill(
+            prompts["revision" if revision else "worker"],
+            task=task_of(state, config),
+            feedback=state["advisor_feedback"],
+            draft=state["latest_draft"],
+        )
+        draft = await ask(config.agents["worker"], prompt)
+        revision_n = state.get("revision_n", 0) + 1 if revision else 0
+        return {"messages": draft, "latest_draft": draft, "revision_n": revision_n}
+
+    return work
 
 
-def _task(state: WorkflowState, config: NodeConfig) -> str:
-    """The task of this invocation: the first message, or on a new one what stood last when it began.
+def _advisor(prompts: Mapping[str, str]) -> Node:
+    async def advise(state: WorkflowState, config: NodeConfig) -> NodeResult:
+        prompt = fill(prompts["advisor"], task=task_of(state, config), draft=state["latest_draft"])
+        reply = await ask(config.agents["advisor"], prompt)
+        verdict, feedback = read_verdict(reply)
+        updates = {"messages": reply, "advisor_verdict": verdict, "advisor_feedback": feedback}
+        how = "begins" if verdict == "approved" else "does not begin"
+        return NodeResult(updates, text=f"verdict: {verdict}, the reply {how} with 'approved'")
 
-    Every node adds one message, so the latter is found by counting back.
-    """
-    return task_of(state["messages"], config.iteration - 1, config.invocation)
+    return advise
+
+
+def _is_not_approved(state: WorkflowState) -> bool:
+    return bool(state["advisor_verdict"] != "approved")
 
 
 def _route(state: WorkflowState) -> str:
-    return "approved" if state["advisor_verdict"] == "approved" else "revise"
+    return "revise" if _is_not_approved(state) else "approved"
 
 
 def _verdict_gate(advisor: Any, max_revisions: int) -> Gate:

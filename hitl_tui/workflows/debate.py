@@ -22,8 +22,27 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
 from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.workflows.asking import ask_alone, history, last_of
-from hitl_tui.workflows.parts import Team, at_least, channels_for, check_human, find_word, named, store_for
+from hitl_tui.workflows.asking import ask_alone, fill, history, last_of, prompts_for
+from hitl_tui.workflows.parts import (
+    Team,
+    at_least,
+    channels_for,
+    check_agent,
+    check_human,
+    find_word,
+    named,
+    store_for,
+)
+
+PROMPTS = {
+    "agent": "{history}",
+    "judge": (
+        "{history}\n\n"
+        'Is the debate settled? If it is, end your reply with the word "done", which ends it; '
+        'else end it with "continue" and use the word "done" nowhere.'
+    ),
+}
+"""What agents and judge are told, by name; `prompts=` replaces any of them."""
 
 
 def debate_workflow(
@@ -32,6 +51,7 @@ def debate_workflow(
     max_rounds: int = 5,
     *,
     human: Literal["round"] | None = None,
+    prompts: Mapping[str, str] | None = None,
     state_schema: Mapping[str, Channel] | None = None,
     checkpointer: Store | None = None,
 ) -> GraphRunner:
@@ -41,19 +61,24 @@ def debate_workflow(
     result's output is the judge's last reply, or without a judge `{name: last reply}` of all agents.
 
     Args:
-        agents: `{name: agent}`, or a list of agents with a `name` each.
+        agents: at least two, as `{name: agent}` or a list of agents with a `name` each.
         judge: an agent, or anything with `chat(prompt)`; None for a fixed number of rounds.
         max_rounds: full rounds, the judge's turn included.
         human: "round" lets a person end the debate after each round, or add a round to it.
+        prompts: in place of those of `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
         checkpointer: where threads live; with `human` one in memory by default.
 
     Raises:
-        GraphInvalid: no agents, a name that can't be used, a bound below 1, or a channel that is missing.
+        GraphInvalid: less than two agents, what is no agent, a name that can't be used, a bound below 1, or a
+            channel or a prompt that does not fit.
     """
     at_least("max_rounds", max_rounds, 1)
     check_human(human, "round")
-    team = named(agents, "agents", taken=("judge",))
+    if judge is not None:
+        check_agent("judge", judge)
+    team = named(agents, "agents", taken=("judge",), at_least=2)
+    texts = prompts_for("debate", PROMPTS, prompts)
     decided = judge is not None or human is not None
     channels = channels_for("debate", state_schema, default_channels(decided), ("output",))
     speakers = [*team, *(["judge"] if judge is not None else [])]
@@ -62,11 +87,11 @@ def debate_workflow(
     for name in team:
         kept = [] if judge is not None else [key for key in ("output",) if key in channels]
         signal = ["judge_verdict"] if decided and name == last else []
-        graph.add_node(name, _speaker(name, clock, *kept, *signal), reads=["messages", *kept],
+        graph.add_node(name, _speaker(name, texts["agent"], clock, *kept, *signal), reads=["messages", *kept],
                        writes=["messages", *kept, *signal])  # fmt: skip
     if judge is not None:
         written = [name for name in ("messages", "judge_verdict", "output") if name in channels]
-        graph.add_node("judge", _judge(written, clock), reads=["messages"], writes=written)
+        graph.add_node("judge", _judge(texts["judge"], written, clock), reads=["messages"], writes=written)
     for source, target in pairwise([START, *speakers]):
         graph.add_edge(source, target)
     if decided:
@@ -78,7 +103,7 @@ def debate_workflow(
         checkpointer=store_for(checkpointer, human),
         agents={**team, **({"judge": judge} if judge is not None else {})},
         interrupt_after=[_round_gate(last, judge is not None)] if human else [],
-        termination=_rounds(turns, human),
+        termination=_rounds(turns) if decided else max_turns(turns),
         limits=Limits(max_iterations=None if human else turns),
         inputs=[InputField("task", "messages", "What is it about?", "Proposition: tests come first.")],
         output="output",
@@ -118,9 +143,9 @@ class _Clock(NamedTuple):
         return f"round {(config.iteration - 1) // self.speakers + 1} of {self.rounds}"
 
 
-def _speaker(name: str, clock: _Clock, *also: str) -> Callable[..., Awaitable[NodeResult]]:
+def _speaker(name: str, prompt: str, clock: _Clock, *also: str) -> Callable[..., Awaitable[NodeResult]]:
     async def speak(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        reply = await ask_alone(config.agents[name], history(state["messages"]))
+        reply = await ask_alone(config.agents[name], fill(prompt, history=history(state["messages"])))
         updates: dict[str, Any] = {"messages": reply}
         if "output" in also:
             # The first turn of an invocation begins a new debate.
@@ -133,9 +158,9 @@ def _speaker(name: str, clock: _Clock, *also: str) -> Callable[..., Awaitable[No
     return speak
 
 
-def _judge(written: Sequence[str], clock: _Clock) -> Callable[..., Awaitable[NodeResult]]:
+def _judge(prompt: str, written: Sequence[str], clock: _Clock) -> Callable[..., Awaitable[NodeResult]]:
     async def judge(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        reply = await ask_alone(config.agents["judge"], history(state["messages"]))
+        reply = await ask_alone(config.agents["judge"], fill(prompt, history=history(state["messages"])))
         verdict, why = read_judgement(reply)
         updates = {"messages": reply, "judge_verdict": verdict, "output": reply}
         chosen = {name: updates[name] for name in written}
@@ -148,12 +173,10 @@ def _route(state: WorkflowState) -> str:
     return "done" if state["judge_verdict"] == "done" else "continue"
 
 
-def _rounds(turns: int, human: str | None) -> Termination:
-    """The rounds are up, unless a person has just added one."""
-    if not human:
-        return max_turns(turns)
+def _rounds(turns: int) -> Termination:
+    """The rounds are up and the debate is not done, unless a person has just added one."""
     return max_turns(turns) & custom_condition(
-        lambda state: state["judge_verdict"] != "extend", "no round added"
+        lambda state: state["judge_verdict"] == "continue", "neither done nor a round added"
     )
 
 

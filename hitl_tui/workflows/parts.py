@@ -9,7 +9,7 @@ from typing import Any
 from hitl_tui.engine.channels.channel import Channel
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.engine.log.store import Store
-from hitl_tui.errors import GraphInvalid
+from hitl_tui.errors import GraphInvalid, in_words
 from hitl_tui.suggest import did_you_mean
 
 Team = Mapping[str, Any] | Sequence[Any]
@@ -21,32 +21,52 @@ class ChannelsMissing(GraphInvalid):
     missing: tuple[str, ...] = ()
 
 
-def named(agents: Team, what: str, taken: Iterable[str] = ()) -> dict[str, Any]:
+def named(agents: Team, what: str, taken: Iterable[str] = (), at_least: int = 1) -> dict[str, Any]:
     """Agents by name, in their order: a mapping as it is, a list by each agent's own name.
 
     Args:
         what: the parameter, for messages.
         taken: names that mean something else in the workflow.
+        at_least: how many there must be.
 
     Raises:
-        GraphInvalid: no agent, an agent without a name, or a name that is taken or there twice.
+        GraphInvalid: too few agents, what is no agent, or a name that is none, taken or there twice.
     """
-    if isinstance(agents, Mapping):
-        team = dict(agents)
-    else:
-        names = [getattr(agent, "name", None) for agent in agents]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if not all(names) or twice:
-            which = f"{twice!r} is there twice" if twice else "one has no name"
-            raise GraphInvalid(f"{what}: {which}", "give each a name of its own, as in {'writer': agent}")
-        team = dict(zip(map(str, names), agents, strict=True))
-    if not team:
-        raise GraphInvalid(f"{what} is empty", "give at least one agent")
-    refused = {name.lower() for name in (*taken, START, END)}
-    for name in team:
-        if name.lower() in refused:
+    if isinstance(agents, str) or not isinstance(agents, (Mapping, Sequence)):
+        raise GraphInvalid(f"{what} is {in_words(agents)}", "give a list of agents, or a dict by name")
+    pairs = list(agents.items()) if isinstance(agents, Mapping) else [(_name_of(one), one) for one in agents]
+    refused, known = {name.casefold() for name in (*taken, START, END)}, set[str]()
+    for name, agent in pairs:
+        mend = "give each a name of its own, as in {'writer': agent}"
+        if not name:
+            raise GraphInvalid(f"{what}: one has no name", mend)
+        if not isinstance(name, str):
+            raise GraphInvalid(f"{what}: the name {name!r} is {in_words(name)}", mend)
+        if name.casefold() in known:
+            raise GraphInvalid(f"{what}: {name!r} is there twice", mend)
+        if name.casefold() in refused:
             raise GraphInvalid(f"{what}: the name {name!r} means something else here", "rename the agent")
-    return team
+        known.add(name.casefold())
+        check_agent(f"{what}: {name!r}", agent)
+    if len(pairs) < at_least:
+        given = f"has {len(pairs)} agent{'s' if len(pairs) > 1 else ''}" if pairs else "is empty"
+        raise GraphInvalid(f"{what} {given}", f"give at least {at_least}")
+    return dict(pairs)
+
+
+def check_agent(what: str, agent: Any) -> None:
+    """Refuse what can't be asked; raises `GraphInvalid`.
+
+    Args:
+        what: who it is in the workflow.
+    """
+    if isinstance(agent, type) or not any(callable(getattr(agent, way, None)) for way in ("achat", "chat")):
+        kind = f"the class {agent.__name__}" if isinstance(agent, type) else in_words(agent)
+        raise GraphInvalid(f"{what} is {kind}", "give an Agent, or anything with chat(prompt)")
+
+
+def _name_of(agent: Any) -> Any:
+    return getattr(agent, "name", None)
 
 
 def channels_for(

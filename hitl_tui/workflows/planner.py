@@ -23,12 +23,41 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
 from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.errors import GraphInvalid, HitlError
-from hitl_tui.workflows.asking import ask_alone, task_of, text_of
-from hitl_tui.workflows.parts import Team, at_least, channels_for, check_human, find_word, named, store_for
+from hitl_tui.errors import GraphInvalid, HitlError, in_words
+from hitl_tui.workflows.asking import ask_alone, fill, prompts_for, task_of, text_of, with_roles
+from hitl_tui.workflows.parts import (
+    Team,
+    at_least,
+    channels_for,
+    check_agent,
+    check_human,
+    find_word,
+    named,
+    store_for,
+)
 from hitl_tui.workflows.plans import ParsePlan, plan_text, read_plan
 
 Human = Literal["plan", "replan", "both"]
+
+_RULES = "The workers:\n{workers}\n\nMake a plan of at most {max_steps} steps. {format}"
+_FORMAT = "Answer with the plan alone, one step a line, each as `worker: instruction`."
+
+PROMPTS = {
+    "planner": "{task}\n\n" + _RULES,
+    "replan": (
+        "{task}\n\nThe old plan:\n{plan}\n\nResults so far:\n{results}\n\n"
+        "Make a new plan, because:\n{reason}\n\n" + _RULES
+    ),
+    "worker": "{instruction}",
+    "evaluator": (
+        "Task:\n{task}\n\nResults:\n{results}\n\n"
+        'Is the task done? If it is, reply "done"; else begin your reply with "replan:" and the reason.'
+    ),
+}
+"""What planner, workers and evaluator are told, by name; `prompts=` replaces any of them.
+
+With a `parse_plan` of one's own `{format}` is empty.
+"""
 
 
 def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
@@ -40,6 +69,7 @@ def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
     parse_plan: ParsePlan | None = None,
     *,
     human: Human | None = None,
+    prompts: Mapping[str, str] | None = None,
     state_schema: Mapping[str, Channel] | None = None,
     checkpointer: Store | None = None,
 ) -> GraphRunner:
@@ -58,32 +88,42 @@ def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
         parse_plan: a function from the planner's reply to steps, each {"worker": …, "instruction": …}.
         human: "plan" lets a person edit each plan before it runs, "replan" decide on the evaluator's
             verdict; "both" does both.
+        prompts: in place of those of `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
         checkpointer: where threads live; with `human` one in memory by default.
 
     Raises:
-        GraphInvalid: no workers, a name or a bound that can't be used, or a channel that is missing.
+        GraphInvalid: no workers, what is no agent or no function, a name or a bound that can't be used, or a
+            channel or a prompt that does not fit.
     """
     at_least("max_replans", max_replans, 0)
     at_least("max_steps", max_steps, 1)
     check_human(human, "plan", "replan", "both")
     if evaluator is None and human in ("replan", "both"):
         raise GraphInvalid(f"human={human!r} needs an evaluator", 'give one, or human="plan"')
+    check_agent("planner", planner)
+    if evaluator is not None:
+        check_agent("evaluator", evaluator)
+    if parse_plan is not None and not callable(parse_plan):
+        raise GraphInvalid(f"parse_plan is {in_words(parse_plan)}", "give a function (reply) -> steps")
+    texts = prompts_for("planner", PROMPTS, prompts)
     team = named(workers, "workers", taken=("planner", "dispatcher", "evaluator", "evaluate"))
     channels = channels_for("planner", state_schema, default_channels())
     names = list(team)
     graph = StateGraph(channels, name="planner")
-    graph.add_node("planner", _planner(names, max_steps, parse_plan), writes=_PLANNED)
+    graph.add_node("planner", _planner(texts, team, max_steps, parse_plan), writes=_PLANNED)
     graph.add_node("dispatcher", _dispatcher(names, max_steps, parse_plan), writes=_DISPATCHED)
     for name in names:
-        graph.add_node(name, _worker(name), reads=["current_instruction", "plan_index"], writes=_WORKED)
+        graph.add_node(
+            name, _worker(name, texts["worker"]), reads=["current_instruction", "plan_index"], writes=_WORKED
+        )
         graph.add_edge(name, "dispatcher")
     graph.add_edge(START, "planner")
     graph.add_edge("planner", "dispatcher")
     after_plan = END if evaluator is None else "evaluator"
     graph.add_conditional_edge("dispatcher", _next_worker, {**{name: name for name in names}, "": after_plan})
     if evaluator is not None:
-        graph.add_node("evaluator", _evaluate, writes=["messages", "evaluator_verdict"])
+        graph.add_node("evaluator", _evaluator(texts["evaluator"]), writes=["messages", "evaluator_verdict"])
         graph.add_conditional_edge("evaluator", _way_on, {"done": END, "replan": "planner"})
     gates = [_plan_gate(names, max_steps, parse_plan)] if human in ("plan", "both") else []
     gates += [_replan_gate()] if human in ("replan", "both") else []
@@ -145,16 +185,22 @@ def read_evaluation(reply: str) -> tuple[str, str]:
 
 
 def _planner(
-    workers: list[str], max_steps: int, parse: ParsePlan | None
+    prompts: Mapping[str, str], team: Mapping[str, Any], max_steps: int, parse: ParsePlan | None
 ) -> Callable[..., Awaitable[NodeResult]]:
     async def plan(state: WorkflowState, config: NodeConfig) -> NodeResult:
         again = config.iteration > 1 and _wants_replan(state)
-        prompt = _task(state, config, state["replan_count"] + 1 if again else 0)
-        if again:
-            prompt += f"\n\nResults so far:\n{_results(state)}"
-            prompt += f"\n\nMake a new plan, because:\n{_reason(state)}"
+        prompt = fill(
+            prompts["replan" if again else "planner"],
+            task=task_of(state, config),
+            plan=plan_text(state["plan"]),
+            results=_results(state),
+            reason=_reason(state),
+            workers=with_roles(team),
+            max_steps=max_steps,
+            format="" if parse else _FORMAT,
+        ).rstrip()
         reply = await ask_alone(config.agents["planner"], prompt)
-        steps, why = _as_far_as_it_parses(reply, workers, max_steps, parse)
+        steps, why = _as_far_as_it_parses(reply, list(team), max_steps, parse)
         updates = {
             "messages": reply,
             "plan": steps,
@@ -196,29 +242,22 @@ def _dispatcher(workers: list[str], max_steps: int, parse: ParsePlan | None) -> 
     return dispatch
 
 
-def _worker(name: str) -> Callable[..., Awaitable[dict[str, Any]]]:
+def _worker(name: str, prompt: str) -> Callable[..., Awaitable[dict[str, Any]]]:
     async def work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
-        reply = await ask_alone(config.agents[name], state["current_instruction"])
+        reply = await ask_alone(config.agents[name], fill(prompt, instruction=state["current_instruction"]))
         return {"messages": reply, "results": reply, "plan_index": state["plan_index"] + 1}
 
     return work
 
 
-async def _evaluate(state: WorkflowState, config: NodeConfig) -> NodeResult:
-    prompt = f"Task:\n{_task(state, config, state['replan_count'])}\n\nResults:\n{_results(state)}"
-    reply = await ask_alone(config.agents["evaluator"], prompt)
-    verdict, why = read_evaluation(reply)
-    return NodeResult({"messages": reply, "evaluator_verdict": verdict}, text=why)
+def _evaluator(prompt: str) -> Callable[..., Awaitable[NodeResult]]:
+    async def evaluate(state: WorkflowState, config: NodeConfig) -> NodeResult:
+        told = fill(prompt, task=task_of(state, config), results=_results(state))
+        reply = await ask_alone(config.agents["evaluator"], told)
+        verdict, why = read_evaluation(reply)
+        return NodeResult({"messages": reply, "evaluator_verdict": verdict}, text=why)
 
-
-def _task(state: WorkflowState, config: NodeConfig, evaluations: int) -> str:
-    """The task, found by counting back the messages of this invocation.
-
-    All nodes but the dispatcher add one, and it runs once a step and once after each plan: of the
-    nodes that are no evaluation, half are dispatches.
-    """
-    added = (config.iteration - 1 + evaluations) // 2
-    return task_of(state["messages"], added, config.invocation)
+    return evaluate
 
 
 def _results(state: WorkflowState) -> str:

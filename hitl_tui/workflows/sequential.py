@@ -19,14 +19,18 @@ from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.workflows.asking import ask_alone, last_of
+from hitl_tui.workflows.asking import ask_alone, fill, last_of, prompts_for
 from hitl_tui.workflows.parts import Team, channels_for, check_human, named, store_for
+
+PROMPTS = {"agent": "{message}"}
+"""What each agent is told, by name; `prompts=` replaces any of them."""
 
 
 def sequential_workflow(
     agents: Team,
     *,
     human: Literal["handover"] | None = None,
+    prompts: Mapping[str, str] | None = None,
     state_schema: Mapping[str, Channel] | None = None,
     checkpointer: Store | None = None,
 ) -> GraphRunner:
@@ -37,20 +41,22 @@ def sequential_workflow(
     Args:
         agents: `{name: agent}`, or a list of agents with a `name` each.
         human: "handover" lets a person pass on, edit or replace what each agent hands to the next one.
+        prompts: in place of those of `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
         checkpointer: where threads live; with `human` one in memory by default.
 
     Raises:
-        GraphInvalid: no agents, a name that is there twice, or a channel that is missing.
+        GraphInvalid: no agents, a name that is there twice, a channel that is missing, or no such prompt.
     """
     check_human(human, "handover")
     team = named(agents, "agents")
+    prompt = prompts_for("sequential", PROMPTS, prompts)["agent"]
     optional = () if human else ("output",)
     channels = channels_for("sequential", state_schema, default_channels(), optional)
     written = [name for name in ("messages", "output") if name in channels]
     graph = StateGraph(channels, name="sequential")
     for name in team:
-        graph.add_node(name, _speaker(name, written), reads=["messages"], writes=written)
+        graph.add_node(name, _speaker(name, prompt, written), reads=["messages"], writes=written)
     for source, target in pairwise([START, *team, END]):
         graph.add_edge(source, target)
     return graph.compile(
@@ -71,9 +77,9 @@ def default_channels() -> dict[str, Channel]:
     }
 
 
-def _speaker(name: str, written: Sequence[str]) -> Callable[..., Awaitable[dict[str, Any]]]:
+def _speaker(name: str, prompt: str, written: Sequence[str]) -> Callable[..., Awaitable[dict[str, Any]]]:
     async def speak(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
-        reply = await ask_alone(config.agents[name], last_of(state["messages"]))
+        reply = await ask_alone(config.agents[name], fill(prompt, message=last_of(state["messages"])))
         return dict.fromkeys(written, reply)
 
     return speak

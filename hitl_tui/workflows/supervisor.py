@@ -16,16 +16,34 @@ from hitl_tui.engine.channels.state import WorkflowState
 from hitl_tui.engine.graphs.description import InputField
 from hitl_tui.engine.graphs.gates import Gate, GateChoice
 from hitl_tui.engine.graphs.graph import StateGraph
-from hitl_tui.engine.graphs.termination import max_turns
+from hitl_tui.engine.graphs.termination import custom_condition, max_turns
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
 from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.workflows.asking import ask_alone, history, last_of
-from hitl_tui.workflows.parts import Team, at_least, channels_for, check_human, find_word, named, store_for
+from hitl_tui.workflows.asking import ask_alone, fill, history, last_of, prompts_for, with_roles
+from hitl_tui.workflows.parts import (
+    Team,
+    at_least,
+    channels_for,
+    check_agent,
+    check_human,
+    find_word,
+    named,
+    store_for,
+)
 
 DONE = "DONE"
+
+PROMPTS = {
+    "manager": (
+        "{history}\n\nThe workers:\n{workers}\n\n"
+        "Name the one worker who is to go on, and no other; or reply DONE when the work is done."
+    ),
+    "worker": "{history}",
+}
+"""What manager and workers are told, by name; `prompts=` replaces any of them."""
 
 
 def supervisor_workflow(
@@ -34,6 +52,7 @@ def supervisor_workflow(
     max_rounds: int = 10,
     *,
     human: Literal["route"] | None = None,
+    prompts: Mapping[str, str] | None = None,
     state_schema: Mapping[str, Channel] | None = None,
     checkpointer: Store | None = None,
 ) -> GraphRunner:
@@ -47,29 +66,35 @@ def supervisor_workflow(
         workers: `{name: agent}`, or a list of agents with a `name` each.
         max_rounds: the manager's and the workers' turns together.
         human: "route" lets a person choose another worker, or DONE, after every turn of the manager.
+        prompts: in place of those of `PROMPTS`, by name.
         state_schema: channels to use instead of the workflow's own.
         checkpointer: where threads live; with `human` one in memory by default.
 
     Raises:
-        GraphInvalid: no workers, a name that can't be used, a bound below 1, or a channel that is missing.
+        GraphInvalid: no workers, what is no agent, a name that can't be used, a bound below 1, or a
+            channel or a prompt that does not fit.
     """
     at_least("max_rounds", max_rounds, 1)
     check_human(human, "route")
+    check_agent("manager", manager)
     team = named(workers, "workers", taken=("manager", DONE))
     channels = channels_for("supervisor", state_schema, default_channels(), ("output",))
+    texts = prompts_for("supervisor", PROMPTS, prompts)
     written = [name for name in ("messages", "output") if name in channels]
     graph = StateGraph(channels, name="supervisor")
-    graph.add_node("manager", _manage(team), reads=["messages"], writes=["messages", "current_route"])
+    graph.add_node(
+        "manager", _manager(team, texts["manager"]), reads=["messages"], writes=["messages", "current_route"]
+    )
     graph.add_edge(START, "manager")
     graph.add_conditional_edge("manager", _route, {**{name: name for name in team}, DONE: END})
     for name in team:
-        graph.add_node(name, _worker(name, written), reads=["messages"], writes=written)
+        graph.add_node(name, _worker(name, texts["worker"], written), reads=["messages"], writes=written)
         graph.add_edge(name, "manager")
     return graph.compile(
         checkpointer=store_for(checkpointer, human),
         agents={"manager": manager, **team},
         interrupt_after=[_route_gate(team)] if human else [],
-        termination=max_turns(max_rounds),
+        termination=max_turns(max_rounds) & custom_condition(_goes_on, "work left"),
         limits=Limits(max_iterations=max_rounds),
         inputs=[InputField("task", "messages", "What shall be done?", "Produce an article on closures.")],
         output="output",
@@ -95,21 +120,26 @@ def read_route(reply: str, workers: Iterable[str]) -> tuple[str, str]:
     return name, f"route: {name!r} found at {place}{also}"
 
 
-def _manage(team: Mapping[str, Any]) -> Callable[..., Awaitable[NodeResult]]:
+def _manager(team: Mapping[str, Any], prompt: str) -> Callable[..., Awaitable[NodeResult]]:
     async def manage(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        reply = await ask_alone(config.agents["manager"], history(state["messages"]))
+        told = fill(prompt, history=history(state["messages"]), workers=with_roles(team))
+        reply = await ask_alone(config.agents["manager"], told)
         route, why = read_route(reply, team)
         return NodeResult({"messages": reply, "current_route": route}, text=why)
 
     return manage
 
 
-def _worker(name: str, written: Sequence[str]) -> Callable[..., Awaitable[dict[str, Any]]]:
+def _worker(name: str, prompt: str, written: Sequence[str]) -> Callable[..., Awaitable[dict[str, Any]]]:
     async def work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
-        reply = await ask_alone(config.agents[name], history(state["messages"]))
+        reply = await ask_alone(config.agents[name], fill(prompt, history=history(state["messages"])))
         return dict.fromkeys(written, reply)
 
     return work
+
+
+def _goes_on(state: WorkflowState) -> bool:
+    return bool(state["current_route"] != DONE)
 
 
 def _route(state: WorkflowState) -> str:

@@ -182,9 +182,16 @@ def test_each_ready_made_workflow_takes_the_other_agents_in_order(
         (team("planner", "planner", "w", options='human = "both"'), "human='both' needs an evaluator"),
         (team("planner", "planner", "w", options="parse_plan = 1"), "[options] parse_plan: must be text"),
         (team("planner", "planner", "w", options='parse_plan = "no.py:x"'), "line 4, [options] parse_plan"),
+        (team("debate", "pro"), "agents has 1 agent"),
+        (team("sequential", "a", options='prompts = "x"'), "line 4, [options] prompts: must be a table"),
+        (team("sequential", "a", options="prompts = { agent = 1 }"), "prompts.agent: must be text"),
+        (team("sequential", "a", options='prompts = { agnt = "x" }'), "no prompt 'agnt'"),
+        (team("sequential", "a", options='prompts = { agent = "{x}" }'), "agent has no field {x}"),
     ],
     ids=["no agents", "no manager", "no workers", "an unknown option", "a bound", "an unknown gate",
-         "a name that is taken", "a gate without evaluator", "a parser that is a number", "a parser nowhere"],
+         "a name that is taken", "a gate without evaluator", "a parser that is a number", "a parser nowhere",
+         "a debate of one", "prompts that are a text", "a prompt that is a number", "an unknown prompt",
+         "a prompt with an unknown field"],
 )  # fmt: skip
 def test_what_is_wrong_with_a_workflows_file_is_located(load_file: LoadFile, text: str, problem: str) -> None:
     with pytest.raises(GraphInvalid) as caught:
@@ -199,3 +206,10 @@ def test_a_plan_is_parsed_by_a_function_beside_the_file(load_file: LoadFile, tmp
     runner = load_file(team("planner", "planner", "w", options='parse_plan = "plans.py:parse"'))
     result = runner.invoke({"task": "t"})
     assert result["plan"] == [{"worker": "w", "instruction": "PLANNER SPEAKS"}]
+
+
+def test_a_file_may_bring_prompts_of_its_own(load_file: LoadFile) -> None:
+    said = 'replies = [{ when = "Improve this: t", say = "improved" }, { say = "not asked so" }]'
+    text = team("sequential", "a", options='prompts.agent = "Improve this: {message}"')
+    runner = load_file(text.replace('replies = ["a speaks"]', said))
+    assert runner.invoke({"task": "t"}).output() == "improved"

@@ -110,6 +110,7 @@ def test_prompts() -> None:
     assert "draft 1" in advisor.prompts[0]
     assert "draft 2" in advisor.prompts[1]
     assert "draft 1" not in advisor.prompts[1]
+    assert all('"approved"' in prompt and '"revise:"' in prompt for prompt in advisor.prompts)
 
 
 def test_a_task_may_be_a_message_with_content_and_named_task() -> None:

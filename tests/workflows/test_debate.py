@@ -74,9 +74,10 @@ class TestWithoutAJudge:
         runner, *_ = floor(max_rounds=rounds)
         assert len(runner.invoke({"task": "t"})["messages"]) == 1 + 2 * rounds
 
-    def test_one_agent_may_talk_to_itself(self) -> None:
-        result = debate_workflow([Stub("a", ["1", "2"])], max_rounds=2).invoke({"task": "t"})
-        assert list(result["messages"]) == ["t", "1", "2"]
+    @pytest.mark.parametrize("judge", [None, Stub("judge", [])], ids=["alone", "with a judge"])
+    def test_a_debate_of_one_is_refused(self, judge: Any) -> None:
+        with pytest.raises(GraphInvalid, match="agents has 1 agent"):
+            debate_workflow([Stub("a", [])], judge)
 
     def test_a_second_debate_begins_anew(self) -> None:
         runner, *_ = floor(max_rounds=1)
@@ -96,7 +97,9 @@ class TestWithAJudge:
         said = ["t", "pro 1", "con 1", "go on", "pro 2", "con 2", "a tie: done"]
         assert list(result["messages"]) == said
         assert judge is not None
-        assert judge.prompts == ["\n".join(said[:3]), "\n".join(said[:6])]
+        rest = judge.prompts[0].removeprefix("\n".join(said[:3]))
+        assert judge.prompts == ["\n".join(said[:3]) + rest, "\n".join(said[:6]) + rest]
+        assert 'the word "done"' in rest
 
     @pytest.mark.parametrize("rounds", [1, 3, 12], ids=lambda rounds: f"{rounds} rounds")
     def test_max_rounds_are_full_rounds_with_the_judges_turn(self, rounds: int) -> None:
@@ -112,7 +115,7 @@ class TestWithAJudge:
         result = runner.invoke({"task": "t"})
         assert list(result["messages"]) == ["pro 2", "con 2", "done"]
         assert judge is not None
-        assert judge.prompts[1] == "go on\npro 2\ncon 2"
+        assert judge.prompts[1].startswith("go on\npro 2\ncon 2\n\n")
         with pytest.raises(HitlError, match="output"):
             result.output()
 

@@ -73,7 +73,10 @@ def test_the_manager_sends_workers_until_it_names_none() -> None:
     assert (result.status, result.reason, result.output()) == ("completed", "end", "article")
     history = ["Produce an article.", "researcher", "notes", "writer", "article", "We are DONE."]
     assert list(result["messages"]) == history
-    assert manager.prompts == ["\n".join(history[:n]) for n in (1, 3, 5)]
+    rest = manager.prompts[0].removeprefix(history[0])
+    assert manager.prompts == ["\n".join(history[:n]) + rest for n in (1, 3, 5)]
+    assert rest.startswith("\n\nThe workers:\n- researcher\n- writer\n\n")
+    assert "DONE" in rest
     assert researcher.prompts == ["\n".join(history[:2])]
     assert writer.prompts == ["\n".join(history[:4])]
 

@@ -42,7 +42,7 @@ def check_value(value: Any, kind: Any, problems: Problems, path: Path) -> None:
     bare = _bare(kind)
     if _is_struct(bare):
         _check_table(value, bare, problems, path)
-    elif get_origin(bare) is dict and _is_struct(_bare(get_args(bare)[1])) and isinstance(value, dict):
+    elif get_origin(bare) in (dict, Mapping) and isinstance(value, dict) and _told_by_member(bare):
         for key, member in value.items():
             check_value(member, get_args(bare)[1], problems, (*path, key))
     elif get_origin(bare) is list and isinstance(value, list):
@@ -52,6 +52,12 @@ def check_value(value: Any, kind: Any, problems: Problems, path: Path) -> None:
         check_value(value, member, problems, path)
     else:
         _check_leaf(value, kind, problems, path)
+
+
+def _told_by_member(table: Any) -> bool:
+    """Whether what a member of a table must be is known: a table itself, or text."""
+    member = _bare(get_args(table)[1])
+    return member is str or _is_struct(member)
 
 
 def _check_table(value: Any, shape: Any, problems: Problems, path: Path) -> None:

@@ -41,28 +41,30 @@ class Recipe(NamedTuple):
 
 WORKFLOWS = {
     "advisor": Recipe(
-        "hitl_tui.workflows.advisor:advisor_workflow", ("worker", "advisor"), ("max_revisions", "human")
+        "hitl_tui.workflows.advisor:advisor_workflow",
+        ("worker", "advisor"),
+        ("max_revisions", "human", "prompts"),
     ),
     "sequential": Recipe(
-        "hitl_tui.workflows.sequential:sequential_workflow", (), ("human",), others="agents"
+        "hitl_tui.workflows.sequential:sequential_workflow", (), ("human", "prompts"), others="agents"
     ),
     "supervisor": Recipe(
         "hitl_tui.workflows.supervisor:supervisor_workflow",
         ("manager",),
-        ("max_rounds", "human"),
+        ("max_rounds", "human", "prompts"),
         others="workers",
     ),
     "debate": Recipe(
         "hitl_tui.workflows.debate:debate_workflow",
         ("judge",),
-        ("max_rounds", "human"),
+        ("max_rounds", "human", "prompts"),
         others="agents",
         optional=("judge",),
     ),
     "planner": Recipe(
         "hitl_tui.workflows.planner:planner_workflow",
         ("planner", "evaluator"),
-        ("max_replans", "max_steps", "human", "parse_plan"),
+        ("max_replans", "max_steps", "human", "parse_plan", "prompts"),
         others="workers",
         optional=("evaluator",),
         functions=("parse_plan",),
