@@ -85,7 +85,7 @@ def load_settings(flags: Mapping[str, str | None] | None = None) -> Settings:
     given = [_from_file(), _from_environment(), _from_flags(flags or {})]
     problems = [problem for layer in given for problem in layer.problems]
     if problems:
-        raise UsageError("\n".join(problems), "the settings are listed in the README, Configuration")
+        raise UsageError("\n".join(problems), "docs/configuration.md lists the settings")
     values: dict[str, Any] = {name: default() for name, (default, _) in _SETTINGS.items()}
     values |= {"ascii": None, "keys": {}}
     origins = dict.fromkeys(values, "default")

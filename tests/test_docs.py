@@ -1,4 +1,4 @@
-"""The guides are true: their code runs, their commands and options exist, their files are there."""
+"""The guides are true: their code runs, their commands, options and links exist, and nothing is left out."""
 
 from __future__ import annotations
 
@@ -18,27 +18,39 @@ from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.keymap import load_keymap
 from hitl_tui.ui.theming import Themes, theme_names
 from tests.support.places import ROOT
+from tests.tools import key_page
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+README = ROOT / "README.md"
 GUIDE = ROOT / "CONTRIBUTING.md"
+DOCS = ROOT / "docs"
+PAGES = [README, *sorted(DOCS.glob("*.md"))]
+TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
+EVERYTHING = "\n".join(TEXTS.values())
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+def blocks(language: str, text: str = EVERYTHING) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def command_lines() -> list[list[str]]:
-    """Every `hitl-tui ...` of the README, in a block or in a line, as arguments."""
+    """Every `hitl-tui ...` of the guides, in a block or in a line, as arguments."""
     texts = [line for block in blocks("bash") for line in block.splitlines()]
-    texts += re.findall(r"`(hitl-tui[^`]*)`", README)
-    found = [text[text.index("hitl-tui ") + 9 :] for text in texts if "hitl-tui " in text]
-    return [shlex.split(text.partition(" #")[0]) for text in found]
+    texts += re.findall(r"`(hitl-tui[^`]*)`", EVERYTHING)
+    calls = {text[text.index("hitl-tui ") + 9 :] for text in texts if "hitl-tui " in text}
+    return [shlex.split(call.partition(" #")[0]) for call in sorted(calls)]
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as GitHub makes them."""
+    lines = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
 
 
 @pytest.mark.parametrize("code", blocks("python"), ids=count(1))
 def test_python_blocks_run(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
+    exec(compile(code, "docs", "exec"), {"__name__": "__main__"})
 
 
 def test_the_guide_builds_typed_channels_a_map_and_a_gate_in_under_40_lines() -> None:
@@ -62,15 +74,26 @@ def test_commands_and_options_exist(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_documented(name: str) -> None:
-    assert f"hitl-tui {name}" in README
+    assert f"`hitl-tui {name}" in TEXTS["docs/command-line.md"]
 
 
 def test_every_setting_is_documented() -> None:
+    page = TEXTS["docs/configuration.md"]
     for field in Settings.__struct_fields__:
         if field == "keys":
-            assert "| `keys` | | " in README
+            assert "| `keys` | | " in page
         elif field not in ("origins", "key_places"):
-            assert f"| `{field}` | `HITL_TUI_{field.upper()}` |" in README
+            assert f"| `{field}` | `HITL_TUI_{field.upper()}` |" in page
+
+
+def test_every_key_is_documented() -> None:
+    assert TEXTS["docs/keys.md"] == key_page.page_text(), "python -m tests.tools.key_page writes it again"
+
+
+def test_the_keys_that_the_guides_explain_are_those_of_the_app() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \| .*<!-- ([\w.]+) -->", EVERYTHING, re.MULTILINE)
+    assert rows
+    assert rows == [(BY_ID[name].key, name) for _, name in rows]
 
 
 def test_the_settings_of_the_guide_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,34 +122,44 @@ def test_the_graph_file_of_the_guide_runs_to_its_question(tmp_path: Path) -> Non
     assert [request.title for request in result.pending] == ["Is it good enough?"]
 
 
-def test_the_first_graph_of_the_guide_is_short_and_does_the_job() -> None:
-    code = next(block for block in blocks("python") if "Gate(" in block)
-    assert ".add_map(" in code
-    assert "schema=" in code
-    assert len(code.splitlines()) < 40
-
-
 def test_every_sample_is_named() -> None:
-    table = README[README.index("| sample | shows |") : README.index("## For presenters")]
+    page = TEXTS["docs/debugging.md"]
+    table = page[page.index("| sample | shows |") :]
     names = {path.stem for path in (ROOT / "sample_graphs").iterdir() if path.suffix in (".py", ".toml")}
     assert {name for name in names if f"`{name}`" not in table} == set()
 
 
 def test_the_themes_of_the_guide_are_ours() -> None:
-    assert ", ".join(f"`{name}`" for name in ("dark", "light", "high-contrast")) in README
-    assert set(theme_names()) == {"dark", "light", "high-contrast", "presenter"}
+    page = TEXTS["docs/configuration.md"]
+    assert {name for name in theme_names() if f"`{name}`" not in page} == set()
 
 
-def test_keys_are_those_of_the_app() -> None:
-    rows = dict(re.findall(r"^\| `([^`]+)` \| .*<!-- ([\w.]+) -->", README, re.MULTILINE))
-    keys = {name: key for key, name in rows.items()}
-    assert keys
-    assert keys == {name: BY_ID[name].key for name in keys}
+@pytest.mark.parametrize("name", [*TEXTS, "CONTRIBUTING.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    page = ROOT / name
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if target.startswith("http"):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        assert not anchor or anchor in headings(linked), target
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\((?!http|#)([^)#]+)\)", README))))
-def test_linked_files_are_there(target: str) -> None:
-    assert (ROOT / target).exists()
+def test_every_page_and_picture_is_linked_from_somewhere() -> None:
+    linked = {
+        (ROOT / name).parent.joinpath(target.partition("#")[0]).resolve()
+        for name, text in TEXTS.items()
+        for target in LINK.findall(text)
+    }
+    from_readme = {(ROOT / target.partition("#")[0]).resolve() for target in LINK.findall(TEXTS["README.md"])}
+    assert {page for page in DOCS.glob("*.md") if page not in from_readme} == set()
+    assert {picture for picture in (DOCS / "pictures").iterdir() if picture not in linked} == set()
+
+
+@pytest.mark.parametrize(("page", "kilobytes"), [(README, 10), (GUIDE, 8)], ids=["readme", "contributing"])
+def test_what_is_read_first_is_short(page: Path, kilobytes: int) -> None:
+    assert page.stat().st_size <= kilobytes * 1024
 
 
 def test_every_benchmark_is_explained() -> None:

@@ -1,11 +1,15 @@
-"""What others get: the wheel, in a fresh environment away from the checkout."""
+"""What others get: a clone and the README, or the wheel in a fresh environment away from the checkout."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
+from email import message_from_bytes
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,9 @@ from tests.support.places import ROOT
 from tests.support.terminal import Terminal
 
 pytestmark = pytest.mark.wheel
+
+INSTALLED = 300.0
+"""Seconds for what installs something: the network may be slow."""
 
 
 def call(*argv: str | Path, cwd: Path) -> str:
@@ -34,10 +41,40 @@ def call(*argv: str | Path, cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    call(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
+    return build(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def build(checkout: Path, folder: Path) -> Path:
+    """Build a wheel as it is built for PyPI: from the source distribution."""
+    call(sys.executable, "-m", "build", "--outdir", folder, checkout, cwd=folder)
     (built,) = folder.glob("hitl_tui-*.whl")
     return built
+
+
+def metadata(wheel: Path) -> Message:
+    """What a wheel says of itself."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(name))
+
+
+def description(wheel: Path) -> str:
+    """What PyPI shows."""
+    payload = metadata(wheel).get_payload(decode=True)
+    assert isinstance(payload, bytes)
+    return payload.decode()
+
+
+def clone(folder: Path) -> Path:
+    """The checkout as others get it, without what was made in it."""
+    made = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", "dist", "build")
+    shutil.copytree(ROOT, folder, ignore=made)
+    return folder
+
+
+def links(text: str) -> list[str]:
+    """Where the links and pictures of a Markdown text lead."""
+    return re.findall(r"\]\(([^)\s]+)\)", text)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +82,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` directory of an environment with the wheel and what it depends on."""
     folder = tmp_path_factory.mktemp("fresh")
     call(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
-    call(folder / "venv/bin/python", "-m", "pip", "install", "--quiet", wheel, cwd=folder)
+    call(folder / "venv/bin/python", "-m", "pip", "install", "--quiet", "--no-compile", wheel, cwd=folder)
     return folder / "venv" / "bin"
 
 
@@ -79,3 +116,55 @@ def test_the_demo_and_the_samples_run_from_the_wheel(installed: Path, tmp_path: 
         terminal.wait_for("DONE")
         terminal.press("q")
         assert terminal.wait_exit() == 0
+
+
+def test_the_wheel_says_where_it_is_at_home_and_which_pythons_it_runs_on(wheel: Path) -> None:
+    said = metadata(wheel)
+    assert said["Requires-Python"] == ">=3.11"
+    assert said["License-Expression"] == "MIT"
+    assert [url for url in said.get_all("Project-URL", []) if "https://" not in url] == []
+    assert "Homepage" in [url.partition(",")[0] for url in said.get_all("Project-URL", [])]
+    classifiers = said.get_all("Classifier", [])
+    for version in ("3.11", "3.12", "3.13", "3.14"):
+        assert f"Programming Language :: Python :: {version}" in classifiers
+
+
+def test_the_page_on_pypi_has_no_link_that_only_works_in_a_checkout(wheel: Path) -> None:
+    assert metadata(wheel)["Description-Content-Type"] == "text/markdown"
+    text = description(wheel)
+    assert text.startswith("# hitl-tui\n")
+    assert "docs/reviewing.md" in text
+    assert [link for link in links(text) if not link.startswith("https://")] == []
+
+
+def test_with_a_repository_the_page_on_pypi_leads_into_it_at_the_version(tmp_path: Path) -> None:
+    checkout = clone(tmp_path / "checkout")
+    settings = checkout / "pyproject.toml"
+    urls = '[project.urls]\nRepository = "https://example.org/hitl/hitl-tui"\n'
+    settings.write_text(
+        settings.read_text(encoding="utf-8").replace("[project.urls]\n", urls), encoding="utf-8"
+    )
+    (tmp_path / "dist").mkdir()
+    wheel = build(checkout, tmp_path / "dist")
+    tag = f"v{metadata(wheel)['Version']}"
+    page = description(wheel)
+    assert f"(https://example.org/hitl/hitl-tui/blob/{tag}/docs/reviewing.md)" in page
+    assert f"(https://example.org/hitl/hitl-tui/raw/{tag}/docs/pictures/run.svg)" in page
+    assert [link for link in links(page) if not link.startswith("https://")] == []
+    assert "Repository, https://example.org/hitl/hitl-tui" in metadata(wheel).get_all("Project-URL", [])
+
+
+def test_the_first_command_of_the_readme_opens_the_demo_in_a_fresh_clone(tmp_path: Path) -> None:
+    """Word for word, with a home and caches that are empty; it says all the time what it does."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    first = re.findall(r"^```bash\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)[0]
+    assert first.count("\n") == 1
+    checkout = clone(tmp_path / "clone")
+    with Terminal(["bash", "-c", first], env={"PYTHONPATH": ""}, cwd=checkout) as terminal:
+        terminal.wait_for("latest_draft", timeout=INSTALLED)
+        assert b"Collecting uv" in terminal.raw
+        assert b"packages in" in terminal.raw
+        terminal.press("s")
+        terminal.wait_for("step 1")
+        terminal.press("q")
+        assert terminal.wait_exit() == 3

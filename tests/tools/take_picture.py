@@ -1,4 +1,4 @@
-"""The pictures in the README, taken from the app as it runs the demo.
+"""The pictures in the guides, taken from the app as it runs the demo.
 
 python -m tests.tools.take_picture
 """
@@ -12,11 +12,12 @@ from hitl_tui import MemoryCheckpointer
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.loading.sources import open_graph, reopen_graph
-from hitl_tui.ui.app import HitlApp, Start
+from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.workflows.demo import TASK
 
-FOLDER = Path(__file__).resolve().parents[1] / "pictures"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 SIZE = (120, 40)
+SMALL = (80, 24)
 ACTOR = "ann"
 
 
@@ -48,10 +49,10 @@ async def told_story() -> tuple[Hub, Driver]:
     return hub, driver
 
 
-async def take(name: str, *keys: str) -> None:
+async def take(name: str, *keys: str, size: tuple[int, int] = SIZE, theme: str = "dark") -> None:
     """Save a picture of the screen once a verdict waits and some keys were pressed."""
-    app = HitlApp(Start(told_story, actor=ACTOR))
-    async with app.run_test(size=SIZE) as pilot:
+    app = HitlApp(Start(told_story, actor=ACTOR), Look(theme=theme))
+    async with app.run_test(size=size) as pilot:
 
         async def shown(text: str) -> None:
             while text not in app.export_screenshot():
@@ -77,6 +78,7 @@ async def main() -> None:
     await take("decide")
     await take("run", "escape")
     await take("compare", "escape", *"[[[[=", "down")
+    await take("present", size=SMALL, theme="presenter")
 
 
 if __name__ == "__main__":
