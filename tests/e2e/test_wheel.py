@@ -163,7 +163,7 @@ def test_the_first_command_of_the_readme_opens_the_demo_in_a_fresh_clone(tmp_pat
     with Terminal(["bash", "-c", first], env={"PYTHONPATH": ""}, cwd=checkout) as terminal:
         terminal.wait_for("latest_draft", timeout=INSTALLED)
         assert b"Collecting uv" in terminal.raw
-        assert b"packages in" in terminal.raw
+        assert b"Installed" in terminal.raw
         terminal.press("s")
         terminal.wait_for("step 1")
         terminal.press("q")
