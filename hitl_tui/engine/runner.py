@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from hitl_tui.engine.channels.state import WorkflowState
 from hitl_tui.engine.graphs.compiled import CompiledGraph
@@ -26,11 +26,12 @@ from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.undo.rollback import Rollback, RollbackReport, rollback_report
-from hitl_tui.errors import UnknownThread, UsageError, in_words
+from hitl_tui.errors import HitlError, UnknownThread, UsageError, in_words
 
 Resume = Literal["cursor", "entry"]
 OnStep = Callable[[str, WorkflowState], Any]
 OnEvent = Callable[[Event], Any]
+RunT = TypeVar("RunT", bound=Run)
 
 
 class GraphRunner(Reporting, ThreadControl, AgentControl):
@@ -110,16 +111,16 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         """As `invoke`, in a running event loop."""
         check_choice("on_limit", on_limit, get_args(OnLimit))
         check_callback("on_step", on_step)
-        session = self._prepare(inputs, thread_id, max_iterations, resume, on_event)
-        run = Run(session, on_limit=on_limit)
+        told = _Told(on_event)
+        session = self._prepare(inputs, thread_id, max_iterations, resume, told.sink)
+        run = told.by(Run(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 if verbose:
                     print(_line(session, node))
-                if on_step:
+                if on_step and not told.error:
                     on_step(node, session.view())
-        if run.error:
-            raise run.error
+        told.raise_any(run.error)
         return result_of(session)
 
     def stream(
@@ -159,14 +160,14 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
 
         check_choice("on_limit", on_limit, get_args(OnLimit))
         check_callback("on_event", on_event)
-        session = self._prepare(inputs, thread_id, max_iterations, resume, listen)
-        run = Run(session, on_limit=on_limit)
+        told = _Told(listen)
+        session = self._prepare(inputs, thread_id, max_iterations, resume, told.sink)
+        run = told.by(Run(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 cursor = session.cursor
                 yield StepResult(node, cursor.head, cursor.iteration, tuple(latest), session.shown())
-        if run.error:
-            raise run.error
+        told.raise_any(run.error)
 
     def step(
         self,
@@ -181,13 +182,13 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
     async def _step(
         self, inputs: Mapping[str, Any] | None, thread_id: str | None, on_event: OnEvent | None
     ) -> RunResult:
-        session = self._prepare(inputs, thread_id, None, "cursor", on_event)
-        run = Run(session, once=True)
+        told = _Told(on_event)
+        session = self._prepare(inputs, thread_id, None, "cursor", told.sink)
+        run = told.by(Run(session, once=True))
         async with aclosing(run.steps()) as steps:
             async for _ in steps:
                 pass
-        if run.error:
-            raise run.error
+        told.raise_any(run.error)
         return result_of(session)
 
     def get_state(self, thread_id: str, step: int | None = None) -> dict[str, Any]:
@@ -242,10 +243,13 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         on_event: OnEvent | None = None,
     ) -> RollbackReport:
         """As `rollback`, in a running event loop."""
-        session = self.open(thread_id, on_event)
-        async with aclosing(Rollback(session, actor=actor, note=note).steps()) as steps:
+        told = _Told(on_event)
+        session = self.open(thread_id, told.sink)
+        run = told.by(Rollback(session, actor=actor, note=note))
+        async with aclosing(run.steps()) as steps:
             async for _ in steps:
                 pass
+        told.raise_any(None)
         return rollback_report(session)
 
     def open(self, thread_id: str, on_event: OnEvent | None = None) -> Session:
@@ -298,6 +302,42 @@ def _line(session: Session, node: str) -> str:
     spent = f"{progress.tokens_in + progress.tokens_out} tokens, ${progress.cost:.4f}"
     line = f"step {progress.head}: {node} -> {leads or 'nowhere'}; {spent}"
     return line if line.isprintable() else repr(line)
+
+
+class _Told:
+    """A caller's `on_event`: its error stops the run before the next node, and is raised then.
+
+    What was told already is committed, so no commit and no node is to blame for it.
+    """
+
+    def __init__(self, on_event: OnEvent | None) -> None:
+        check_callback("on_event", on_event)
+        self.sink = self._tell if on_event else None
+        self.error: Exception | None = None
+        self._on_event = on_event
+        self._run: Run | None = None
+
+    def by(self, run: RunT) -> RunT:
+        """The run whose events they are."""
+        self._run = run
+        if self.error:
+            run.pause()
+        return run
+
+    def raise_any(self, failure: HitlError | None) -> None:
+        """Raise what went wrong in the run, or in the callback."""
+        if error := failure or self.error:
+            raise error
+
+    def _tell(self, event: Event) -> None:
+        if self._on_event is None or self.error:
+            return
+        try:
+            self._on_event(event)
+        except Exception as error:
+            self.error = error
+            if self._run:
+                self._run.pause()
 
 
 def result_of(session: Session) -> RunResult:

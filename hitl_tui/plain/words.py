@@ -116,6 +116,8 @@ def step_lines(
     facts = [f"Step {checkpoint.step} by {writer(checkpoint)}"]
     if checkpoint.decision:
         facts.append(f"decision {name(checkpoint.decision)}")
+    elif checkpoint.source == "human":
+        facts.append("update_state")
     if checkpoint.source in ("node", "map", "subgraph"):
         facts.append(duration(checkpoint.duration))
         used = checkpoint.tokens_in + checkpoint.tokens_out

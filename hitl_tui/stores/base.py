@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, TypeVar, get_args
 
+from msgspec.structs import replace
+
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
 from hitl_tui.engine.log.store import Durability
 from hitl_tui.engine.log.threads import Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
@@ -363,6 +365,17 @@ def waiting(cursor: Cursor) -> tuple[str, int | None]:
     return "", None
 
 
+def put_down(cursor: Cursor, held_by: str | None) -> Cursor:
+    """A cursor as whoever opens its thread finds it: one whose runner has died waits, paused.
+
+    Args:
+        held_by: who holds the thread, in words; None for nobody alive.
+    """
+    if cursor.status == "running" and held_by is None:
+        return replace(cursor, status="waiting", reason="paused")
+    return cursor
+
+
 def longest_waiting(found: Iterable[T], cursor: Callable[[T], Cursor]) -> list[T]:
     """Of threads those that wait for a human, the one that has waited longest first."""
     since = [(waiting(cursor(one))[1], cursor(one).thread_id, one) for one in found]
@@ -389,6 +402,8 @@ def summary_of(
     Args:
         now: microseconds since the epoch.
     """
+    held_by = holder(lease, now)
+    cursor = put_down(cursor, held_by)
     waiting_for, waiting_since = waiting(cursor)
     return ThreadSummary(
         info=info,
@@ -400,7 +415,7 @@ def summary_of(
         waiting_since=waiting_since,
         last_writer=last_writer,
         updated_at=cursor.updated_at,
-        held_by=holder(lease, now),
+        held_by=held_by,
         inside=inside,
     )
 

@@ -366,7 +366,11 @@ def summary_of(row: Row, now: int) -> ThreadSummary:
     """A line of a list of threads; a holder counts only while it lives."""
     facts, held, inside = row[THREAD_COLUMNS:-9], row[-9:-1], row[-1]
     head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
-    lease = Lease(*held) if held[0] is not None else None
+    held_by = holder(Lease(*held) if held[0] is not None else None, now)
+    if status == "running" and held_by is None:
+        # As whoever opens it finds it (`base.put_down`).
+        status, reason = "waiting", "paused"
+        waiting_for, waiting_since = reason, updated_at
     return ThreadSummary(
         info=thread_of(row[:THREAD_COLUMNS]),
         head=head,
@@ -377,6 +381,6 @@ def summary_of(row: Row, now: int) -> ThreadSummary:
         waiting_since=waiting_since,
         last_writer=last_writer,
         updated_at=updated_at,
-        held_by=holder(lease, now),
+        held_by=held_by,
         inside=inside,
     )

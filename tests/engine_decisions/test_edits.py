@@ -83,7 +83,7 @@ def test_an_edit_of_an_older_step_is_refused_as_stale(store: Checkpointer) -> No
     with pytest.raises(StaleWriter, match=r"at step 2.*made on 1"):
         runner.update_state("t", {"draft": "second"}, expected_step=1, actor="bob")
     assert runner.get_state("t")["draft"] == "first"
-    assert [entry.actor for entry in ledger_of(store, "t", "edit")] == ["ann"]
+    assert [entry.actor for entry in ledger_of(store, "t", "update_state")] == ["ann"]
 
 
 def test_edits_in_a_row_chain_on_the_head(store: Checkpointer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -9,10 +10,10 @@ import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice
 from hitl_tui.engine.humans import answering, decisions
-from hitl_tui.engine.log.events import LedgerWritten
+from hitl_tui.engine.log.events import LedgerWritten, StepCommitted
 from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.stores import Checkpointer
-from tests.support.flows import Clock, Desk, check_log, review_loop
+from tests.support.flows import Clock, Desk, check_log, line, review_loop, say
 
 GATE = Gate(
     "check",
@@ -42,7 +43,7 @@ def test_who_decided_what_when_and_why(store: Checkpointer) -> None:
     entries = store.ledger("t")
     assert [(one.kind, one.step, one.actor, one.note) for one in entries] == [
         ("request", 2, None, "verdict"),
-        ("edit", 3, "ann", "clearer"),
+        ("update_state", 3, "ann", "clearer"),
         ("rebound", 3, "ann", None),
         ("refused", 3, "bob", "quick"),
         ("answer", 3, "bob", "go on"),
@@ -97,3 +98,46 @@ def test_a_failed_node_is_in_it(store: Checkpointer) -> None:
     assert (entry.kind, entry.data) == ("failed", {"node": "write"})
     assert entry.note is not None
     assert "no luck" in entry.note
+
+
+def test_a_decision_keeps_the_hash_of_the_state_that_it_is_about(store: Checkpointer) -> None:
+    runner = review_loop(store, interrupt_after=["check"])
+    runner.invoke({}, thread_id="t")
+    head = runner.history("t")[0]
+    runner.update_state("t", {"draft": "clearer"}, expected_step=head.step, actor="ann")
+    edited = runner.history("t")[0]
+    runner.extend_limits("t", max_iterations=99)
+    runner.cancel("t", actor="ann")
+    kept = [(entry.kind, entry.seen) for entry in store.ledger("t") if entry.seen]
+    assert kept == [
+        ("update_state", head.state_hash),
+        ("extend", edited.state_hash),
+        ("cancel", edited.state_hash),
+    ]
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream", "step", "on_step"])
+def test_an_error_in_a_callback_puts_the_thread_down_as_paused_before_the_next_node(
+    store: Checkpointer, call: str
+) -> None:
+    runner = line(store, say("one"), say("two"))
+
+    def fail(*_: Any) -> None:
+        raise ValueError("not mine")
+
+    def at_a_step(event: Any) -> None:
+        if isinstance(event, StepCommitted) and event.checkpoint.node:
+            fail()
+
+    calls: dict[str, Callable[[], Any]] = {
+        "invoke": lambda: runner.invoke({}, thread_id="t", on_event=at_a_step),
+        "stream": lambda: list(runner.stream({}, thread_id="t", on_event=at_a_step)),
+        "step": lambda: runner.step({}, thread_id="t", on_event=at_a_step),
+        "on_step": lambda: runner.invoke({}, thread_id="t", on_step=fail),
+    }
+    with pytest.raises(ValueError, match="not mine"):
+        calls[call]()
+    cursor = store.cursor("t")
+    assert cursor is not None
+    assert (cursor.status, cursor.reason, cursor.head) == ("waiting", "paused", 1)
+    assert list(runner.invoke(thread_id="t")["log"]) == ["one", "two"]

@@ -91,6 +91,15 @@ class TestThreads:
         writer.store.acquire("t", msgspec.structs.replace(writer.lease, pid=GONE), NOW)
         assert [row.held_by for row in writer.store.threads()] == [None]
 
+    def test_lists_a_thread_whose_runner_has_died_as_paused(self, writer: Writer) -> None:
+        writer.step(status="running", updated_at=NOW)
+        assert [row.status for row in writer.store.threads()] == ["running"]
+        writer.store.release("t", writer.lease.token)
+        writer.store.acquire("t", msgspec.structs.replace(writer.lease, pid=GONE), NOW)
+        (row,) = writer.store.threads()
+        assert (row.status, row.reason, row.waiting_for) == ("waiting", "paused", "paused")
+        assert row == writer.store.summary("t")
+
     def test_lists_names_of_threads_that_have_a_step(self, store: Checkpointer) -> None:
         Writer(store, "b").step()
         Writer(store, "empty")

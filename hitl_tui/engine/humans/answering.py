@@ -11,7 +11,7 @@ from typing import Any
 from hitl_tui.engine.channels.canonical import state_hash
 from hitl_tui.engine.channels.changes import set_values
 from hitl_tui.engine.channels.values import normalise
-from hitl_tui.engine.humans.ledger import decision_entry
+from hitl_tui.engine.humans.ledger import decision_entry, shown
 from hitl_tui.engine.interrupts.answers import ANSWER, check_answer, deadlocked, find_request, vote
 from hitl_tui.engine.interrupts.asking import gate_of, how_it_ended
 from hitl_tui.engine.interrupts.on_taint import approve
@@ -51,8 +51,9 @@ def answer(
                 f"{request.title!r} was answered on another state than the thread has now",
                 "look at what changed, then answer again",
             )
+        seen = shown(session, seen)
         if request.thread:
-            _pass_down(session, request, value, actor=actor, note=note)
+            _pass_down(session, request, value, actor=actor, note=note, seen=seen)
             return session.cursor.head
     except AnswerRefused as refusal:
         data = {"answer": _recordable(value), "why": refusal.message, "answered_step": step}
@@ -126,13 +127,13 @@ def _with_answer(session: Session, request: Request, value: Any) -> Cursor:
 
 
 def _pass_down(
-    session: Session, request: Request, value: Any, *, actor: str | None, note: str | None
+    session: Session, request: Request, value: Any, *, actor: str | None, note: str | None, seen: bytes
 ) -> None:
     """Give an answer to the child thread that asks."""
 
     def answered_below() -> LedgerEntry:
         return decision_entry(
-            session, [], "answer", request=request, actor=actor, note=note, data={"answer": value}
+            session, [], "answer", request=request, actor=actor, note=note, seen=seen, data={"answer": value}
         )
 
     def give(child: Session) -> int:
@@ -146,7 +147,7 @@ def pass_breakpoints(session: Session, actor: str | None = None) -> None:
     for request in session.cursor.pending:
         if request.breakpoint:
             if request.thread:
-                _pass_down(session, request, "continue", actor=actor, note="resumed")
+                _pass_down(session, request, "continue", actor=actor, note="resumed", seen=b"")
             else:
                 _apply_answer(session, request, "continue", actor=actor, note="resumed")
 

@@ -11,7 +11,7 @@ from typing import Any
 from hitl_tui.engine.channels.changes import set_values
 from hitl_tui.engine.graphs.limits import extended
 from hitl_tui.engine.humans.inputs import read_input
-from hitl_tui.engine.humans.ledger import decision_entry
+from hitl_tui.engine.humans.ledger import decision_entry, shown
 from hitl_tui.engine.log.records import END, ROLLBACK, START, Cursor, LedgerEntry
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.nodes.branches import to_run_again
@@ -23,6 +23,8 @@ from hitl_tui.engine.thread.steps import Step
 from hitl_tui.errors import StaleWriter, UsageError, in_words
 
 DONE = ("completed", "cancelled")
+UPDATE_STATE = "update_state"
+"""The kind of the ledger's entry for an edit."""
 
 
 def start(
@@ -97,7 +99,10 @@ def update_state(
     changes = set_values(session.state, session.graph.channels, values)
     step = cursor.head + 1
     data = {"channels": sorted(values), "as_node": as_node}
-    ledger = [decision_entry(session, [], "edit", step=step, actor=actor, note=note, seen=seen, data=data)]
+    seen = shown(session, seen)
+    ledger = [
+        decision_entry(session, [], UPDATE_STATE, step=step, actor=actor, note=note, seen=seen, data=data)
+    ]
     if as_node is not None:
         cursor = _leave(session, position_after(session, as_node), ledger, actor)
         cursor = replace(cursor, status="waiting", reason="paused")
@@ -166,7 +171,8 @@ def extend_limits(
     if cursor.reason == "limit":
         cursor = replace(cursor, status="waiting", reason="paused")
     data = {name: [getattr(known, name), value] for name, value in limits.items()}
-    entry = decision_entry(session, [], "extend", actor=actor, note=note, data=data)
+    seen = shown(session)
+    entry = decision_entry(session, [], "extend", actor=actor, note=note, seen=seen, data=data)
     session.commit_cursor(cursor, [entry])
 
 
@@ -183,5 +189,5 @@ def cancel(session: Session, *, actor: str | None = None, note: str | None = Non
             f"thread {session.thread_id!r} is {cursor.status} already", "fork it to go on from it"
         )
     abandon(session)
-    entry = decision_entry(session, [], "cancel", actor=actor, note=note)
+    entry = decision_entry(session, [], "cancel", actor=actor, note=note, seen=shown(session))
     session.commit_cursor(replace(cursor, status="cancelled", reason="user", pending=()), [entry])

@@ -12,7 +12,7 @@ import msgspec
 
 from hitl_tui.engine.channels.changes import Change, set_values
 from hitl_tui.engine.channels.state import undeclared
-from hitl_tui.engine.humans.ledger import decision_entry
+from hitl_tui.engine.humans.ledger import decision_entry, shown
 from hitl_tui.engine.interrupts.on_taint import settled
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.thread.rebuild import state_at
@@ -60,7 +60,7 @@ def declassify(
     taint = session.state.taint[channel]
     data = {"channel": channel, "sources": list(taint.sources), "since": taint.step, "by": taint.node}
     said = decision_entry(
-        session, [], "declassify", step=step, actor=actor, note=reason, seen=seen, data=data
+        session, [], "declassify", step=step, actor=actor, note=reason, seen=shown(session, seen), data=data
     )
     ledger = [said]
     for request in cursor.pending:
