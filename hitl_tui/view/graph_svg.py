@@ -1,24 +1,41 @@
-"""A graph as an SVG picture: nodes in the order of the run, jumps on lanes beside them, the way taken marked.
+"""Paints a graph's layout as SVG: each kind of node has a shape of its own, the way taken is marked.
 
 The colours follow the reader's light or dark mode; all text is escaped and free of control characters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from math import ceil
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from hitl_tui.engine.graphs.description import GraphInfo
+from hitl_tui.engine.graphs.description import GraphInfo, NodeInfo
+from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.reports.drawing import made_of
 from hitl_tui.engine.reports.looks import Look
 from hitl_tui.view.cells import cells
-from hitl_tui.view.graph_boxes import STACKED, Box, box_parts, inner_top, words
-from hitl_tui.view.graph_order import order_nodes
+from hitl_tui.view.graph_layers import Size
+from hitl_tui.view.graph_layout import Air, Box, Point, Route, lay_out, run_order
+from hitl_tui.view.graph_text import edge_labels
+from hitl_tui.view.sanitise import sanitise_line
 
-_GAP: Final = 46
-_LANE: Final = 26
-_EDGE: Final = 24
-_LABEL_CHAR: Final = 7.4
+_CELL: Final = 8.5
+_ROW: Final = 10.0
+_MARGIN: Final = 24.0
+_AIR: Final = Air(rows=2, label=4, head=2)
+_WIDEST: Final = 120
+"""Cells that a picture takes at most, unless one of its boxes needs more."""
+_PLAIN: Final = 4
+_TWO_LINES: Final = 6
+_MEMBERS: Final = 4
+_SMALL: Final = 7.3 / _CELL
+"""Cells of a small letter."""
+_BEHIND: Final = _CELL
+"""How far the boxes of a stack stand out above and to the right."""
+_INSIDE: Final = 46.0
+"""How far below a box's top the picture inside it begins."""
+_LONGEST: Final = 60
 _STYLE: Final = """
 svg { --ink: #24292f; --quiet: #8c959f; --ground: #ffffff; --box: #f6f8fa; --way: #0969da; --here: #bf8700; }
 @media (prefers-color-scheme: dark) {
@@ -33,7 +50,7 @@ text { font: 14px ui-monospace, Menlo, Consolas, monospace; fill: var(--ink); }
 .open { fill: var(--ground); }
 .visited { stroke: var(--way); stroke-width: 2; }
 .current { stroke: var(--here); stroke-width: 3; }
-.edge { fill: none; stroke: var(--quiet); stroke-width: 1.2; }
+.edge { fill: none; stroke: var(--quiet); stroke-width: 1.2; stroke-linejoin: round; }
 .taken { stroke: var(--way); stroke-width: 2.4; }
 .head { fill: var(--quiet); }
 .head.taken { fill: var(--way); stroke: none; }
@@ -63,111 +80,184 @@ def graph_svg(graph: GraphInfo, look: Look | None = None, *, expand: bool = Fals
     return "\n".join(parts) + "\n"
 
 
-class _Picture:
-    """One graph: its own boxes and ways, and the pictures of the graphs inside its boxes."""
+def words(text: str) -> str:
+    """Somebody's name for a node or an edge, as it may be shown."""
+    return sanitise_line(text, _LONGEST)
 
-    width: float
-    height: float
+
+class _Picture:
+    """One graph, with the pictures of the graphs inside its boxes; its measures are pixels."""
 
     def __init__(self, graph: GraphInfo, look: Look, expand: bool) -> None:
-        self.look = look
-        self.order = order_nodes(graph.edges, [node.name for node in graph.nodes])
-        self.place = {name: at for at, name in enumerate(self.order)}
-        self.labels: dict[tuple[str, str], list[str]] = {}
-        for edge in graph.edges:
-            label = self.labels.setdefault((edge.source, edge.target), [])
-            label += [words(edge.label)] if edge.label else []
-        self.straight = [pair for pair in self.labels if self.place[pair[1]] == self.place[pair[0]] + 1]
-        self.jumps = [pair for pair in self.labels if pair not in self.straight]
-        self.inside: dict[str, _Picture] = {}
-        self.boxes: dict[str, Box] = {}
-        for name in self.order:
-            node = graph.node(name)
-            if expand and node is not None and node.graph is not None:
-                self.inside[name] = _Picture(node.graph, look.inside.get(name, Look()), expand)
-            within = self.inside.get(name)
-            room = (within.width, within.height) if within else (0.0, 0.0)
-            self.boxes[name] = Box.of(name, node, room, expand=expand)
-        self._place_boxes()
-        self.lanes = _lanes(self.jumps, self.place)
-        self.width = self._reach() + _EDGE
-
-    def _place_boxes(self) -> None:
-        """One below the other, in the middle."""
+        self._look = look
+        self._nodes = {node.name: node for node in graph.nodes}
+        order = run_order(graph.edges, self._nodes)
+        self._members = {
+            name: tuple(words(member.name) for member in node.members)
+            for name, node in self._nodes.items()
+            if expand and node.members
+        }
+        self._made = {name: self._made_of(node) for name, node in self._nodes.items()}
+        self._inside = {
+            name: _Picture(node.graph, look.inside.get(name, Look()), expand)
+            for name, node in self._nodes.items()
+            if expand and node.graph is not None
+        }
+        sizes = {name: self._size(name) for name in order}
         # Boxes that hold no picture are as wide as the widest of them.
-        plain = max((box.width for box in self.boxes.values() if not box.room[0]), default=0.0)
-        for box in self.boxes.values():
-            box.width = max(box.width, plain)
-        self.wide = max((box.width for box in self.boxes.values()), default=0.0)
-        self.right = _EDGE + self.wide + STACKED
-        self.middle = _EDGE + self.wide / 2
-        top = float(_EDGE)
-        for box in self.boxes.values():
-            box.left, box.top = self.middle - box.width / 2, top + box.above
-            top = box.bottom + _GAP
-        self.height = top - _GAP + _EDGE
+        plain = max((size.width for name, size in sizes.items() if name not in self._inside), default=0)
+        for name, size in sizes.items():
+            # What stands out of a stack belongs to it.
+            width = max(size.width, plain)
+            stacked = int(self._kind(name) == "map")
+            sizes[name] = Size(width + stacked, size.height + stacked, width // 2, enter=2 + stacked)
+        labels = edge_labels(graph.edges)
+        widest = max((size.width for size in sizes.values()), default=0)
+        layout = lay_out(order, labels, sizes, max(_WIDEST, widest + 40), _AIR)
+        layout = layout or lay_out(order, labels, sizes, None, _AIR)
+        assert layout is not None  # without a limit everything fits
+        self._layout = layout
+        self.width = layout.width * _CELL + 2 * _MARGIN
+        self.height = layout.height * _ROW + 2 * _MARGIN
 
-    def _reach(self) -> float:
-        """How far boxes, lanes and labels go to the right."""
-        below = max((cells(", ".join(self.labels[pair])) for pair in self.straight), default=0)
-        reach = self.middle + below * _LABEL_CHAR + 16
-        if self.jumps:
-            said = max(cells(", ".join(self.labels[pair])) for pair in self.jumps)
-            lanes = max(self.lanes.values()) + 1
-            reach = max(reach, self.right + lanes * _LANE + said * _LABEL_CHAR + 16)
-        return max(self.right, reach)
+    def _made_of(self, node: NodeInfo) -> str:
+        """A box's second line: in short what it is made of."""
+        made = made_of(node)
+        if node.kind == "subgraph":
+            made = f"graph {made}"
+        elif node.members and node.name not in self._members:
+            made = f"{', '.join(words(member.name) for member in node.members)} {made}"
+        return words(made)
+
+    def _size(self, name: str) -> Size:
+        made, inside = self._made.get(name, ""), self._inside.get(name)
+        members = self._members.get(name, ())
+        widths = [cells(words(name)) + 5.0, cells(made) * _SMALL + 5]
+        widths.append(sum(cells(member) * _SMALL + 3.4 for member in members) + 3)
+        height = _TWO_LINES if made else _PLAIN
+        if members:
+            height += _MEMBERS
+        if inside is not None:
+            widths.append(inside.width / _CELL + 2)
+            height += ceil(inside.height / _ROW)
+        return Size(ceil(max(widths)), height, 0)
+
+    def _kind(self, name: str) -> str:
+        node = self._nodes.get(name)
+        return node.kind if node else "node"
 
     def parts(self) -> list[str]:
-        """All parts, edges below nodes, pictures inside above the boxes they are in."""
-        parts = [part for pair in self.straight for part in self._straight(pair)]
-        parts += [part for pair in self.jumps for part in self._jump(pair)]
-        for name, box in self.boxes.items():
-            state, count = "", self.look.visits.get(name, 0)
-            state = " current" if name == self.look.current else " visited" if count else ""
-            parts += box_parts(box, state, count)
-            picture = self.inside.get(name)
-            if picture is not None:
-                left = box.left + (box.width - picture.width) / 2
-                inner = picture.parts()
-                parts += [f'<g transform="translate({left:g} {box.top + inner_top(box):g})">', *inner, "</g>"]
+        """All parts: lines below boxes, labels and the pictures inside above them."""
+        routes = sorted(self._layout.routes, key=lambda route: route.pair in self._look.taken)
+        parts = [part for route in routes for part in self._edge(route)]
+        for box in self._layout.boxes.values():
+            parts += self._box(box)
+        return parts + [part for route in routes for part in self._label(route)]
+
+    @staticmethod
+    def _at(point: Point) -> tuple[float, float]:
+        """The middle of a cell."""
+        return _MARGIN + (point[0] + 0.5) * _CELL, _MARGIN + (point[1] + 0.5) * _ROW
+
+    def _edge(self, route: Route) -> list[str]:
+        """A line with its head; both ends stand on the borders of boxes, not in the middle of cells."""
+        taken = " taken" if route.pair in self._look.taken else ""
+        points = [self._at(point) for point in route.points]
+        points[0] = self._border(route.source, points[0], points[1])
+        x, y = points[-1] = self._border(route.target, points[-1], points[-2])
+        from_left, from_right = points[-2][0] < x, points[-2][0] > x
+        if from_left or from_right:
+            way = -1 if from_left else 1
+            head, points[-1] = f"M{x:g} {y:g}l{9 * way} -5v10z", (x + 8 * way, y)
+        else:
+            head, points[-1] = f"M{x:g} {y:g}l-5 -9h10z", (x, y - 8)
+        return [
+            f'<path class="edge{taken}" d="{_path(points)}"/>',
+            f'<path class="head{taken}" d="{head}"/>',
+        ]
+
+    def _border(
+        self, name: str, end: tuple[float, float], before: tuple[float, float]
+    ) -> tuple[float, float]:
+        """Where a line that comes from `before` meets a box."""
+        left, top, width, height = self._frame(self._layout.boxes[name])
+        behind = _BEHIND if self._kind(name) == "map" else 0
+        if before[0] != end[0]:
+            return (left if before[0] < end[0] else left + width + behind), end[1]
+        return end[0], (top - behind if before[1] < end[1] else top + height)
+
+    def _frame(self, box: Box) -> tuple[float, float, float, float]:
+        """Left, top, width and height of a box, without those that stand behind it."""
+        behind = _BEHIND if self._kind(box.name) == "map" else 0
+        left, top = _MARGIN + box.x * _CELL, _MARGIN + box.y * _ROW + behind
+        return left, top, box.width * _CELL - behind, box.height * _ROW - behind
+
+    def _label(self, route: Route) -> list[str]:
+        if not route.label:
+            return []
+        x, y = self._at(route.label_at)
+        return [f'<text class="label" x="{x - _CELL / 2:g}" y="{y + 12:g}">{escape(route.label)}</text>']
+
+    def _box(self, box: Box) -> list[str]:
+        """A node's box, with what is in it."""
+        name, look, frame = box.name, self._look, self._frame(box)
+        left, top, width, height = frame
+        count = look.visits.get(name, 0)
+        state = " current" if name == look.current else " visited" if count else ""
+        kind, inside, made = self._kind(name), self._inside.get(name), self._made.get(name, "")
+        round_ = height / 2 if name in (START, END) else 8
+        parts = [_rect(frame, state, round_, behind) for behind in (_BEHIND, _BEHIND / 2) if kind == "map"]
+        parts.append(_rect(frame, f"{state} open" if inside else state, round_))
+        if kind == "subgraph":
+            inner = (left + 4, top + 4, width - 8, height - 8)
+            parts.append(_rect(inner, f"{state} inner", round_ - 3))
+        if kind == "parallel":
+            sides = (left + 8, left + width - 8)
+            parts += [f'<path class="node inner{state}" d="M{x:g} {top:g}v{height:g}"/>' for x in sides]
+        mark = "▶ " if name == look.current else ""
+        parts.append(_text("", left + width / 2, top + 25, f"{mark}{words(name)}"))
+        if made:
+            parts.append(_text("made", left + width / 2, top + 43, made))
+        parts += _member_boxes(self._members.get(name, ()), frame)
+        if count:
+            parts.append(f'<text class="count" x="{left + 4:g}" y="{top + height + 16:g}">×{count}</text>')
+        if inside is not None:
+            x, y = left + (width - inside.width) / 2, top + _INSIDE
+            parts += [f'<g transform="translate({x:g} {y:g})">', *inside.parts(), "</g>"]
         return parts
 
-    def _taken(self, pair: tuple[str, str]) -> str:
-        return " taken" if pair in self.look.taken else ""
 
-    def _straight(self, pair: tuple[str, str]) -> list[str]:
-        taken, x = self._taken(pair), self.middle
-        top, bottom = self.boxes[pair[0]].bottom, self.boxes[pair[1]].enter
-        return [
-            f'<path class="edge{taken}" d="M{x:g} {top:g}V{bottom - 6:g}"/>',
-            f'<path class="head{taken}" d="M{x:g} {bottom:g}l-5 -9h10z"/>',
-            *self._label(pair, x + 8, (top + bottom) / 2 + 4),
-        ]
-
-    def _jump(self, pair: tuple[str, str]) -> list[str]:
-        taken, lane = self._taken(pair), self.right + 14 + self.lanes[pair] * _LANE
-        source, target = self.boxes[pair[0]], self.boxes[pair[1]]
-        start, end = source.top + source.height * 0.72, target.top + target.height * 0.3
-        way = f"M{source.right:g} {start:g}H{lane:g}V{end:g}H{target.right + 8:g}"
-        return [
-            f'<path class="edge{taken}" d="{way}"/>',
-            f'<path class="head{taken}" d="M{target.right:g} {end:g}l9 -5v10z"/>',
-            *self._label(pair, lane + 6, (start + end) / 2 + 4),
-        ]
-
-    def _label(self, pair: tuple[str, str], x: float, y: float) -> list[str]:
-        said = ", ".join(self.labels[pair])
-        return [f'<text class="label" x="{x:g}" y="{y:g}">{escape(said)}</text>'] if said else []
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    """A line along columns and rows."""
+    (x, y), *others = points
+    parts = [f"M{x:g} {y:g}"]
+    for to_x, to_y in others:
+        parts.append(f"V{to_y:g}" if to_x == x else f"H{to_x:g}")
+        x, y = to_x, to_y
+    return "".join(parts)
 
 
-def _lanes(jumps: Sequence[tuple[str, str]], place: Mapping[str, int]) -> dict[tuple[str, str], int]:
-    """A lane for each jump: short ones inside, none over another."""
-    lanes: dict[tuple[str, str], int] = {}
-    spans = {
-        pair: (min(place[pair[0]], place[pair[1]]), max(place[pair[0]], place[pair[1]])) for pair in jumps
-    }
-    for pair in sorted(jumps, key=lambda one: spans[one][1] - spans[one][0]):
-        low, high = spans[pair]
-        busy = {lanes[other] for other in lanes if spans[other][0] <= high and low <= spans[other][1]}
-        lanes[pair] = next(lane for lane in range(len(jumps)) if lane not in busy)
-    return lanes
+def _rect(frame: tuple[float, float, float, float], more: str, round_: float, out: float = 0) -> str:
+    left, top, width, height = frame
+    return (
+        f'<rect class="node{more}" x="{left + out:g}" y="{top - out:g}" width="{width:g}" '
+        f'height="{height:g}" rx="{round_:g}"/>'
+    )
+
+
+def _text(role: str, x: float, y: float, text: str) -> str:
+    role = f' class="{role}"' if role else ""
+    return f'<text{role} x="{x:g}" y="{y:g}" text-anchor="middle">{escape(text)}</text>'
+
+
+def _member_boxes(members: Sequence[str], frame: tuple[float, float, float, float]) -> list[str]:
+    """The nodes of a parallel beside each other."""
+    wide = [(cells(member) * _SMALL + 2.4) * _CELL for member in members]
+    x = frame[0] + (frame[2] - sum(wide) - 8 * max(len(wide) - 1, 0)) / 2
+    y = frame[1] + 54
+    parts = []
+    for member, width in zip(members, wide, strict=True):
+        parts.append(_rect((x, y, width, 30), " open", 6))
+        parts.append(_text("made", x + width / 2, y + 20, member))
+        x += width + 8
+    return parts

@@ -15,8 +15,7 @@ from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.branch_words import counted, short_count
 from hitl_tui.view.contract import composition_facts
-from hitl_tui.view.graph_lanes import draw
-from hitl_tui.view.graph_list import Picture
+from hitl_tui.view.graph_text import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.writer import writer

@@ -1,0 +1,382 @@
+"""Paints a graph's layout in a terminal: rows of (text, role) runs, which the graph pane has styles for.
+
+Nodes are boxes where there is room for them, else a row each; where no layout fits, a list tells where each
+leads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from hitl_tui.engine.graphs.description import EdgeInfo, NodeKind
+from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.reports.looks import Look
+from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.graph_layers import Pair, Size
+from hitl_tui.view.graph_layout import Box, Layout, Route, crossed_cells, lay_out, run_order
+from hitl_tui.view.sanitise import sanitise_line
+
+Run = tuple[str, str]
+"""A text and its role."""
+NO_KINDS: Final[Mapping[str, NodeKind]] = {}
+_LONGEST: Final = 80
+_MOST: Final = 60
+"""Nodes up to which a picture says more than a list."""
+_ALIKE: Final = 5
+_MARGIN: Final = 1
+_COUNT: Final = 4
+"""Cells kept for how often a node ran, where it stands in a row."""
+_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+_JOINTS: Final = {
+    _UP: "│", _DOWN: "│", _UP | _DOWN: "│", _LEFT: "─", _RIGHT: "─", _LEFT | _RIGHT: "─",
+    _DOWN | _RIGHT: "╭", _DOWN | _LEFT: "╮", _UP | _RIGHT: "╰", _UP | _LEFT: "╯",
+    _UP | _DOWN | _RIGHT: "├", _UP | _DOWN | _LEFT: "┤", _DOWN | _LEFT | _RIGHT: "┬",
+    _UP | _LEFT | _RIGHT: "┴", 15: "┼",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The characters of a box: its corners, its sides, and where edges leave it."""
+
+    top: str
+    across: str
+    bottom: str
+    side: str
+    down: str
+    right: str
+    left: str
+
+
+_PLAIN: Final = _Frame("╭╮", "─", "╰╯", "│", "┬", "├", "┤")
+_FRAMES: Final[Mapping[NodeKind, _Frame]] = {
+    "node": _PLAIN,
+    "map": replace(_PLAIN, top="╭╮╮", bottom="╰╯╯"),
+    "parallel": _Frame("┎┒", "─", "┖┚", "┃", "┬", "┠", "┨"),
+    "subgraph": _Frame("╔╗", "═", "╚╝", "║", "╤", "╟", "╢"),
+}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Rows to show, the row of each node's name, and what was laid out; None for the plain list."""
+
+    rows: tuple[tuple[Run, ...], ...]
+    node_rows: Mapping[str, int]
+    layout: Layout | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is the list."""
+        return self.layout is None
+
+
+def draw(
+    edges: Sequence[EdgeInfo],
+    nodes: Iterable[str],
+    look: Look,
+    width: int,
+    height: int,
+    *,
+    kinds: Mapping[str, NodeKind] = NO_KINDS,
+) -> Picture:
+    """The picture in `width` columns: boxes where the height allows them, else a row a node, else the list.
+
+    A map is a stack of boxes, a parallel a box with heavy sides, a subgraph one with a double border; in rows
+    a word says it.
+    """
+    names = tuple(nodes)
+    known = tuple(sorted((name, kind) for name, kind in kinds.items() if kind != "node"))
+    notes = tuple(sorted((name, cells(note) + 1) for name, note in look.notes.items() if note))
+    for boxed in (True, False):
+        layout = text_layout(tuple(edges), names, known, notes, width - _MARGIN, boxed=boxed)
+        if layout is not None:
+            picture = _Painter(layout, look, dict(known), width, boxed=boxed).picture()
+            if len(picture.rows) <= height or not boxed:
+                return picture
+    return plain_list(run_order(edges, names), edges, look, width, kinds)
+
+
+@lru_cache(64)
+def text_layout(
+    edges: tuple[EdgeInfo, ...],
+    nodes: tuple[str, ...],
+    kinds: tuple[tuple[str, NodeKind], ...],
+    notes: tuple[tuple[str, int], ...],
+    width: int,
+    *,
+    boxed: bool,
+) -> Layout | None:
+    """The layout in terminal cells, None where none fits; kept, as a run repaints it again and again.
+
+    Args:
+        kinds: of the nodes that aren't plain.
+        notes: how many cells more the names of nodes take.
+    """
+    order = run_order(edges, nodes)
+    if len(order) > _MOST or width < 1:
+        return None
+    labels = edge_labels(edges)
+    kind, extra = dict(kinds), dict(notes)
+    most = max(4, width - 6)
+    sizes = {}
+    lengths = [cells(words(name)) + extra.get(name, 0) for name in order if name not in (START, END)]
+    # Boxes of about one width are of one width.
+    least = max(lengths) if lengths and max(lengths) - min(lengths) <= _ALIKE else 0
+    for name in order:
+        length = cells(words(name)) + extra.get(name, 0)
+        if not boxed:
+            length = (
+                2
+                + length
+                + _COUNT * (name not in (START, END))
+                + (len(kind[name]) + 1 if name in kind else 0)
+            )
+            sizes[name] = Size(min(length, width), 1, 0, wide=False, enter=0)
+        elif name in (START, END):
+            sizes[name] = Size(length, 1, length // 2, wide=False, enter=0)
+        else:
+            length = min(max(length, least), most) + 4
+            sizes[name] = Size(length + (kind.get(name) == "map"), 3, length // 2)
+    return lay_out(order, labels, sizes, width)
+
+
+def edge_labels(edges: Iterable[EdgeInfo]) -> dict[Pair, str]:
+    """The edges with what is written at each: all the routing keys that lead the same way."""
+    labels: dict[Pair, list[str]] = {}
+    for edge in edges:
+        labels.setdefault((edge.source, edge.target), []).extend([words(edge.label)] if edge.label else [])
+    return {pair: ", ".join(dict.fromkeys(said)) for pair, said in labels.items()}
+
+
+def plain_list(
+    order: Sequence[str],
+    edges: Sequence[EdgeInfo],
+    look: Look,
+    width: int,
+    kinds: Mapping[str, NodeKind] = NO_KINDS,
+) -> Picture:
+    """Every node on a row of its own, followed by the nodes it leads to."""
+    labels = edge_labels(edges)
+    rows: list[tuple[Run, ...]] = []
+    places: dict[str, int] = {}
+    for name in order:
+        places[name] = len(rows)
+        here = name == look.current
+        count = f" {kinds[name]}" if kinds.get(name, "node") != "node" else ""
+        count += f" ×{look.visits[name]}" if look.visits.get(name) else ""
+        count += f" {look.notes[name]}" if look.notes.get(name) else ""
+        mark = ("▶" if here else " ") + (stop_glyph(look, name) or " ")
+        name_role = "current" if here else "visited" if look.visits.get(name) else "node"
+        head = mark + cut(words(name), max(width - 2 - cells(count), 1))
+        rows.append(((head, name_role), (cut(count, max(width - cells(head), 0)), "count")))
+        for (source, target), label in labels.items():
+            if source == name:
+                role = "route" if (source, target) in look.taken else "edge"
+                rows.append((("    " + _way(label, words(target), width - 4), role),))
+    return Picture(tuple(rows), places)
+
+
+def _way(label: str, target: str, room: int) -> str:
+    """Where an edge leads, in so many cells: its label gives way before its target does."""
+    if not label:
+        return cut(f"→ {target}", room)
+    shown = cut(f"→ {target}", max(room - cells(label) - 1, room // 2))
+    return f"{cut(label, room - cells(shown) - 1)} {shown}"
+
+
+def stop_glyph(look: Look, name: str) -> str:
+    """The glyph of a breakpoint before a node, "" for none."""
+    condition = look.breakpoints.get(name)
+    return "" if condition is None else UNICODE.condition if condition else UNICODE.breakpoint
+
+
+def words(text: str) -> str:
+    """Somebody's name for a node or an edge, as it may be shown."""
+    return sanitise_line(text, _LONGEST)
+
+
+class _Painter:
+    """Characters for a layout."""
+
+    def __init__(
+        self, layout: Layout, look: Look, kinds: Mapping[str, NodeKind], width: int, *, boxed: bool
+    ) -> None:
+        self._layout = layout
+        self._look = look
+        self._kinds = kinds
+        self._width = width
+        self._boxed = boxed
+        self._cells: dict[tuple[int, int], Run] = {}
+
+    def picture(self) -> Picture:
+        """Paint everything and hand out the rows."""
+        self._lines()
+        for box in self._layout.boxes.values():
+            if self._is_boxed(box.name):
+                self._box(box)
+            else:
+                self._row_node(box)
+        for route in self._layout.routes:
+            self._ends(route)
+        for route in self._layout.routes:
+            if route.label:
+                self._put(*route.label_at, route.label, self._role(route, "label"))
+        for box in self._layout.boxes.values():
+            self._count(box)
+        rows = tuple(self._row(y) for y in range(self._height()))
+        return Picture(
+            rows, {name: self._name_row(box) for name, box in self._layout.boxes.items()}, self._layout
+        )
+
+    def _is_boxed(self, name: str) -> bool:
+        return self._boxed and name not in (START, END)
+
+    def _name_row(self, box: Box) -> int:
+        return box.y + 1 if self._is_boxed(box.name) else box.y
+
+    def _height(self) -> int:
+        return max((y for _, y in self._cells), default=-1) + 1
+
+    def _role(self, route: Route, otherwise: str = "edge") -> str:
+        return "route" if route.pair in self._look.taken else otherwise
+
+    def _lines(self) -> None:
+        """All edges; lines that cross don't touch, the one that runs down stays whole."""
+        crossed = crossed_cells(self._layout.routes)
+        sides: dict[tuple[int, int], int] = {}
+        taken: set[tuple[int, int]] = set()
+        for route in self._layout.routes:
+            for at, side in _steps(route):
+                if at not in crossed or side & (_UP | _DOWN):
+                    sides[at] = sides.get(at, 0) | side
+                    if route.pair in self._look.taken:
+                        taken.add(at)
+        for at, side in sides.items():
+            self._cells[at] = (_JOINTS[side], "route" if at in taken else "edge")
+
+    def _box(self, box: Box) -> None:
+        """The frame around a node, and its name."""
+        name, look = box.name, self._look
+        here, count = name == look.current, look.visits.get(name, 0)
+        frame = _FRAMES[self._kinds.get(name, "node")]
+        role = "current" if here else "route" if count else "edge"
+        inner = box.width - len(frame.top)
+        self._put(box.x, box.y, frame.top[0] + frame.across * inner + frame.top[1:], role)
+        self._put(box.x, box.y + 1, frame.side, role)
+        self._put(box.x + 1 + inner, box.y + 1, frame.side * (len(frame.top) - 1), role)
+        self._put(box.x, box.y + 2, frame.bottom[0] + frame.across * inner + frame.bottom[1:], role)
+        note = look.notes.get(name, "")
+        text = cut(words(name), inner - 2 - (cells(note) + 1 if note else 0)) + (f" {note}" if note else "")
+        text = ("▶" if here else " ") + text
+        role = "current" if here else "visited" if count else "node"
+        self._put(box.x + 1, box.y + 1, text + " " * (inner - cells(text)), role)
+        stop = stop_glyph(look, name)
+        if stop:
+            self._put(box.x, box.y + 1, stop, "break")
+
+    def _row_node(self, box: Box) -> None:
+        """A node on one row."""
+        name, look = box.name, self._look
+        here, count = name == look.current, look.visits.get(name, 0)
+        role = "current" if here else "visited" if count else "end" if name in (START, END) else "node"
+        if self._boxed:
+            self._put(box.x, box.y, name, role)
+            return
+        dot = "▶" if here else "●" if count else "○"
+        self._put(box.x, box.y, dot, role)
+        self._put(box.x + 1, box.y, stop_glyph(look, name) or " ", "break")
+        parts = (self._kinds.get(name, ""), f"×{count}" if count else "", look.notes.get(name, ""))
+        after = "".join(f" {part}" for part in parts if part)
+        text = cut(words(name), max(box.width - 2 - cells(after), 1))
+        self._put(box.x + 2, box.y, text, role)
+        self._put(box.x + 2 + cells(text), box.y, cut(after, box.width - 2 - cells(text)), "count")
+
+    def _ends(self, route: Route) -> None:
+        """Where an edge leaves one node and enters another."""
+        source, target = self._layout.boxes[route.source], self._layout.boxes[route.target]
+        (x, y), (x2, y2) = route.points[0], route.points[-1]
+        sideways = len(route.points) > 1 and route.points[1][1] == y
+        if self._is_boxed(source.name):
+            frame = _FRAMES[self._kinds.get(source.name, "node")]
+            self._put(x, y, self._out(source, frame, (x, y), sideways=sideways), self._cells[x, y][1])
+        if len(route.points) > 1 and route.points[-2][1] == y2:
+            role = self._role(route)
+            head = (x2 + 1, y2, "◀") if x2 == target.right else (x2 - 1, y2, "▶")
+            if self._cells.get((head[0], head[1]), ("", ""))[1] != "route":
+                self._put(*head, role)
+        elif self._is_boxed(target.name):
+            self._put(x2, y2, "▼", self._cells[x2, y2][1])
+
+    @staticmethod
+    def _out(box: Box, frame: _Frame, at: tuple[int, int], *, sideways: bool) -> str:
+        if not sideways:
+            return frame.down
+        if at[1] == box.y:
+            return "┬"
+        if at[1] == box.bottom:
+            return "┴"
+        return frame.right if at[0] == box.right else frame.left
+
+    def _count(self, box: Box) -> None:
+        """How often a node ran: below its box, left of where it is left."""
+        count = self._look.visits.get(box.name, 0)
+        if not count or not self._is_boxed(box.name):
+            return
+        text = f"×{count}"
+        pins = [route.points[0][0] for route in self._layout.routes if route.source == box.name]
+        pin = next((x for x in pins if box.x < x < box.right), box.x + box.width // 2)
+        at, row = max(box.x, pin - 1 - len(text)), box.bottom + 1
+        for x in (at, *range(box.x, box.right - len(text) + 1)):
+            if not any((x + by, row) in self._cells for by in range(-1, len(text) + 1)):
+                at = x
+                break
+        else:
+            at, row = max(box.x + 1, box.right - len(text)), box.bottom
+        self._put(at, row, text, "count")
+
+    def _put(self, x: int, y: int, text: str, role: str) -> None:
+        """Write from a cell on; a wide character takes two, a mark stays with what it stands on."""
+        for char in text:
+            wide = cells(char)
+            if wide:
+                self._cells[x, y] = (char, role)
+                if wide > 1:
+                    self._cells[x + 1, y] = ("", role)
+                x += wide
+            elif (x - 1, y) in self._cells:
+                before = x - 1 if self._cells[x - 1, y][0] else x - 2
+                self._cells[before, y] = (self._cells[before, y][0] + char, role)
+
+    def _row(self, y: int) -> tuple[Run, ...]:
+        """A row as runs of one role each."""
+        runs: list[Run] = [(" " * _MARGIN, "edge")]
+        for x in range(self._width - _MARGIN):
+            char, role = self._cells.get((x, y), (" ", "edge"))
+            if runs[-1][1] == role:
+                runs[-1] = (runs[-1][0] + char, role)
+            else:
+                runs.append((char, role))
+        return tuple(runs)
+
+
+def _steps(route: Route) -> list[tuple[tuple[int, int], int]]:
+    """The cells of an edge between its two boxes, with the sides at which it leaves each."""
+    steps: list[tuple[tuple[int, int], int]] = []
+    points = route.points
+    for at, ((x1, y1), (x2, y2)) in enumerate(pairwise(points)):
+        dx, dy = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
+        ahead = _RIGHT if dx > 0 else _LEFT if dx < 0 else _DOWN if dy > 0 else _UP
+        behind = {_RIGHT: _LEFT, _LEFT: _RIGHT, _DOWN: _UP, _UP: _DOWN}[ahead]
+        length = abs(x2 - x1) + abs(y2 - y1)
+        steps += [((x1 + dx * n, y1 + dy * n), ahead | behind) for n in range(1, length)]
+        if at:
+            steps.append(((x1, y1), ahead))
+        if at + 2 < len(points):
+            steps.append(((x2, y2), behind))
+    return steps
