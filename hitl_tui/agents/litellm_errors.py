@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from hitl_tui.agents.backend import CallFailed
+from hitl_tui.agents.redaction import redactor
 
 _LONGEST_REASON = 300
 
 _PREFIXES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\s*[:-]\s*)+")
-_SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
-_SECRET_LOOK = re.compile(r"(?i:bearer)\s+\S+|\b(?:sk|pk|gsk|xai|hf|AIza)[-_][\w.*-]{6,}|\bAIza[\w-]{10,}")
 _KEY_WORDS = re.compile(r"api[ _]?key|credential", re.IGNORECASE)
 _NO_KEY = re.compile(r"missing credentials|api[_ ]?key\W.{0,60}must be set", re.IGNORECASE | re.DOTALL)
 _NAMED_KEYS = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_API_KEY\b")
@@ -26,7 +24,8 @@ def explain(litellm: Any, error: Exception, name: str, options: Mapping[str, Any
     Args:
         litellm: the module, for what it knows of providers and their keys.
         error: what a call raised.
-        options: the call's options; values that look secret are cut out of the text.
+        options: the call's options; values that look secret are cut out of the text, and so are those of
+            private channels: a provider may quote the request.
     """
     status = getattr(error, "status_code", None)
     missing = _missing_keys(litellm, name, options)
@@ -39,7 +38,7 @@ def explain(litellm: Any, error: Exception, name: str, options: Mapping[str, Any
             f"{_who(litellm, name)}: no API key", f"set {where} in the environment, or pass api_key"
         )
     reason, hint = _reason_and_hint(litellm, error, status)
-    text = _one_line(scrub(str(getattr(error, "message", None) or error), options))
+    text = _one_line(redactor(options)(str(getattr(error, "message", None) or error)))
     return CallFailed(
         f"{_who(litellm, name)}: {reason}: {text}",
         hint,
@@ -117,16 +116,3 @@ def _retry_after(error: Exception) -> float | None:
 def _one_line(text: str) -> str:
     line = _PREFIXES.sub("", " ".join(text.split())).partition(" Error_str: ")[0]
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
-
-
-def scrub(text: str, options: Mapping[str, Any]) -> str:
-    """Cut out the values of secret-looking options and variables, and what looks like a key."""
-    named = [*options.items(), *os.environ.items()]
-    for nested in ("extra_headers", "headers"):
-        # A provider quotes "Bearer KEY" as well as the key alone.
-        headers = [str(value) for value in (options.get(nested) or {}).values()]
-        named += [("secret", part) for header in headers for part in (header, *header.split())]
-    for name, value in named:
-        if isinstance(value, str) and len(value) >= 8 and _SECRET_NAME.search(name):
-            text = text.replace(value, "[secret]")
-    return _SECRET_LOOK.sub("[secret]", text)

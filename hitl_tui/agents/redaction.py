@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from hitl_tui.agents.litellm_errors import scrub
 from hitl_tui.engine.nodes.activity import Activity, current_activity
 
 _SHORT = 4
+_SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
+_SECRET_LOOK = re.compile(r"(?i:bearer)\s+\S+|\b(?:sk|pk|gsk|xai|hf|AIza)[-_][\w.*-]{6,}|\bAIza[\w-]{10,}")
 
 
 def redactor(options: Mapping[str, Any], activity: Activity | None = None) -> Callable[[Any], Any]:
@@ -64,3 +66,16 @@ def _leaves(value: Any) -> Iterator[str]:
             yield from _leaves(item)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield json.dumps(value)
+
+
+def scrub(text: str, options: Mapping[str, Any]) -> str:
+    """Cut out the values of secret-looking options and variables, and what looks like a key."""
+    named = [*options.items(), *os.environ.items()]
+    for nested in ("extra_headers", "headers"):
+        # A provider quotes "Bearer KEY" as well as the key alone.
+        headers = [str(value) for value in (options.get(nested) or {}).values()]
+        named += [("secret", part) for header in headers for part in (header, *header.split())]
+    for name, value in named:
+        if isinstance(value, str) and len(value) >= 8 and _SECRET_NAME.search(name):
+            text = text.replace(value, "[secret]")
+    return _SECRET_LOOK.sub("[secret]", text)

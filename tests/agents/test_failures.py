@@ -11,7 +11,7 @@ import pytest
 from hitl_tui import SQLiteCheckpointer, sequential_workflow
 from hitl_tui.agents import retries
 from hitl_tui.agents.agent import Agent
-from hitl_tui.agents.litellm_errors import scrub
+from hitl_tui.agents.redaction import scrub
 from hitl_tui.engine.log.events import NodeRetrying
 from hitl_tui.errors import ModelFailed, NodeFailed
 from tests.agents.conftest import KEY, Node

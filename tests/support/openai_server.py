@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import select
+import socket
+import struct
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -68,6 +70,24 @@ class Garbage:
 
 
 @dataclass(frozen=True)
+class Other:
+    """Whatever a server or a proxy before it may send in place of an answer.
+
+    `{key}`, `{headers}` and `{body}` in the text and the headers stand for what the request brought.
+    """
+
+    status: int
+    text: str
+    content_type: str = "text/html"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reset:
+    """The connection is reset before any answer."""
+
+
+@dataclass(frozen=True)
 class PlainOnly:
     """A server without streaming: it answers a stream request with one plain JSON body."""
 
@@ -75,7 +95,7 @@ class PlainOnly:
     calls: tuple[Call, ...] = ()
 
 
-Answer = Say | Refuse | Hang | Cut | Garbage | PlainOnly
+Answer = Say | Refuse | Hang | Cut | Garbage | PlainOnly | Other | Reset
 
 
 @dataclass(frozen=True)
@@ -98,6 +118,8 @@ class OpenAIServer:
         self.holding = threading.Event()
         self.left = threading.Event()
         self.closing = threading.Event()
+        self.answers: dict[str, Answer] = {}
+        """Answers to requests whose last message has a word, before those that are planned."""
         self._plan: deque[Answer] = deque()
 
     def plan(self, *answers: Answer) -> None:
@@ -106,6 +128,10 @@ class OpenAIServer:
 
     def next_answer(self) -> Answer:
         """The answer for the request that has just come in."""
+        asked = str(self.requests[-1].body["messages"][-1]["content"])
+        for word, answer in self.answers.items():
+            if word in asked:
+                return answer
         return self._plan.popleft() if self._plan else Say()
 
 
@@ -157,6 +183,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json(refuse.status, error, refuse.headers)
             case Hang():
                 self._hold()
+            case Other() as other:
+                self._other(other, body)
+            case Reset():
+                # Closed with nothing lingering, it tells the client so at once.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.close_connection = True
+                self.connection.close()
             case Cut() as cut:
                 self._cut(cut)
             case Garbage(pieces):
@@ -164,6 +197,22 @@ class _Handler(BaseHTTPRequestHandler):
                 self._pieces(pieces)
                 self._chunk(b"data: {this is not json\n\n")
                 self._chunk(b"")
+
+    def _other(self, other: Other, body: Mapping[str, Any]) -> None:
+        key = self.headers.get("authorization", "").removeprefix("Bearer ")
+
+        def filled(text: str) -> str:
+            text = text.replace("{headers}", str(dict(self.headers)).replace("'", ""))
+            return text.replace("{key}", key).replace("{body}", json.dumps(body))
+
+        data = filled(other.text).encode()
+        self.send_response(other.status)
+        self.send_header("Content-Type", other.content_type)
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in other.headers.items():
+            self.send_header(name, filled(value))
+        self.end_headers()
+        self.wfile.write(data)
 
     def _json(self, status: int, payload: object, headers: Mapping[str, str] | None = None) -> None:
         data = json.dumps(payload).encode()

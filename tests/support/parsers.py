@@ -199,10 +199,11 @@ def _condition(text: str) -> Any:
 
 def _provider_error(text: str) -> Any:
     from hitl_tui.agents import litellm_errors
+    from hitl_tui.agents.redaction import redactor
 
     litellm_errors._NO_KEY.search(text)
     litellm_errors._NAMED_KEYS.findall(text)
-    return litellm_errors._one_line(litellm_errors.scrub(text, {"api_key": "0123456789"}))
+    return litellm_errors._one_line(redactor({"api_key": "0123456789"})(text))
 
 
 def _lines(text: str) -> Any:
