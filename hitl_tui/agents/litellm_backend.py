@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
 from hitl_tui.agents.litellm_errors import explain, lacking
@@ -41,7 +44,7 @@ class LiteLLMBackend:
 
     def lacks(self, options: Mapping[str, Any]) -> str:
         """What is known to be missing for a call, in words; "" for nothing.  Blocks for litellm's import."""
-        return lacking(preload().result(), self._name, options)
+        return lacking(preload().result(), self._name, with_key(self._name, options))
 
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
         """A rough count of tokens at litellm's price."""
@@ -51,6 +54,7 @@ class LiteLLMBackend:
         self, litellm: Any, messages: Sequence[Message], options: Mapping[str, Any]
     ) -> AsyncGenerator[str | ToolCall | Use, None]:
         # Retries are the agent's, so that they are seen.
+        options = with_key(self._name, options)
         request = {"model": self._name, "messages": list(messages), "max_retries": 0, **options}
         if "tools" in options:
             # litellm looks for tools of its own gateway, with a package that it does not install.
@@ -90,6 +94,23 @@ class LiteLLMBackend:
             provider, _, model = self._name.rpartition("/")
         price = _price(litellm, self._name, tokens_in, tokens_out, usage)
         return Use(provider, model, tokens_in, tokens_out, price)
+
+
+def with_key(name: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of a call; a server on this machine needs no key, though the client wants one."""
+    address = options.get("api_base") or options.get("base_url")
+    provider = name.partition("/")[0] if "/" in name else "openai"
+    if not address or options.get("api_key") or os.environ.get(f"{provider.upper()}_API_KEY"):
+        return options
+    return {**options, "api_key": "none"} if _is_loopback(str(address)) else options
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        host = urlsplit(address).hostname or ""
+        return host == "localhost" or host.endswith(".localhost") or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class CallParts:

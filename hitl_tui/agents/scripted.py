@@ -14,10 +14,6 @@ from typing import Any
 
 from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
 
-DEMO_PRICE_IN = 3e-6
-DEMO_PRICE_OUT = 15e-6
-"""US dollars a token.  Made up, near a mid-sized model's, so that costs move in a demo."""
-
 _PIECE = re.compile(r"\s*\S{1,12}")
 
 
@@ -60,11 +56,8 @@ class ScriptedModel:
         return f"{self._provider}/{self._model}"
 
     def estimate(self, messages: Sequence[Message], text: str) -> Use:
-        """What a call with this reply uses, at the demo price; exact, as the script counts roughly."""
-        tokens_in = rough_size(messages)
-        tokens_out = rough_tokens(text)
-        cost = tokens_in * DEMO_PRICE_IN + tokens_out * DEMO_PRICE_OUT
-        return Use(self._provider, self._model, tokens_in, tokens_out, cost)
+        """What a call with this reply uses; exact, as the script counts roughly.  A script costs nothing."""
+        return Use(self._provider, self._model, rough_size(messages), rough_tokens(text), 0.0)
 
     async def stream(
         self, messages: Sequence[Message], options: Mapping[str, Any]

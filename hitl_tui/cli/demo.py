@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,7 @@ from hitl_tui.cli.options import plain_option, reviewer_option, store_option, th
 from hitl_tui.cli.storage import open_for_writing
 from hitl_tui.cli.tape import tape, tape_options
 from hitl_tui.cli.which_thread import new_thread_id
+from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.stores import Checkpointer
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     "--pace", type=click.FloatRange(0), default=70.0, hidden=True, help="Tokens a second; 0: at once."
 )
 @click.option("--seed", type=int, default=0, hidden=True, help="Of the pauses between words.")
+@click.option("--model", metavar="NAME", help="A real model in place of the script, as ollama/llama3.2.")
+@click.option("--api-base", metavar="URL", help="Address of the model's server.")
+@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Longest reply of the model.")
 @store_option
 @theme_option
 @reviewer_option
@@ -38,6 +42,9 @@ def demo(
     human: bool,
     pace: float,
     seed: int,
+    model: str | None,
+    api_base: str | None,
+    max_tokens: int | None,
     store: str | None,
     theme: str | None,
     reviewer: str | None,
@@ -45,7 +52,7 @@ def demo(
     record: str | None,
     cassette: str | None,
 ) -> int:
-    """Step through an advisor workflow; no key, no network.
+    """Step through an advisor workflow; no key, no network, unless --model names a real model.
 
     A worker writes a draft, an advisor judges it, you have the last word on every verdict. Starts a
     new thread in your store unless --thread names one that is there.
@@ -57,13 +64,17 @@ def demo(
         from hitl_tui.loading.sources import open_graph
         from hitl_tui.workflows.demo import TASK
 
-        options = {"human": human, "pace": pace, "seed": seed}
+        options: dict[str, Any] = {"human": human, "pace": pace, "seed": seed}
+        given = {"model": model, "api_base": api_base, "max_tokens": max_tokens}
+        options |= {name: value for name, value in given.items() if value is not None}
         runner = open_graph("hitl_tui.workflows.demo:build", opened, options)
         name = thread or new_thread_id(opened, "demo")
         if task is None and opened.info(name) is not None:
             return Target(name, runner)
         return Target(name, runner, {"task": task or TASK})
 
+    if model is None and (api_base is not None or max_tokens is not None):
+        raise UsageError("--api-base and --max-tokens are for a real model", "name it: --model NAME")
     settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
     with tape(record, cassette, shown=True):
         return show(settings, open_for_writing, choose, plain=plain)

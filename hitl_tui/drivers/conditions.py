@@ -1,12 +1,14 @@
 """Conditions of breakpoints: one expression over the public channels, read and told wrong before it is used.
 
-What an expression may do is bounded: comparisons, arithmetic, `in`, `and`/`or`/`not`, items and parts of
-values, comprehensions and a few functions; no other names, no attributes of Python's, no powers or shifts.
+`null`, `true` and `false` are spelt as in JSON, or as in Python.  What an expression may do is bounded:
+comparisons, arithmetic, `in`, `and`/`or`/`not`, items and parts of values, comprehensions, a few functions;
+no other names, no attributes of Python's, no powers or shifts.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,6 +17,8 @@ from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.suggest import did_you_mean
 
 LONGEST: Final = 500
+_CONSTANTS: Final[Mapping[str, Any]] = {"null": None, "true": True, "false": False}
+"""Words for values; a channel of such a name goes before its word."""
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "abs": abs, "all": all, "any": any, "float": float, "int": int, "len": len, "max": max, "min": min,
     "round": round, "str": str, "sum": sum,
@@ -71,10 +75,10 @@ def check_condition(condition: str, channels: Sequence[ChannelInfo]) -> None:
         if id(node) in called:
             if name not in _FUNCTIONS:
                 raise ConditionInvalid(condition, f"there is no function {name!r}", column, _known())
-        elif name not in visible:
+        elif name not in visible and name not in _CONSTANTS:
             hint = did_you_mean(name, visible)
             raise ConditionInvalid(condition, f"there is no channel {name!r}", column, hint)
-        elif not visible[name]:
+        elif not visible.get(name, True):
             why = f"the channel {name!r} is private"
             raise ConditionInvalid(condition, why, column, "a condition can't read it")
 
@@ -99,7 +103,7 @@ class Condition:
         Raises:
             HitlError: it can't be told, as of a text compared with a number.
         """
-        self._evaluator.names = values
+        self._evaluator.names = ChainMap(values, _CONSTANTS)  # type: ignore[arg-type]  # nothing is written
         try:
             return bool(self._evaluator.eval(self._text, self._parsed))
         except Exception as error:

@@ -1,6 +1,8 @@
-"""The demo: the advisor workflow on scripted models, at the pace of real ones."""
+"""The demo: the advisor workflow on scripted models, at the pace of real ones, or on a real one."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from hitl_tui.agents.agent import Agent
 from hitl_tui.agents.demo_advisor import advisor_reply
@@ -13,7 +15,14 @@ TASK = "Explain what a closure is, to somebody who has just learnt functions."
 
 
 def build(
-    human: bool = True, pace: float = 70.0, seed: int = 0, checkpointer: Store | None = None
+    human: bool = True,
+    pace: float = 70.0,
+    seed: int = 0,
+    checkpointer: Store | None = None,
+    *,
+    model: str | None = None,
+    api_base: str | None = None,
+    max_tokens: int | None = None,
 ) -> GraphRunner:
     """The demo's graph.
 
@@ -22,11 +31,18 @@ def build(
         pace: tokens a second; 0 writes at once.
         seed: of the pauses between words.
         checkpointer: where threads live.
+        model: that plays both parts in place of the script.
+        api_base: address of the model's server.
+        max_tokens: that a reply of the model may have.
     """
-    script = ScriptedModel(advisor_reply, pace=pace, seed=seed, name="demo/advisor")
+    player: str | ScriptedModel = model or ScriptedModel(
+        advisor_reply, pace=pace, seed=seed, name="demo/advisor"
+    )
+    given = {"api_base": api_base, "max_tokens": max_tokens}
+    options: dict[str, Any] = {name: value for name, value in given.items() if model and value is not None}
     return advisor_workflow(
-        Agent("worker", script, role="a writer of short explanations"),
-        Agent("advisor", script, role="an advisor who reviews drafts"),
+        Agent("worker", player, role="a writer of short explanations", **options),
+        Agent("advisor", player, role="an advisor who reviews drafts", **options),
         max_revisions=3,
         human="verdict" if human else None,
         checkpointer=checkpointer,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import msgspec
 import pytest
 
 from hitl_tui import END, START, Channel, StateGraph, UsageError, append
 from hitl_tui.drivers.breakpoints import NoSuchNode, read_breakpoint, stopped_by
 from hitl_tui.drivers.conditions import Condition, ConditionInvalid, check_condition
+from hitl_tui.engine.channels.info import ChannelInfo
 from hitl_tui.stores import Checkpointer
 from tests.drivers.conftest import Bench
 
@@ -144,6 +146,10 @@ def test_a_condition_that_can_not_be_read_is_told_with_its_place(
     assert caught.value.message.endswith("^")
 
 
+def info(name: str) -> ChannelInfo:
+    return ChannelInfo(name, "any", "overwrite", "public", "", {})
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
@@ -157,11 +163,22 @@ def test_a_condition_that_can_not_be_read_is_told_with_its_place(
         ("lower(person.name) == 'ann' if n else False", True),
         ("nothing is None", True),
         ("max(1, n) % 2 == 1", True),
+        ("nothing==null", True),
+        ("n != null and (n > 2) == true", True),
+        ("[note for note in notes if note == false]", False),
     ],
 )
 def test_what_a_condition_can_say(condition: str, expected: bool) -> None:
     values = {"n": 3, "notes": ["now 1", "now 2"], "person": {"age": 20, "name": "Ann"}, "nothing": None}
+    check_condition(condition, [info(name) for name in values])
     assert Condition(condition).holds(values) is expected
+
+
+def test_a_channel_goes_before_the_word_of_its_name() -> None:
+    assert Condition("null == 3").holds({"null": 3})
+    private = [msgspec.structs.replace(info("true"), visibility="private")]
+    with pytest.raises(ConditionInvalid, match="private"):
+        check_condition("true", private)
 
 
 @pytest.mark.parametrize(

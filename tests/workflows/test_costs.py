@@ -54,3 +54,17 @@ def test_a_manager_is_asked_once_a_step() -> None:
     )
     runner.invoke({"task": "t"}, thread_id="t")
     assert {line.agent: line.calls for line in runner.cost_report("t")} == {"manager": 6, "writer": 5}
+
+
+def test_an_agent_that_was_never_called_has_its_line() -> None:
+    runner = supervisor_workflow(
+        agent("manager", "DONE", "dear/large"),
+        [agent("writer", "text", "cheap/small")],
+        checkpointer=MemoryCheckpointer(),
+    )
+    runner.invoke({"task": "t"}, thread_id="t")
+    for report in (runner.cost_report("t"), runner.cost_report()):
+        assert [(line.agent, line.provider, line.model, line.calls, line.cost) for line in report] == [
+            ("manager", "dear", "large", 1, 0),
+            ("writer", "cheap", "small", 0, 0),
+        ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import overload
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Any, overload
 
 import msgspec
 
@@ -66,19 +66,24 @@ class NodeCost(msgspec.Struct, frozen=True):
 class CostReport(Sequence[CostLine]):
     """A table by agent, provider and model, in order of first use; `str` of it is readable.
 
+    Agents that were never called follow, with 0 calls of the model that they would ask.
+
     Attributes:
         steps: every step of a node, oldest first.
         lost: what attempts used that no step has yet, as a failed one or one that was given up; it is
             in the lines and in the total.
     """
 
-    def __init__(self, checkpoints: Iterable[Checkpoint], lost: Sequence[ModelUse] = ()) -> None:
+    def __init__(
+        self, checkpoints: Iterable[Checkpoint], lost: Sequence[ModelUse] = (), agents: Iterable[Any] = ()
+    ) -> None:
         steps = [point for point in checkpoints if point.node]
         self.steps = tuple(StepCost(point.step, point.node, spent_by(point.uses)) for point in steps)
         self.lost = spent_by(lost)
         uses = [*(use for point in steps for use in point.uses), *lost]
         self.total = spent_by(uses)
-        self._lines = _by_agent(uses)
+        lines = _by_agent(uses)
+        self._lines = (*lines, *_uncalled(agents, {line.agent for line in lines}))
 
     def by_node(self) -> tuple[NodeCost, ...]:
         """Which part costs what: the nodes in the order of their first run."""
@@ -119,10 +124,13 @@ class CostReport(Sequence[CostLine]):
         )
 
 
-def cost_report(store: Store, thread_id: str | None = None) -> CostReport:
+def cost_report(store: Store, thread_id: str | None = None, agents: Iterable[Any] = ()) -> CostReport:
     """What a thread's model calls have used, those of attempts that failed included.
 
     Without a thread all of the store's: forks with what they did themselves, subgraphs with their parents.
+
+    Args:
+        agents: those of the graph, which have a line also where they were never called.
     """
     threads = _top(store) if thread_id is None else [(thread_id, -1)]
     points: list[Checkpoint] = []
@@ -132,7 +140,7 @@ def cost_report(store: Store, thread_id: str | None = None) -> CostReport:
         lost += open_uses(cursor) if cursor else ()
         made = reversed(store.checkpoints(name, None, _ALL))
         points += (point for point in made if point.step > shared)
-    return CostReport(points, lost)
+    return CostReport(points, lost, agents)
 
 
 def _top(store: Store) -> Iterator[tuple[str, int]]:
@@ -162,6 +170,15 @@ def _by_agent(uses: Iterable[ModelUse]) -> tuple[CostLine, ...]:
         CostLine(*key, sum_.calls, sum_.tokens_in, sum_.tokens_out, sum_.cost if sum_.cost_known else None)
         for key, sum_ in sums.items()
     )
+
+
+def _uncalled(agents: Iterable[Any], called: Container[str]) -> Iterator[CostLine]:
+    """Lines of agents that were never called; what has no name and no model of its own asks none."""
+    for agent in agents:
+        name, model = getattr(agent, "name", None), getattr(agent, "model", None)
+        if isinstance(name, str) and name not in called and model is not None:
+            provider, _, bare = str(model).rpartition("/")
+            yield CostLine(name, provider, bare, 0, 0, 0, 0.0)
 
 
 def _sum(one: Spent, other: Spent) -> Spent:

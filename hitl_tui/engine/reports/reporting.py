@@ -57,7 +57,8 @@ class Reporting:
         Args:
             thread_id: None for all threads of the store together.
         """
-        return cost_report(self._store(), thread_id)
+        agents = self.graph.agents if thread_id is None else self._graph_of(thread_id).agents
+        return cost_report(self._store(), thread_id, agents.values())
 
     def to_mermaid(self) -> str:
         """The graph as Mermaid text."""
