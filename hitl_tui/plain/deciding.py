@@ -39,8 +39,8 @@ def _asked(snapshot: Snapshot) -> list[Request]:
     return [one for one in progress.pending if not one.breakpoint]
 
 
-def decide(talk: Talk, typed: str = "") -> None:
-    """Ask for a decision on a request that waits, and send it.
+def decide(talk: Talk, typed: str = "") -> bool:
+    """Ask for a decision on a request that waits, and send it; whether it was accepted.
 
     Args:
         typed: which one, by its place among those that wait; asked for where there are several.
@@ -48,7 +48,7 @@ def decide(talk: Talk, typed: str = "") -> None:
     snapshot = talk.snapshot()
     request = _one_of(talk, _asked(snapshot), typed)
     if request is None:
-        return
+        return False
     refuse_early(snapshot, "can_answer")
     card = review_card(request, open_view(snapshot), snapshot.values)
     talk.console.say(*question(card, snapshot))
@@ -56,10 +56,10 @@ def decide(talk: Talk, typed: str = "") -> None:
         answer, note = _answer(talk, request, card)
     except LeftWaiting:
         talk.console.say("It goes on waiting.")
-        return
+        return False
     except HitlError as error:
         talk.console.say(*refusal(error))
-        return
+        return False
     send = talk.driver.answer(
         request.id, answer, step=request.step, actor=talk.actor, note=note, seen=card.seen
     )
@@ -68,10 +68,12 @@ def decide(talk: Talk, typed: str = "") -> None:
     except HitlError as error:
         made = "" if request.choices else "\n".join(value_lines(answer, "text"))
         give_back(talk, error, request.step, ("answer was", made), ("words were", note))
-        return
-    left = len(_asked(talk.run(talk.driver.snapshot())))
-    more = f"{left} more to decide, d decides." if left else "c continues."
-    talk.console.say(f"Decided: your answer is recorded, the thread is at step {head}. {more}")
+        return False
+    now: Snapshot = talk.run(talk.driver.snapshot())
+    left = len(_asked(now))
+    more = f" {left} more to decide, d decides." if left else ""
+    talk.console.say(f"Decided: your answer is recorded, the thread is at step {head}.{more}")
+    return True
 
 
 def _one_of(talk: Talk, pending: list[Request], typed: str) -> Request | None:

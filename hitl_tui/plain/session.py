@@ -91,7 +91,7 @@ class _Session:
         self._commands: dict[str, Callable[[str], None]] = {
             "s": lambda _: self._go(once=True),
             "c": lambda _: self._go(once=False),
-            "d": lambda typed: decide(self.talk, typed),
+            "d": self._decide,
             "e": lambda typed: edit(self.talk, typed),
             "f": lambda _: self._fork(),
             "m": lambda _: self._extend(),
@@ -201,8 +201,22 @@ class _Session:
         if snapshot.progress.status in ("completed", "cancelled"):
             raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
         driver = self.talk.driver
+        self.talk.stepping = once
         self.talk.run(driver.step() if once else driver.run(stop_before=self.talk.breakpoints))
         self._follow()
+
+    def _decide(self, typed: str) -> None:
+        """Ask for a decision; the thread goes on to its next stop unless it was being stepped through."""
+        if not decide(self.talk, typed):
+            return
+        self._tell_news()
+        snapshot = self.talk.snapshot()
+        if snapshot.progress.pending:
+            return
+        if snapshot.progress.status == "waiting" and not self.talk.stepping:
+            self._go(once=False)
+        else:
+            self._say_standing(snapshot)
 
     def _follow(self) -> None:
         """Tell what runs until it has ended; ctrl+c pauses it."""
@@ -213,6 +227,7 @@ class _Session:
                 self.talk.run(self._until_ended())
                 break
             except KeyboardInterrupt:
+                self.talk.stepping = True
                 self.talk.run(driver.cancel_attempt() if asked else driver.pause())
                 if not asked:
                     self.say("Pausing after this node; ctrl+c again gives the node up.")

@@ -21,6 +21,7 @@ class Talk:
             driver's own thread goes on meanwhile.
         breakpoints: nodes to stop before, each with its condition.
         seen: the number of the last event that was told.
+        stepping: whether the person was stepping just before, so that an answer lets nothing run.
         within: the step whose inside was listed last, None for what goes on or the newest that has one.
     """
 
@@ -32,6 +33,7 @@ class Talk:
     seen: int = 0
     breakpoints: dict[str, str] = field(default_factory=dict)
     within: int | None = None
+    stepping: bool = False
 
     def snapshot(self) -> Snapshot:
         """Where the thread is now; everything up to it counts as told."""
@@ -44,3 +46,4 @@ class Talk:
         self.driver = driver
         self.seen = 0
         self.within = None
+        self.stepping = False

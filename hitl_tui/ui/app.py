@@ -20,6 +20,7 @@ from textual.binding import Binding, BindingType
 
 from hitl_tui.drivers.node_streams import keep_output, keep_python_streams, keyboard_kept
 from hitl_tui.errors import HitlError, LogCorrupt
+from hitl_tui.ui.keys_in_turn import KeysInTurn
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.signals import continue_as_one, keep_text, listen, on_our_terminal
 from hitl_tui.ui.switch_interval import short_turns
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.app import SystemCommand
     from textual.command import Provider
-    from textual.events import Key
     from textual.screen import Screen
 
     from hitl_tui.drivers.protocol import Driver, Hub
@@ -103,7 +103,7 @@ def action_commands() -> type[Provider]:
     return ActionCommands
 
 
-class HitlApp(Themed[AppResult]):
+class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     """One terminal, one hub, one thread at a time."""
 
     TITLE = "hitl-tui"
@@ -221,10 +221,8 @@ class HitlApp(Themed[AppResult]):
             screen.complain(untold)
         if self.start.list_threads:
             screen.threads.do_app_threads()
-        # What is drained here the screen would not hear of by itself.
-        if await session.drain():
-            screen.show_all()
-            screen.on_progress(session)
+        await session.drain()
+        screen.bring_up(session)
         for key in self._opening.early_keys:
             self.simulate_key(key)
 
@@ -293,12 +291,11 @@ class HitlApp(Themed[AppResult]):
             self.pop_screen()
         self.run_screen.do_app_quit()
 
-    def on_key(self, event: Key) -> None:
-        """A key that was left over by one screen while the next one is put together waits for that."""
-        screen = self.screen
-        if not screen.is_mounted:
-            event.prevent_default()
-            screen.call_later(self.simulate_key, event.key)
+    @property
+    def takes_keys(self) -> bool:
+        """Keys wait for a screen that is being put together, and for a card that comes up."""
+        run = self.run_screen
+        return self.screen.is_mounted and not (run is not None and run.on_top and run.review.coming)
 
     def _handle_exception(self, error: Exception) -> None:
         """Once it ends, what keys and screens stumble over while they are taken down harms nobody."""

@@ -82,6 +82,8 @@ class Session:
         self.pausing = False
         self.breakpoints: dict[str, str] = {}
         self.revealed: Revealed | None = None
+        self.untold = False
+        """Whether something has happened since that the screen was not told of."""
         self.alerts: list[str] = []
         """What is to be told of limits, and was not yet."""
         self._past: Recent[Place, StepView] = Recent(_PAST_STEPS_KEPT)
@@ -179,6 +181,7 @@ class Session:
             self.family_stale = True
         else:
             self.view = fold(self.view, events)
+        self.untold = True
         self._note(events)
         if self.shown is None and self._concerns_step(events):
             self.step_view = head_step(self.view)

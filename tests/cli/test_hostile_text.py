@@ -103,7 +103,7 @@ def test_what_was_mistyped_is_quoted_harmlessly(app: App, arguments: tuple[str, 
 def test_a_session_in_lines_lets_nothing_through(hostile: App, monkeypatch: pytest.MonkeyPatch) -> None:
     typed = f"w\nl\nt\nv text\nv map\n\x1b[2J\x9b\nd\n2\n{NASTY[:30]!r}\ne other\n\x1b\x9b\n.\nno\no h\nq\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-    done = hostile.expect(3, "resume", "h", "--plain")
+    done = hostile.expect(0, "resume", "h", "--plain")
     assert not CONTROL.search(done.out + done.err)
     fakes = [line for line in done.out.splitlines() if "APPROVED" in line and not line.startswith("  | ")]
     # What is left are titles inside lines of ours, on one line, their line breaks made visible.

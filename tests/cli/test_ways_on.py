@@ -47,8 +47,8 @@ def test_a_question_is_answered_in_the_store_it_was_asked_in(app: App, store: st
         3, "run", "review", "--headless", "--input", "task=x", "--thread", "a b", "--store", store
     )
     order = suggested(asked.out, "answer with")
-    done = app.expect(0, *("approve" if word == "ANSWER" else word for word in order))
-    assert app.expect(0, *suggested(done.out, "go on with")).out == "a b: Done at step 3.\n"
+    done = app.expect(0, *("revise" if word == "ANSWER" else word for word in order), "--note", "shorter")
+    assert "Step 4: write runs." in app.expect(3, *suggested(done.out, "go on with")).out
 
 
 def test_a_thread_at_a_limit_says_how_to_raise_it(app: App, store: str, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ async def test_a_deadline_fires_for_a_thread_that_is_only_looked_at(bench: Bench
     runner.invoke({}, thread_id="t")
     watcher = await bench.watch(runner)
     view = await watcher.until(lambda view: not view.progress.pending)
-    assert (view.values["verdict"], view.progress.reason) == ("approved", "paused")
+    assert (view.values["verdict"], view.progress.reason) == ("approved", "end")
     await watcher.check()
 
 
@@ -209,5 +209,5 @@ async def test_a_deadline_that_somebody_else_met_does_nothing(bench: Bench, refu
         other.clock = lambda: in_time
         answering.answer(other, request.id, "approve", step=2, actor="bob")
     view = await watcher.until(lambda view: not view.progress.pending)
-    assert (view.values["verdict"], view.progress.status) == ("approved", "waiting")
+    assert (view.values["verdict"], view.progress.status) == ("approved", "completed")
     await watcher.check()

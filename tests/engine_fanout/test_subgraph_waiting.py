@@ -31,7 +31,7 @@ class TestWaiting:
         (request,) = runner.invoke({"task": "why?"}, thread_id="t").pending
         redo = {"choice": "redo", "text": "better"}
         runner.answer("t", request.id, redo, step=request.step, actor="ann")
-        assert runner.run_info("t/team#1").status == "waiting"
+        assert runner.run_info("t/team#1").status == "completed"
         assert runner.get_state("t/team#1")["draft"] == "better"
         assert runner.invoke(thread_id="t")["results"] == ["better"]
         for thread in ("t", "t/team#1"):
@@ -89,12 +89,15 @@ class TestWaiting:
         assert store.cursor("t/team#1").version == version  # type: ignore[union-attr]
 
     @pytest.mark.parametrize(
-        ("on_timeout", "status", "reason"),
-        [("ok", "waiting", "paused"), (None, "failed", "deadline")],
+        ("on_timeout", "status", "reason", "inside"),
+        [
+            ("ok", "waiting", "paused", ("completed", "end")),
+            (None, "failed", "deadline", ("failed", "deadline")),
+        ],
         ids=["its answer for the deadline is given", "without one both threads fail by the deadline"],
     )
     def test_a_deadline_of_the_child_passes_on_the_parent(
-        self, store: Checkpointer, on_timeout: Any, status: str, reason: str
+        self, store: Checkpointer, on_timeout: Any, status: str, reason: str, inside: tuple[str, str]
     ) -> None:
         gate = Gate("n1", "good?", [GateChoice("ok", "good")], deadline=60, on_timeout=on_timeout)
         runner = outer(inner().compile(checkpointer=store, interrupt_after=[gate]), store)
@@ -103,9 +106,9 @@ class TestWaiting:
         session.clock = lambda: now_us() + 120_000_000
         with session.writing():
             assert expire(session) is (status == "failed")
-        for thread in ("t", "t/team#1"):
-            info = runner.run_info(thread)
-            assert (info.status, info.reason) == (status, reason)
+        info, inner_one = (runner.run_info(thread) for thread in ("t", "t/team#1"))
+        assert (info.status, info.reason) == (status, reason)
+        assert (inner_one.status, inner_one.reason) == inside
         if status == "waiting":
             assert runner.invoke(thread_id="t")["results"] == ["re: why?"]
         else:

@@ -33,7 +33,7 @@ def waiting(app: App, talk: Talker) -> Talker:
 
 
 def test_a_whole_run_from_its_input_to_its_end(talk: Talker) -> None:
-    done = talk("Hills\nc\nd\napprove\nreads well\nc\nq\n", "run", "review", "--thread", "r")
+    done = talk("Hills\nc\nd\napprove\nreads well\nq\n", "run", "review", "--thread", "r")
     assert done.code == 0
     assert "What to write (as in: Explain gradient descent):" in done.out
     assert "Step 1 by write" in done.out

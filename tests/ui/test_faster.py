@@ -78,7 +78,7 @@ async def test_what_was_typed_stays_until_it_is_closed(
         await it.shows("zoe has decided this meanwhile (“I was first”)", "mywords", "close this")
         await it.press("enter")
         await it.gone("Your decision")
-        await it.shows("the end is next")
+        await it.shows("reached the end")
 
 
 async def test_an_empty_card_closes_and_says_who_decided(runner: GraphRunner, zoe: Callable[[], Any]) -> None:

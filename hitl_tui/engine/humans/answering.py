@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from hitl_tui.engine.channels.canonical import state_hash
-from hitl_tui.engine.channels.changes import set_values
+from hitl_tui.engine.channels.changes import after, set_values
+from hitl_tui.engine.channels.state import LiveState
 from hitl_tui.engine.channels.values import normalise
 from hitl_tui.engine.humans.ledger import decision_entry, shown
 from hitl_tui.engine.interrupts.answers import ANSWER, check_answer, deadlocked, find_request, vote
@@ -93,17 +94,28 @@ def _apply_answer(
     cursor = _with_answer(session, request, value)
     gate = gate_of(session, request)
     if gate is None:
-        session.commit_cursor(cursor, [entry])
+        session.commit_cursor(_led_on(session, request, cursor, session.state), [entry])
         return session.cursor.head
     choice, text = gate.choose(value)
     changes = set_values(session.state, session.graph.channels, choice.values_for(session.view(), text))
+    state = after(session.state, changes)
     session.commit_step(
-        replace(cursor, pending=session.rebound(cursor.pending, cursor.head + 1)),
+        replace(
+            _led_on(session, request, cursor, state), pending=session.rebound(cursor.pending, cursor.head + 1)
+        ),
         changes,
         Step(source="human", actor=actor, note=text or note, decision=choice.id),
+        state=state,
         ledger=[entry],
     )
     return session.cursor.head
+
+
+def _led_on(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Cursor:
+    """The cursor after the answer to a question behind a node; the thread is done where only the end is left."""
+    if request.when != "after" or cursor.pending:
+        return cursor
+    return session.led_on(cursor, request.node, state)
 
 
 def _with_answer(session: Session, request: Request, value: Any) -> Cursor:

@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Literal
 
 from hitl_tui.engine.channels.changes import after
-from hitl_tui.engine.channels.state import LiveState
 from hitl_tui.engine.graphs.compiled import Node
 from hitl_tui.engine.graphs.limits import limit_reached
 from hitl_tui.engine.humans.answering import expire, pass_breakpoints
@@ -152,7 +151,7 @@ class Run:
         pass_breakpoints(session)
         self._ask_again()
         cursor = session.cursor
-        if cursor.pending and not may_go_on(session):
+        if cursor.status in DONE or (cursor.pending and not may_go_on(session)):
             return False
         # A cursor found running has no living writer behind it, or the lease would not be ours.
         attempt = cursor.attempt + 1 if cursor.status == "running" else cursor.attempt
@@ -319,7 +318,7 @@ class Run:
             ledger.append(journal.request_entry(journal.behind(cursor, ledger), request, session.clock()))
             cursor = waiting(cursor, request)
         else:
-            cursor = self._way_on(cursor, name, state)
+            cursor = session.led_on(cursor, name, state)
         step = Step(
             source=made.source,
             node=name,
@@ -333,26 +332,6 @@ class Run:
             branches=made.branches,
         )
         session.commit_step(cursor, changes, step, state=state, ledger=ledger)
-
-    def _way_on(self, cursor: Cursor, name: str, state: LiveState) -> Cursor:
-        """The cursor with the way on after a node.
-
-        A conditional edge stays undecided, so that it follows the state as a human may edit it,
-        but for END: nothing more will run.
-        """
-        graph = self.session.graph
-        if name in graph.routes:
-            try:
-                target, ended = self.session.way_on(f"route:{name}", state, cursor)
-            except HitlError:
-                return cursor  # told when the route is taken, with the step safely committed
-            if target != END or ended:
-                return cursor
-        else:
-            target = graph.edges.get(name, "")
-        if target == END:
-            return replace(cursor, position="end", status="completed", reason="end")
-        return replace(cursor, position=f"node:{target}")
 
     def _left(self, uses: Sequence[ModelUse], started: int) -> None:
         """Leave the thread before a node that was given up."""

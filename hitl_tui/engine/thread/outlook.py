@@ -112,6 +112,25 @@ class Outlook:
         self._routed = (node, state, target)
         return target
 
+    def led_on(self, cursor: Cursor, node: str, state: LiveState) -> Cursor:
+        """A cursor behind `node`, with the way on as far as it is settled.
+
+        A conditional edge stays undecided, so that it follows the state as a human may edit it,
+        but for END: nothing more will run, so the thread is done.
+        """
+        if node in self.graph.routes:
+            try:
+                target, ended = self.way_on(f"route:{node}", state, cursor)
+            except HitlError:
+                return cursor  # told when the route is taken, with the step safely committed
+            if target != END or ended:
+                return cursor
+        else:
+            target = self.graph.edges.get(node, "")
+        if target == END:
+            return replace(cursor, position="end", status="completed", reason="end")
+        return replace(cursor, position=f"node:{target}")
+
     def terminated(self, state: LiveState | None = None, cursor: Cursor | None = None) -> str:
         """What the termination condition says of a state once a node has run, "" while it does not hold.
 

@@ -59,10 +59,10 @@ class RunScreen(RunBase):
     async def begin(self, session: Session) -> None:
         """Show a session; a thread without a step gets its input first."""
         self.breakpoints.bring(session, before=self.session)
+        self.stepping.begin(session, before=self.session)
         self.attach(session)
         self.change.begin(session)
         if session.view.checkpoints:
-            self.stepping.going_on = session.running
             self.on_progress(session)
             return
         start = self.hitl.start
@@ -88,6 +88,12 @@ class RunScreen(RunBase):
         """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
         if not self.change.mend_failure(session):
             self.review.on_progress(session)
+
+    @property
+    def card_coming(self) -> bool:
+        """Whether a question is about to be shown on its card."""
+        session = self.session
+        return self.review.coming or (session is not None and self.review.opens_for(session))
 
     @property
     def situation(self) -> Situation:

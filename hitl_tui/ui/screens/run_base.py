@@ -138,7 +138,7 @@ class RunBase(RoleScreen):
         self._pace.take(now, cpu)
         self._draining = True
         try:
-            changed = await session.drain()
+            await session.drain()
         except HitlError as error:
             self._lost = session
             self.complain(error)
@@ -153,11 +153,8 @@ class RunBase(RoleScreen):
         self._frame += 1
         if session is not self.session:
             return
-        if changed:
-            self.show_all()
-            self.on_progress(session)
-            while session.alerts:
-                self.tell(session.alerts.pop(0), severity="warning")
+        if session.untold:
+            self.bring_up(session)
         elif (session.running or session.deadline) and self._frame % _CLOCK_EVERY == 0:
             self._show_header(session)
         self._family_wait -= 1
@@ -165,6 +162,15 @@ class RunBase(RoleScreen):
             session.family_stale = False
             self._family_wait = _FAMILY_EVERY
             self.run_worker(self._refresh_family(session), group="family", exit_on_error=False)
+
+    def bring_up(self, session: Session) -> None:
+        """Show what has happened that was not shown yet, whoever has fetched it."""
+        if session.untold:
+            session.untold = False
+            self.show_all()
+            self.on_progress(session)
+            while session.alerts:
+                self.tell(session.alerts.pop(0), severity="warning")
 
     @abstractmethod
     def on_progress(self, session: Session) -> None:
@@ -207,7 +213,14 @@ class RunBase(RoleScreen):
             if error is not None and error.channel:
                 pane.select(error.channel)
 
+    @property
+    @abstractmethod
+    def card_coming(self) -> bool:
+        """Whether a question is about to be shown on its card."""
+
     def _show_header(self, session: Session) -> None:
+        if self.card_coming:  # whoever reads that it waits must find the keys of the card at work
+            return
         line = status(session.view, self.now(), pausing=session.pausing, keys=self.turn_keys)
         if session.is_past:  # those keys are for the newest step; the banner has the way there
             turn = line.turn.partition(" — ")[0]

@@ -72,7 +72,7 @@ class ChangeKeys(RunKeys):
     async def _decide_again(self, session: Session) -> None:
         """Back to the card that the editor was opened from; the request may be about a new step by now."""
         await session.drain()
-        self.screen.show_all()
+        self.screen.bring_up(session)
         if session is self.session and session.request is not None:
             self.screen.review.open_card(session.request)
 

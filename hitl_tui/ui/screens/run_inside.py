@@ -42,7 +42,6 @@ class InsideKeys(RunKeys):
     def enter_thread(self, thread_id: str) -> None:
         """Open the thread of a subgraph's run; esc comes back."""
         if self.session is not None:
-            self.screen.stepping.leave(self.session)
             self.screen.command(self.screen.threads.open(thread_id))
 
     def do_look_check(self) -> None:
@@ -58,7 +57,6 @@ class InsideKeys(RunKeys):
                 return
             thread_id, step = found
             if thread_id:
-                self.screen.stepping.leave(session)
                 self.screen.command(self._enter_at(thread_id, step))
             elif step is not None:
                 self.screen.travel((session.thread_id, step))

@@ -23,6 +23,9 @@ class ReviewKeys(RunKeys):
     _shown_for = ""
     """The request for which the card opened last: it opens once for each by itself."""
 
+    coming = False
+    """Whether the card is being put together: keys wait for it, and so does the word that it is the user's turn."""
+
     @property
     def state(self) -> Literal["", "open", "sending"]:
         """What the card does, as for `Situation`."""
@@ -61,8 +64,14 @@ class ReviewKeys(RunKeys):
         if card is None:
             card = ReviewPane(self.screen.clock)
             self.screen.query_one("#body").mount(card)
+        self.coming = True
         self.screen.add_class("-deciding")
         card.show_request(session, request, self.screen.hitl.actor)
+
+    def arrived(self) -> None:
+        """The card is on screen and has the focus."""
+        self.coming = False
+        self.screen.show_bars()
 
     def do_card_reason(self) -> None:
         """Type a reason."""
@@ -126,6 +135,7 @@ class ReviewKeys(RunKeys):
         card = self.card
         if card is not None and self.card_open:
             card.take_back()
+            self.coming = False
             self.screen.remove_class("-deciding")
             self.screen.query_one(ChannelsPane).focus()
             self.screen.show_bars()
@@ -144,8 +154,7 @@ class ReviewKeys(RunKeys):
 
     def on_progress(self, session: Session) -> None:
         """Open the card where the user went on and something came to wait; close it where nothing does."""
-        request = session.request
-        card = self.card
+        request, card = session.request, self.card
         if self.card_open and card is not None:
             asked = self._asked_about
             gone = all(one.id != card.request_id for one in session.requests)
@@ -157,12 +166,18 @@ class ReviewKeys(RunKeys):
                 self.close_card()
             else:
                 card.follow(session, asked)
-        elif (
+        elif request is not None and self.opens_for(session):
+            self.open_card(request)
+
+    def opens_for(self, session: Session) -> bool:
+        """Whether the card opens by itself: the user went on, and something came to wait."""
+        request = session.request
+        return (
             request is not None
             and not request.breakpoint
+            and not self.card_open
             and self.screen.stepping.going_on
             and request.id != self._shown_for
             and not session.is_past
             and self.screen.on_top
-        ):
-            self.open_card(request)
+        )

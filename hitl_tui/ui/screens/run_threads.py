@@ -59,8 +59,10 @@ class ThreadKeys(RunKeys):
             self.screen.tell("no other thread waits for a human")
             return
         await self.open(found.info.thread_id)
-        if self.session is not session and not BY_ID["change.decide"].why_not(self.screen.situation):
-            self.screen.stepping.going_on = True
+        opened = self.session
+        decides = opened is not session and not BY_ID["change.decide"].why_not(self.screen.situation)
+        if opened is not None and decides:
+            self.screen.stepping.go_on(opened)
             review.do_change_decide()
 
     async def open(self, thread_id: str) -> None:

@@ -111,19 +111,22 @@ class Choices(LineView):
             self.repaint()
 
     def action_choose(self) -> None:
-        """Take the choice under the cursor."""
-        if self.armed and self.cursor_row is not None:
-            self.post_message(self.Chosen(self.options[self.cursor_row]))
+        """Take the choice under the cursor; where there is no cursor, the one that says this key."""
+        says = next((row for row, option in enumerate(self.options) if option.key == "ask.take"), None)
+        row = says if self.cursor_row is None else self.cursor_row
+        if self.armed and row is not None:
+            self.post_message(self.Chosen(self.options[row]))
 
     def on_key(self, event: events.Key) -> None:
         """Take a choice by its letter."""
+        if not self.armed:
+            return
         option = next((option for option in self.options if self._means(event, option)), None)
         if option is None or event.key in keymap_of(self.app).bindings["ask.take"]:
             return
         event.stop()
         event.prevent_default()
-        if self.armed:
-            self.post_message(self.Chosen(option))
+        self.post_message(self.Chosen(option))
 
     def _means(self, event: events.Key, option: Option) -> bool:
         keys = self._keys(option)

@@ -126,8 +126,8 @@ class ReviewPane(AnsweringPane):
             self.run_worker(self.say_since(session, known), group="since", exit_on_error=False)
 
     def outlives(self, session: Session) -> bool:
-        """Whether the card stays though its request has gone: it holds words, and nobody has sent them."""
-        if self.state != "over" and (self.unsent or self.unapplied[0]):
+        """Whether the card stays though its request has gone: it holds what was refused, or words unsent."""
+        if self.state != "over" and (self.unsent or self.unapplied[0] or self.refused):
             self._over(session)
         return self.state == "over"
 
@@ -156,6 +156,7 @@ class ReviewPane(AnsweringPane):
         self._make_card()
         self.query_one(Choices).focus()
         self._show_state()
+        self.app.call_later(self.run_screen.review.arrived)  # behind the focus, which comes that way, too
         self.run_worker(self._load(), group="card", exclusive=True, exit_on_error=False)
 
     def _make_card(self) -> None:
@@ -272,6 +273,20 @@ class ReviewPane(AnsweringPane):
         """The keys listen: a form is typed in at once."""
         if self.draft.form is not None and self.query_one(Choices).has_focus:
             self.query_one(AnswerForm).focus_first()
+
+    def on_key(self, event: events.Key) -> None:
+        """What was typed on before the card could be read is no decision, and nothing else either.
+
+        The moment to read begins anew with it: the end of a sentence decides no more than its beginning.
+        """
+        bindings = self.run_screen.keymap.bindings
+        harmless = any(event.key in bindings[name] for name in ("card.reason", "card.next", "card.previous"))
+        takes = event.is_printable or event.key in bindings["ask.take"]
+        typing = not self.query_one(Choices).has_focus
+        if self.state in ("grace", "sent") and takes and not typing and not harmless:
+            event.stop()
+            event.prevent_default()
+            self._due = self.clock() + GRACE
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The key of the reason does nothing where it was given none."""

@@ -1,0 +1,110 @@
+"""Keys one after another: the next one comes once what the one before does has been done.
+
+Textual hands every key at once to whatever has the focus, though the key before it may be about to move the focus,
+open a screen or choose an answer.  Keys that come in a burst, or while the app is busy, would then land where nobody
+meant them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from typing import Final, TypeVar
+
+from textual import events
+from textual.app import App
+from textual.message import Message
+from textual.timer import Timer
+
+Result = TypeVar("Result")
+
+_ROUNDS: Final = 2
+"""A key bubbles from the focus to the app, and so does the message that a widget makes of it."""
+_LOST: Final = 0.25
+"""Seconds after which a key counts as done though its end was not seen: its widget has gone."""
+_AGAIN: Final = 0.01
+"""Seconds until it is looked again whether keys can be taken."""
+_NEVER_HELD: Final = frozenset({"ctrl+c", "ctrl+q"})
+
+
+class KeyDone(Message):
+    """Follows a key from widget to widget; where it arrives the key has been there before."""
+
+    def __init__(self, number: int, rounds: int) -> None:
+        super().__init__()
+        self.number = number
+        self.rounds = rounds
+
+
+class KeysInTurn(App[Result]):
+    """An app that hands on one key (or paste) at a time."""
+
+    _number = 0
+    _doing: Timer | None = None
+    _looking: Timer | None = None
+
+    @property
+    @abstractmethod
+    def takes_keys(self) -> bool:
+        """False while what the next key is for is still being put together."""
+
+    @property
+    def _held(self) -> deque[events.Key | events.Paste]:
+        held: deque[events.Key | events.Paste] = self.__dict__.setdefault("_keys_held", deque())
+        return held
+
+    async def on_event(self, event: events.Event) -> None:
+        """Hand a key on, or keep it until its turn has come."""
+        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded or (isinstance(event, events.Key) and event.key in _NEVER_HELD):
+            await super().on_event(event)
+        elif self._held or self._doing is not None or not self.takes_keys:
+            self._held.append(event)
+            self._look_again()
+        else:
+            await self._hand_on(event)
+
+    async def _hand_on(self, event: events.Key | events.Paste) -> None:
+        focused = self.focused
+        if isinstance(event, events.Key) and event.is_printable and focused is not None:
+            if focused.check_consume_key(event.key, event.character):
+                await super().on_event(event)  # typed into a text, which does nothing else with it
+                return
+        self._number += 1
+        self._doing = self.set_timer(_LOST, self._done)
+        await super().on_event(event)
+        self._follow(self._number, _ROUNDS)
+
+    def _follow(self, number: int, rounds: int) -> None:
+        target = self.focused or self.screen
+        if not target.post_message(KeyDone(number, rounds)):
+            self.call_later(self._done)
+
+    async def on_key_done(self, event: KeyDone) -> None:
+        """A key has come back: what its widget made of it comes behind."""
+        if event.number != self._number or self._doing is None:
+            return
+        if event.rounds > 1:
+            self._follow(event.number, event.rounds - 1)
+        else:
+            await self._done()
+
+    async def _done(self) -> None:
+        if self._doing is not None:
+            self._doing.stop()
+            self._doing = None
+        await self._release()
+
+    def _look_again(self) -> None:
+        if self._looking is None and self._doing is None:
+            self._looking = self.set_timer(_AGAIN, self._look)
+
+    async def _look(self) -> None:
+        self._looking = None
+        await self._release()
+
+    async def _release(self) -> None:
+        """Hand on what was kept, as far as it can be taken now."""
+        while self._held and self._doing is None and self.takes_keys:
+            await self._hand_on(self._held.popleft())
+        if self._held:
+            self._look_again()

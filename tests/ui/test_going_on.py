@@ -1,0 +1,77 @@
+"""The same answer has the same effect however its thread was opened: it goes on to its next stop."""
+
+from __future__ import annotations
+
+import pytest
+
+from hitl_tui import MemoryCheckpointer
+from hitl_tui.ui.widgets.sending import GRACE
+from tests.ui.harness import Clock, Screen, live
+from tests.ui.test_waiting_threads import reviewed
+
+
+async def answered(it: Screen, key: str) -> None:
+    """The card that is open is answered by this key, and the answer sent."""
+    clock = it.run.clock
+    assert isinstance(clock, Clock)
+    await it.shows("keys listen in half")
+    clock.advance(GRACE + 0.01)
+    await it.gone("keys listen in half")
+    await it.press(key)
+    await it.shows("send it now")
+    clock.advance(GRACE + 0.01)
+    await it.press("enter")
+
+
+@pytest.mark.parametrize(("key", "thread"), [("d", "t"), ("n", "u")], ids=["resume", "n"])
+async def test_an_answer_lets_a_thread_run_to_its_next_question(key: str, thread: str) -> None:
+    runner = reviewed(MemoryCheckpointer())
+    for name in ("t", "u"):
+        runner.invoke({}, thread_id=name)
+    async with live(runner, ready=" t ") as it:
+        it.run.clock = Clock()
+        await it.press(key)
+        await it.until(lambda: it.session.thread_id == thread)
+        await answered(it, "r")
+        await it.until(lambda: it.session.view.progress.head == 5, "the next question")
+        await answered(it, "a")
+        await it.shows("DONE")
+
+
+async def test_whoever_steps_goes_on_stepping_after_an_answer() -> None:
+    runner = reviewed(MemoryCheckpointer())
+    async with live(runner, inputs={}, ready="READY") as it:
+        it.run.clock = Clock()
+        await it.press("s")
+        await it.until(lambda: it.session.view.progress.head == 1)
+        await it.press("s")
+        await it.shows("WAITING")
+        await it.press("d")
+        await answered(it, "r")
+        await it.shows("PAUSED", "write is next")
+
+
+async def test_where_only_the_end_is_left_the_thread_is_done_though_it_was_stepped_through() -> None:
+    runner = reviewed(MemoryCheckpointer())
+    async with live(runner, inputs={}, ready="READY") as it:
+        it.run.clock = Clock()
+        await it.press("s")
+        await it.until(lambda: it.session.view.progress.head == 1)
+        await it.press("s")
+        await it.shows("WAITING")
+        await it.press("d")
+        await answered(it, "a")
+        await it.shows("DONE", "reached the end")
+
+
+async def test_a_thread_that_was_left_while_its_answer_was_sent_goes_on_as_well() -> None:
+    runner = reviewed(MemoryCheckpointer())
+    for name in ("t", "u"):
+        runner.invoke({}, thread_id=name)
+    async with live(runner, ready=" t ") as it:
+        left = it.session
+        it.run.session = None
+        (request,) = left.requests
+        await left.driver.answer(request.id, "revise", step=request.step, actor="anna")
+        await it.run.stepping.after_answer(left)
+        await it.until(lambda: runner.get_state("t")["n"] == 2)
