@@ -177,7 +177,7 @@ def _decide(order: _Order) -> int:
         progress = (await driver.snapshot()).progress
         if how.go_on and not progress.pending:
             return await run_on(driver, as_json=how.as_json)
-        waits = how.go_on or progress.status == "failed"
+        waits = how.go_on or progress.pending or progress.status == "failed"
         return await report(driver, as_json=how.as_json, done=not waits)
 
     return at_desk(work, store=how.store, reviewer=how.reviewer)

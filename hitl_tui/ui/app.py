@@ -114,8 +114,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {action_commands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "ask_to_quit", "Quit", show=False, priority=True),
-        # Not with priority: in a text field ctrl+c copies.
-        Binding("ctrl+c", "ask_to_quit", "Quit", show=False),
+        # Not with priority: where something is selected ctrl+c copies it.
+        Binding("ctrl+c", "interrupt", "Copy or quit", show=False),
         Binding("ctrl+p", "command_palette", "Palette", show=False, priority=True, id="app.palette"),
         Binding("question_mark,f1", "help", "Help", show=False, id="app.help"),
     ]
@@ -127,6 +127,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self.hub: Hub | None = None
         self.run_screen: RunScreen | None = None
         self._ended_by = 0
+        self._keeping = False
         self._untold: list[HitlError] = []
         self.wear(look or Look())
         self._opening = OpeningScreen(quits="app.quit" not in self.look.keys)
@@ -276,6 +277,17 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         if self.run_screen is not None:
             self.run_screen.do_app_help()
 
+    def action_interrupt(self) -> None:
+        """Nothing was selected to be copied: ask before leaving; pressed again there, it leaves."""
+        from hitl_tui.ui.screens.dialogs import QuitDialog, ask_quit
+
+        if self.run_screen is None:
+            self.exit(AppResult())
+        elif isinstance(self.screen, QuitDialog):
+            self.screen.leave()
+        else:
+            ask_quit(self)
+
     def action_ask_to_quit(self) -> None:
         """Quit from anywhere, asking where something would be lost."""
         if self.run_screen is None:
@@ -325,11 +337,25 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         else:
             self.run_worker(self.leave(), group="leave", exit_on_error=False)
 
-    def _kept(self) -> tuple[str, ...]:
-        """Put what was typed and not applied where its writer finds it again; a sentence for each."""
+    def leave_keeping(self) -> None:
+        """Leave from wherever the user is; what was typed and not applied is kept in a file."""
+        self._keeping = True
+        self.run_worker(self.leave(), group="leave", exit_on_error=False)
+
+    @property
+    def unapplied(self) -> tuple[tuple[str, str], ...]:
+        """What was typed and not applied, each with what to call it."""
         card = self.run_screen.review.card if self.run_screen and self.run_screen.review.card_open else None
         places = [getattr(place, "unapplied", ("", "")) for place in (card, *self.screen_stack)]
-        sentences = [keep_text(text, what) for text, what in places if text]
+        return tuple((text, what) for text, what in places if text)
+
+    def _kept(self) -> tuple[str, ...]:
+        """Put what was typed and not applied where its writer finds it again; a sentence for each.
+
+        Whoever leaves by a key has been told of what was not sent; of what was typed nothing is lost.
+        """
+        card = self.run_screen.review.card if self.run_screen and self.run_screen.review.card_open else None
+        sentences = [keep_text(text, what) for text, what in self.unapplied]
         if card is not None and card.unsent:
             sentences.insert(0, f"the decision {card.unsent!r} was not sent")
         return tuple(sentences)
@@ -337,7 +363,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     async def leave(self) -> None:
         """Close everything and end; what was not committed goes into the result."""
         session = self.run_screen.session if self.run_screen else None
-        lost = self._kept() if self._ended_by else ()
+        lost = self._kept() if self._ended_by or self._keeping else ()
         if self.hub is not None:
             try:
                 lost += await self.hub.close()

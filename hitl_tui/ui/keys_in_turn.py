@@ -1,8 +1,8 @@
 """Keys one after another: the next one comes once what the one before does has been done.
 
-Textual hands every key at once to whatever has the focus, though the key before it may be about to move the focus,
-open a screen or choose an answer.  Keys that come in a burst, or while the app is busy, would then land where nobody
-meant them.
+Textual hands every key at once to whatever has the focus, though the key before it may be about to move
+the focus, open a screen or choose an answer.  Keys that come in a burst, or while the app is busy, would
+then land where nobody meant them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class KeysInTurn(App[Result]):
 
     async def on_event(self, event: events.Event) -> None:
         """Hand a key on, or keep it until its turn has come."""
-        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded or (isinstance(event, events.Key) and event.key in _NEVER_HELD):
+        if not isinstance(event, events.Key | events.Paste):
+            await super().on_event(event)
+        elif event.is_forwarded or (isinstance(event, events.Key) and event.key in _NEVER_HELD):
             await super().on_event(event)
         elif self._held or self._doing is not None or not self.takes_keys:
             self._held.append(event)
@@ -64,15 +66,19 @@ class KeysInTurn(App[Result]):
             await self._hand_on(event)
 
     async def _hand_on(self, event: events.Key | events.Paste) -> None:
-        focused = self.focused
-        if isinstance(event, events.Key) and event.is_printable and focused is not None:
-            if focused.check_consume_key(event.key, event.character):
-                await super().on_event(event)  # typed into a text, which does nothing else with it
-                return
+        if isinstance(event, events.Key) and self._types(event):
+            await super().on_event(event)
+            return
         self._number += 1
         self._doing = self.set_timer(_LOST, self._done)
         await super().on_event(event)
         self._follow(self._number, _ROUNDS)
+
+    def _types(self, event: events.Key) -> bool:
+        """Whether a key only goes into a text, which does nothing else with it."""
+        focused = self.focused
+        typed = event.is_printable and focused is not None
+        return typed and focused is not None and focused.check_consume_key(event.key, event.character)
 
     def _follow(self, number: int, rounds: int) -> None:
         target = self.focused or self.screen

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.errors import UsageError
 from hitl_tui.view.json_text import NotJson, read_json
 from hitl_tui.view.review import ChoiceView
+
+_REFUSALS: Final = frozenset(
+    {"reject", "revise", "refuse", "deny", "decline", "disapprove", "no", "redo", "rework", "stop", "abort"}
+)
+"""Answers by whose name the asker does not get what was asked for, and so wants to know why."""
 
 
 def choice_answer(choice: Choice | ChoiceView, words: str | None) -> Any:
@@ -20,6 +25,11 @@ def choice_answer(choice: Choice | ChoiceView, words: str | None) -> Any:
     if choice.text == "required" and not (words or "").strip():
         raise UsageError(f"the answer {choice.id!r} needs words of yours", 'give them: --note "…"')
     return {"choice": choice.id, "text": words} if words and choice.text != "none" else choice.id
+
+
+def words_first(choice: ChoiceView) -> bool:
+    """Whether words are asked for before an answer is taken: where it needs some, and where it says no."""
+    return choice.text == "required" or (choice.text == "optional" and choice.id.lower() in _REFUSALS)
 
 
 def value_answer(request: Request, word: str) -> Any:

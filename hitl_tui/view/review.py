@@ -161,6 +161,13 @@ def _vote(request: Request, vote: Vote) -> Line:
     return (untrusted(vote.actor, "human", _NAME), words, *note)
 
 
+def vote_given(request: Request) -> str:
+    """What is told after a vote that does not settle a request alone."""
+    voted = {vote.actor for vote in request.votes}
+    left = ", ".join(sanitise_line(name, _NAME) for name in request.reviewers if name not in voted)
+    return f"your vote counts: {len(voted)} of {request.quorum}; it waits for {left or 'another reviewer'}"
+
+
 def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]:
     """What a person answered at this node the last time it asked."""
     asked = {

@@ -112,7 +112,7 @@ def _apply_answer(
 
 
 def _led_on(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Cursor:
-    """The cursor after the answer to a question behind a node; the thread is done where only the end is left."""
+    """The cursor after the answer to a question behind a node: done where only the end is left."""
     if request.when != "after" or cursor.pending:
         return cursor
     return session.led_on(cursor, request.node, state)

@@ -28,6 +28,7 @@ from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Span
 
 if TYPE_CHECKING:
+    from hitl_tui.ui.app import HitlApp
     from hitl_tui.ui.screens.run import RunScreen
 
 _TEXT: Final = 60
@@ -159,22 +160,33 @@ def ask_cancel(screen: RunScreen, driver: Driver, node: str | None, actor: str) 
     screen.app.push_screen(Dialog(title, text, options), answered)
 
 
-def ask_quit(screen: RunScreen, unsent: str, node: str, leave: Callable[[], Any]) -> None:
+class QuitDialog(Dialog):
+    """Asks before the app is left, from whatever screen is open."""
+
+    def leave(self) -> None:
+        """What was asked is answered: leave."""
+        self.dismiss(Answer("leave", {}))
+
+
+def ask_quit(app: HitlApp) -> None:
     """Say what would be lost, and ask."""
+    run = app.run_screen
     text = []
-    if unsent:
-        text.append(f"Your decision “{unsent}” has not been sent yet.")
-    if node:
+    if run is not None and run.unsent:
+        text.append(f"Your decision “{run.unsent}” has not been sent yet.")
+    if run is not None and run.runs:
         text.append(
-            f"{node} is running. What it has done so far will not be committed; it runs again on resume."
+            f"{run.runs} is running. What it has done so far will not be committed; it runs again on resume."
         )
-    options = [Option("back", "ask.back", "stay"), Option("leave", "q", "quit anyway")]
+    for _, what in app.unapplied:
+        text.append(f"Not applied yet: {what}. It will be kept in a file.")
+    options = [Option("back", "ask.back", "stay"), Option("leave", "q", "quit anyway", "so does ctrl+c")]
 
     def answered(answer: Answer | None) -> None:
         if answer is not None and answer.id == "leave":
-            leave()
+            app.leave_keeping()
 
-    screen.app.push_screen(Dialog("Quit?", text, options), answered)
+    app.push_screen(QuitDialog("Quit?", text or ["What is committed stays."], options), answered)
 
 
 def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:

@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from hitl_tui.drivers.protocol import Preview
@@ -105,10 +106,11 @@ class EditScreen(RoleScreen):
                 yield LineView("facts", "What it does")
                 yield ValuePane("preview")
         with Horizontal(id="edit-fields"):
+            # The words come first wherever one edits, so that nobody's note becomes a name.
+            yield _field("edit-note", "why (optional, goes into the log)", "")
             if self.forks:
                 name = fork_name(self.session, self.source_thread)
                 yield _field("new-thread", "name of the new thread", name)
-            yield _field("edit-note", "why (optional, goes into the log)", "")
         yield EditFooter()
 
     def on_mount(self) -> None:
@@ -149,6 +151,11 @@ class EditScreen(RoleScreen):
         lines += [(untrusted(row, "dim"),) for row in wrap_line(self._failed.hint, width) if row]
         why.show(lines)
         why.styles.height = min(len(lines), _WHY) + 2
+
+    @property
+    def focus_chain(self) -> list[Widget]:
+        """From field to field; what is only read comes last."""
+        return sorted(super().focus_chain, key=lambda widget: not isinstance(widget, Input | TextArea))
 
     @property
     def text(self) -> str:

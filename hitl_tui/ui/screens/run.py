@@ -60,6 +60,7 @@ class RunScreen(RunBase):
         """Show a session; a thread without a step gets its input first."""
         self.breakpoints.bring(session, before=self.session)
         self.stepping.begin(session, before=self.session)
+        self.find.close()
         self.attach(session)
         self.change.begin(session)
         if session.view.checkpoints:
@@ -137,6 +138,8 @@ class RunScreen(RunBase):
 
     def action_do(self, action_id: str) -> None:
         """Do an action, or say why it can't be done now."""
+        if action_id == "app.next" and self.find.open and not self.review.state:
+            action_id = "look.next"  # as in other pagers, while a search is open
         action = BY_ID[action_id]
         why_not = action.why_not(self.situation)
         if why_not:
@@ -184,7 +187,8 @@ class RunScreen(RunBase):
             self.review.do_card_undo()
         elif self.review.state:
             self.review.close_card()
-        elif self.session and self.session.is_past:
+        elif self.find.open or (self.session and self.session.is_past):
+            self.find.close()
             self.travel(None)
         else:
             self.inside.do_look_outside()
@@ -203,15 +207,23 @@ class RunScreen(RunBase):
 
         self.app.push_screen(HelpScreen(self.situation, self.keymap))
 
+    @property
+    def unsent(self) -> str:
+        """The decision that could still be taken back, in words."""
+        card = self.review.card
+        return card.unsent if card is not None and self.review.card_open else ""
+
+    @property
+    def runs(self) -> str:
+        """The node that runs here, "" for none; what another process runs goes on there."""
+        session = self.session
+        return (session.view.running_node or "") if session and not session.view.held_by else ""
+
     def do_app_quit(self) -> None:
         """Leave, asking first where something is in the air."""
-        session, card = self.session, self.review.card
-        unsent = card.unsent if card is not None and self.review.card_open else ""
-        # What another process runs goes on there.
-        running = session.view.running_node if session and not session.view.held_by else None
-        if not unsent and not running:
+        if not self.unsent and not self.runs and not self.hitl.unapplied:
             self.command(self.hitl.leave())
             return
         from hitl_tui.ui.screens.dialogs import ask_quit
 
-        ask_quit(self, unsent, running or "", lambda: self.command(self.hitl.leave()))
+        ask_quit(self.hitl)

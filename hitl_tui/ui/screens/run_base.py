@@ -287,7 +287,9 @@ class RunBase(RoleScreen):
         """A quiet note in the footer; as a toast where it is longer than that.  Never markup."""
         role: Role = "error" if severity == "error" else "warning" if severity == "warning" else "ok"
         line = (untrusted(f"{title}: " if title else "", role), untrusted(text, "plain"))
-        short = "\n" not in text and cell_len(plain_text(line)) < self.size.width - 2
+        short = (
+            "\n" not in text and cell_len(plain_text(line)) <= self.size.width * 2 // 3
+        )  # the keys keep the rest
         if short and self.on_top:
             self.query_one(FooterBar).say(line)
         else:

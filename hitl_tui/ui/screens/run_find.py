@@ -16,7 +16,20 @@ class FindKeys(RunKeys):
     """Asking what to look for, and walking from place to place."""
 
     finding: Finding | None = None
-    """What was looked for last, where it stands, and which place is shown."""
+    """What is looked for, where it stands, and which place is shown; None while no search is open."""
+    _query = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether a search goes on: from the first place gone to until esc or another thread."""
+        return self.finding is not None
+
+    def close(self) -> None:
+        """The search is over; its text is where the next one begins."""
+        if self.finding is not None:
+            self._query, self.finding = self.finding[0], None
+            self.screen.query_one(ValuePane).mark("")
+            self.screen.show_all()
 
     def do_look_find(self) -> None:
         """Ask what to look for, and where to go."""
@@ -25,7 +38,7 @@ class FindKeys(RunKeys):
         if self.session is None:
             return
         ways = (self.screen.ways["look.next"], self.screen.ways["look.previous"])
-        query = self.finding[0] if self.finding else ""
+        query = self.finding[0] if self.finding else self._query
         self.screen.app.push_screen(FindScreen(self.session, query, ways), self._go_to_found)
 
     def do_look_next(self) -> None:
@@ -58,4 +71,5 @@ class FindKeys(RunKeys):
             self.screen.query_one(ChannelsPane).select(place.channel)
             self.screen.shown_value.set_mode("text")
             pane.show_sought()
+        self.screen.show_bars()
         self.screen.tell(f"{place.where}, {at + 1} of {len(found)}", f"“{query}”")

@@ -8,7 +8,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.ui.screens.run_keys import RunKeys
 from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
-from hitl_tui.view.review import how_it_went
+from hitl_tui.view.review import how_it_went, vote_given
 
 if TYPE_CHECKING:
     from hitl_tui.ui.widgets.review import ReviewPane
@@ -24,7 +24,7 @@ class ReviewKeys(RunKeys):
     """The request for which the card opened last: it opens once for each by itself."""
 
     coming = False
-    """Whether the card is being put together: keys wait for it, and so does the word that it is the user's turn."""
+    """Whether the card is being put together: keys wait for it, and so does the word that one waits."""
 
     @property
     def state(self) -> Literal["", "open", "sending"]:
@@ -163,6 +163,10 @@ class ReviewKeys(RunKeys):
             if asked is None:
                 if card.state != "sent":
                     self.screen.tell(how_it_went(session.view.ledger, card.request_id))
+                self.close_card()
+            elif card.state == "sent" and asked.id == card.request_id and asked.votes:
+                # One of several votes: nothing is left to do here for whoever has given it.
+                self.screen.tell(vote_given(asked))
                 self.close_card()
             else:
                 card.follow(session, asked)

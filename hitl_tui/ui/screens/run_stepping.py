@@ -17,7 +17,7 @@ Pace = Literal["opened", "stepping", "going"]
 
 
 class SteppingKeys(RunKeys):
-    """Step, continue, pause, cancel; a thread goes on once it is answered, unless it was being stepped through."""
+    """Step, continue, pause, cancel; an answered thread goes on, unless it was being stepped through."""
 
     def __init__(self, screen: RunScreen) -> None:
         super().__init__(screen)

@@ -15,7 +15,7 @@ from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.reason import ReasonField
 from hitl_tui.ui.widgets.sending import GRACE, UNDO, SendingPane
-from hitl_tui.view.answers import choice_answer, value_answer, wants_text
+from hitl_tui.view.answers import choice_answer, value_answer, wants_text, words_first
 from hitl_tui.view.asking import EDIT
 from hitl_tui.view.form import mismatch
 from hitl_tui.view.review import ChoiceView
@@ -50,7 +50,8 @@ class AnsweringPane(SendingPane):
         if self._wanted is not None and self.state == "open" and not self.reason and not self._problem:
             keymap = self.run_screen.keymap
             ways = f"{keymap.shown('reason.leave')}, then {keymap.shown('ask.take')}"
-            return f"write what to change; {ways} for “{self._wanted.label}”", "accent"
+            words = "write what to change" if self._wanted.text == "required" else "say why, if you like"
+            return f"{words}; {ways} for “{self._wanted.label}”", "accent"
         return super()._note()
 
     @on(Choices.Chosen)
@@ -105,7 +106,8 @@ class AnsweringPane(SendingPane):
             else:
                 self._write()
             return
-        if choice.text == "required" and not self.reason:
+        again = self._wanted == choice and choice.text == "optional"
+        if words_first(choice) and not self.reason and not again:
             self._wanted = choice
             self._problem = ""
             self.query_one(ReasonField).focus()

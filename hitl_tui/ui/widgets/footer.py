@@ -10,11 +10,11 @@ from textual.timer import Timer
 from hitl_tui.ui.actions import ACTIONS, Action, Situation
 from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.widgets.lines import LineBar, ours
-from hitl_tui.view.spans import Line, Span
+from hitl_tui.view.spans import Line, Span, plain_text
 
 _MESSAGE_SECONDS = 5.0
-_WIDE = 100
-"""Cells from which every key keeps its place, whatever can be done."""
+_WIDE = 80
+"""Cells for keys from which every key keeps its place, whatever can be done."""
 
 
 class FooterBar(LineBar):
@@ -46,7 +46,7 @@ class FooterBar(LineBar):
             self.refresh()
 
     def say(self, message: Line) -> None:
-        """Show a message in place of the keys for a few seconds."""
+        """Show a message beside the keys for a few seconds; those that matter least give way to it."""
         self._message = message
         self.refresh()
         if self._timer is not None:
@@ -65,7 +65,8 @@ class FooterBar(LineBar):
     def bar(self, width: int) -> Line:
         """A message, or as many keys as fit, the palette's at the right end."""
         if self._message:
-            return (Span(" "), *self._message)
+            said = cell_len(plain_text(self._message)) + 2
+            return (*self._keys(max(width - said, 0)), Span("  "), *self._message)
         if self._situation.typing:
             # The field is there by now; imported with the screen, it would hold up the first paint.
             from hitl_tui.ui.widgets.reason import ReasonField
@@ -76,11 +77,16 @@ class FooterBar(LineBar):
             return (ours(f" {key}", "key"), Span(" To the choices "), Span("  typing never decides", "dim"))
         palette = self._keymap.shown("app.palette")
         room = width - len(f" {palette} palette ") - 1
+        keys = self._keys(room)
+        return (*keys, ours("│", "faint"), ours(f" {palette}", "key"), Span(" palette ", "dim"))
+
+    def _keys(self, room: int) -> Line:
+        """As many keys as there is room for, and blanks for the rest of it."""
         shown = [
             action for action in self._actions if not (action.offered and action.why_not(self._situation))
         ]
         while shown and sum(self._width(action) for action in shown) > room:
-            shown.pop(self._least(shown, width))
+            shown.pop(self._least(shown, room))
         spans: list[Span] = []
         self._places = []
         x = 0
@@ -88,12 +94,12 @@ class FooterBar(LineBar):
             usable = not action.why_not(self._situation)
             waits = action.id == "change.decide" and usable
             spans.append(ours(f" {self._key(action)}", "key" if usable else "key-off"))
-            spans.append(ours(f" {_word(action)} ", "accent" if waits else "plain" if usable else "key-off"))
+            spans.append(
+                ours(f" {self._word(action)} ", "accent" if waits else "plain" if usable else "key-off")
+            )
             self._places.append((x, x + self._width(action), action))
             x += self._width(action)
-        spans.append(ours(" " * max(0, room - x) + "│", "faint"))
-        spans += [ours(f" {palette}", "key"), Span(" palette ", "dim")]
-        return tuple(spans)
+        return (*spans, Span(" " * max(0, room - x)))
 
     def on_click(self, event: events.Click) -> None:
         """Do what the key under the mouse does."""
@@ -114,8 +120,8 @@ class FooterBar(LineBar):
         return idle[-1] if idle and width < _WIDE else max(len(actions) - 3, 0)
 
     def _width(self, action: Action) -> int:
-        return cell_len(self._key(action)) + cell_len(_word(action)) + 3
+        return cell_len(self._key(action)) + cell_len(self._word(action)) + 3
 
-
-def _word(action: Action) -> str:
-    return action.both or action.label
+    def _word(self, action: Action) -> str:
+        walks = action.id == "app.next" and self._situation.found and not self._situation.card
+        return "Next found" if walks else action.both or action.label
