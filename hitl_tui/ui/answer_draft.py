@@ -13,6 +13,7 @@ from hitl_tui.view.form import Form
 from hitl_tui.view.review import ChoiceView, choice_view
 
 _NOT_YET: Final = object()
+Decided = tuple[str, Any]
 
 
 class AnswerDraft:
@@ -28,8 +29,10 @@ class AnswerDraft:
         self.actions = actions(request)
         self.form: Form | None = answer_form(request)
         self.editing = False
+        self.outgoing: tuple[Decided, ...] = ()
+        """What was decided about each of several actions, once it is about to be sent."""
         self._decided: list[Any] = []
-        self._labels: list[str] = []
+        self._labels: list[Decided] = []
         self._value: Any = _NOT_YET
 
     @property
@@ -38,8 +41,8 @@ class AnswerDraft:
         return len(self._decided)
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """What was decided about the actions before it, in words."""
+    def labels(self) -> tuple[Decided, ...]:
+        """What was decided about the actions before it, in words, and the arguments that were edited."""
         return tuple(self._labels)
 
     @property
@@ -87,11 +90,12 @@ class AnswerDraft:
         """Decide about the current action: the label and the answer once all are decided, else None."""
         answer = {"choice": EDIT, "args": args} if choice.id == EDIT else choice_answer(choice, words)
         self._decided.append(answer)
-        self._labels.append(choice.label)
+        self._labels.append((choice.label, args if choice.id == EDIT else None))
         self.end_edit()
         if self.part < len(self.actions):
             return None
-        label, whole = ", ".join(self._labels), list(self._decided)
+        label, whole = ", ".join(words for words, _ in self._labels), list(self._decided)
+        self.outgoing = self.labels
         self.back()
         return label, whole
 

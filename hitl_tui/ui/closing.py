@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual.actions import SkipAction
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, Screen, ScreenResultType
 
@@ -20,3 +21,10 @@ class ClosesOnce(Screen[ScreenResultType]):
 
 class Modal(ModalScreen[ScreenResultType], ClosesOnce[ScreenResultType]):
     """One over another screen, which stays in sight."""
+
+    def action_copy_text(self) -> None:
+        """Copy what is selected; else it is the app's key, which Textual keeps from modal screens."""
+        try:
+            super().action_copy_text()
+        except SkipAction:
+            self.call_later(self.run_action, "app.interrupt")

@@ -55,9 +55,7 @@ class KeysInTurn(App[Result]):
 
     async def on_event(self, event: events.Event) -> None:
         """Hand a key on, or keep it until its turn has come."""
-        if not isinstance(event, events.Key | events.Paste):
-            await super().on_event(event)
-        elif event.is_forwarded or (isinstance(event, events.Key) and event.key in _NEVER_HELD):
+        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded or _at_once(event):
             await super().on_event(event)
         elif self._held or self._doing is not None or not self.takes_keys:
             self._held.append(event)
@@ -114,3 +112,8 @@ class KeysInTurn(App[Result]):
             await self._hand_on(self._held.popleft())
         if self._held:
             self._look_again()
+
+
+def _at_once(event: events.Key | events.Paste) -> bool:
+    """Whether it is a way out, which waits for nothing."""
+    return isinstance(event, events.Key) and event.key in _NEVER_HELD

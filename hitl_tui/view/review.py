@@ -89,7 +89,8 @@ def review_card(
     *,
     version: Version | None = None,
     previous: Version | None = None,
-    decided: Sequence[str] = (),
+    decided: Sequence[tuple[str, Any]] = (),
+    edited: tuple[Any] | None = None,
 ) -> ReviewCard:
     """The card of a request.
 
@@ -97,7 +98,9 @@ def review_card(
         values: the channel values at the step it is bound to.
         version: where the subject's value of that step comes from.
         previous: the version of the subject before it, for what changed.
-        decided: what was decided so far about the first of several actions, in words.
+        decided: what was decided so far about the first of several actions: in words, and the arguments
+            where they were edited.
+        edited: what will be sent in place of what was asked about, where a person has edited that.
     """
     payload = _payload(request)
     verdict = payload.get("verdict") if isinstance(payload.get("verdict"), str) else None
@@ -113,7 +116,13 @@ def review_card(
         badge_role="ok" if verdict and verdict.strip().lower() == "approved" else "accent",
         facts=_facts(request, payload, checkpoint),
         why=_why(request, checkpoint),
-        words=_actions(request, decided) if request.shape else _words(request, payload, verdict is not None),
+        words=(
+            _edited(*edited)
+            if edited
+            else _actions(request, decided)
+            if request.shape
+            else _words(request, payload, verdict is not None)
+        ),
         about=_about(request, view, values, version, previous),
         votes=_votes(request),
         before=_before(request, view.ledger),
@@ -248,6 +257,12 @@ def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[L
     return tuple((trusted(line, "value"),) for line in lines)
 
 
+def _edited(value: Any) -> tuple[Line, ...]:
+    """What a person sends in place of what they were asked about."""
+    lines = value_lines(value, "text")[:_WORDS] if isinstance(value, str) else _json(value)
+    return ((trusted("Your version", "human"),), *((trusted(line, "value"),) for line in lines))
+
+
 def _parts(payload: Mapping[str, Any]) -> tuple[Line, ...]:
     """Texts of a thread inside, each below its name; that thread has the channels, this one has not."""
     lines: list[Line] = []
@@ -257,7 +272,7 @@ def _parts(payload: Mapping[str, Any]) -> tuple[Line, ...]:
     return tuple(lines)
 
 
-def _actions(request: Request, decided: Sequence[str]) -> tuple[Line, ...]:
+def _actions(request: Request, decided: Sequence[tuple[str, Any]]) -> tuple[Line, ...]:
     """The actions that wait: the one to decide about with all its arguments, the others by name."""
     asked = actions_of(request.shape, request.payload)
     lines: list[Line] = []
@@ -265,9 +280,10 @@ def _actions(request: Request, decided: Sequence[str]) -> tuple[Line, ...]:
         number = f"{place + 1} of {len(asked)}  " if len(asked) > 1 else ""
         name = untrusted(action.name, "name", _TITLE)
         if place < len(decided):
-            lines.append(
-                (trusted(number, "dim"), name, trusted(f"  {sanitise_line(decided[place], _TITLE)}", "ok"))
-            )
+            label, args = decided[place]
+            lines.append((trusted(number, "dim"), name, trusted(f"  {sanitise_line(label, _TITLE)}", "ok")))
+            shown = _json(args) if args is not None else ()
+            lines += [(trusted(line, "human"),) for line in shown]
         elif place > len(decided):
             lines.append((trusted(number, "dim"), name, trusted("  comes next", "dim")))
         else:

@@ -131,6 +131,9 @@ async def test_an_edit_opens_in_the_editor_and_is_sent_from_the_card():
         await it.shows("Before and after", "zero one")
         await it.press("ctrl+s")
         await it.shows("send your version")
+        card = it.text()
+        assert "Your version" in card
+        assert "zero one" in card
         assert await sent(it, "enter") == "zero one\ntwo"
 
 
@@ -246,3 +249,33 @@ async def test_reviewers_who_disagree_are_told_that_they_may_change_their_votes(
     tape = dataclasses.replace(tape, end=msgspec.structs.replace(tape.end, progress=progress))
     async with desk(tape) as it:
         await opened(it, "they disagree, and 2 alike are needed")
+
+
+async def test_edited_arguments_are_shown_while_they_are_about_to_be_sent():
+    action = {
+        **BATCH,
+        "action_requests": BATCH["action_requests"][:1],
+        "review_configs": BATCH["review_configs"][:1],
+    }
+    async with desk(asking({"kind": "approve", "payload": action, "shape": "hitl_middleware"})) as it:
+        await opened(it, "send_mail")
+        await it.press("e")
+        await it.shows("take these arguments", "a@b.c")
+        await it.press("end", "x", "tab", "end", "2", "enter", "enter")
+        await it.shows("take it back", "a@b.cx")
+        await it.press("z")
+        await it.gone("a@b.cx")
+
+
+async def test_a_rejected_tool_call_asks_for_words_first_and_needs_none():
+    action = {
+        **BATCH,
+        "action_requests": BATCH["action_requests"][:1],
+        "review_configs": BATCH["review_configs"][:1],
+    }
+    async with desk(asking({"kind": "approve", "payload": action, "shape": "hitl_middleware"})) as it:
+        await opened(it, "send_mail")
+        await it.press("r")
+        await it.shows("say why, if you like")
+        await it.press("enter")
+        assert await sent(it, "enter") == ["reject"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from textual.events import Paste
+from textual.events import Key, Paste
+from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import StaleWriter
@@ -119,3 +120,26 @@ async def test_what_comes_back_from_ones_own_editor_too_large_is_kept_whole_and_
         await it.press("ctrl+s")
         await it.until(lambda: it.commands("update_state"))
         assert it.commands("update_state")[0]["values"] == {"latest_draft": saved}
+
+
+@pytest.mark.parametrize("past", [False, True], ids=["newest", "past"])
+async def test_one_tab_leads_from_the_draft_to_the_note_also_for_keys_that_come_at_once(past: bool):
+    async with desk() as it:
+        if past:
+            await it.press("[")
+            await it.shows("not the newest")
+            await it.press("e")
+            await it.until(lambda: isinstance(it.app.screen, EditScreen))
+            await it.shows("Makes a new thread")
+        else:
+            await open_editor(it)
+        screen = it.app.screen
+        assert isinstance(screen, EditScreen)
+        before = screen.text
+        it.app.post_message(Key("tab", None))
+        it.app.post_message(Paste("clearer"))
+        for letter in " now":
+            it.app.post_message(Key(letter, letter))
+        note = screen.query_one("#edit-note", Input)
+        await it.until(lambda: note.value == "clearer now")
+        assert screen.text == before

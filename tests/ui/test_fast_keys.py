@@ -7,7 +7,12 @@ from textual.events import Key
 
 from hitl_tui.ui.app import AppResult
 from hitl_tui.ui.commands import Palette
+from hitl_tui.ui.screens.edit import EditScreen
 from hitl_tui.ui.screens.help import HelpScreen
+from hitl_tui.ui.widgets.choices import Choices
+from hitl_tui.ui.widgets.header import HeaderBar
+from hitl_tui.ui.widgets.sending import GRACE
+from hitl_tui.view.status import StatusLine
 from tests.ui.harness import desk
 
 
@@ -85,3 +90,83 @@ async def test_a_key_waits_for_a_screen_that_is_being_put_together():
         assert not it.app.screen.is_mounted
         it.app.post_message(Key("escape", None))
         await it.until(lambda: it.app.screen is it.run)
+
+
+async def test_the_header_says_that_it_waits_only_with_the_card_that_hears_the_keys():
+    told: list[tuple[bool, bool]] = []
+    async with desk(at_end=False) as it:
+        header = it.run.query_one(HeaderBar)
+        show = header.show
+
+        def watched(graph: str, thread: str, line: StatusLine | None) -> None:
+            if line is not None and line.word == "WAITING":
+                card = it.run.review.card
+                told.append(
+                    (card is not None, card is not None and it.app.focused is card.query_one(Choices))
+                )
+            show(graph, thread, line)
+
+        header.show = watched  # type: ignore[method-assign]
+        await it.press("c")
+        it.driver.advance_all()
+        await it.shows("Your decision", "WAITING")
+    assert told
+    assert set(told) == {(True, True)}
+
+
+async def test_a_sentence_that_begins_before_the_card_can_be_read_decides_and_opens_nothing():
+    async with desk() as it:
+        for letter in ("d", *"reject e a"):
+            it.app.post_message(Key("space" if letter == " " else letter, letter))
+        await it.shows("keys listen in half")
+        it.clock.advance(GRACE / 2)
+        await it.press("a")
+        it.clock.advance(GRACE / 2 + 0.01)
+        await it.press("a")
+        await it.shows("keys listen in half")
+        assert it.app.screen is it.run
+        assert not it.run.review.card.unsent  # type: ignore[union-attr]
+        it.clock.advance(GRACE + 0.01)
+        await it.gone("keys listen in half")
+        await it.press("a")
+        await it.shows("send it now")
+
+
+async def test_the_first_letters_of_words_are_not_choices_however_fast_they_come():
+    async with desk() as it:
+        await it.press("d")
+        await it.shows("keys listen in half")
+        it.clock.advance(GRACE + 0.01)
+        await it.gone("keys listen in half")
+        for letter in "reap it":
+            it.app.post_message(Key("space" if letter == " " else letter, letter))
+        await it.until(lambda: it.card.reason == "eap it")
+        assert it.app.screen is it.run
+        assert not it.card.unsent
+
+
+async def test_ctrl_c_asks_and_pressed_again_leaves_and_keeps_what_was_typed():
+    async with desk() as it:
+        await it.press("d")
+        await it.shows("keys listen in half")
+        await it.press("tab", *"too short", "ctrl+c")
+        await it.shows("Quit?", "what you wrote about")
+        await it.press("escape")
+        await it.gone("Quit?")
+        await it.press("ctrl+c")
+        await it.shows("Quit?")
+        await it.press("ctrl+c")
+        await it.until(lambda: it.app.return_value is not None)
+    result = it.app.return_value
+    assert result is not None
+    assert "what you wrote about" in result.not_committed[0]
+
+
+async def test_ctrl_c_copies_what_is_selected():
+    async with desk() as it:
+        await it.press("e")
+        await it.until(lambda: isinstance(it.app.screen, EditScreen) and it.app.screen.is_mounted)
+        await it.shows("No change yet")
+        await it.press("shift+right", "shift+right", "ctrl+c")
+        assert it.app.clipboard == "A "
+        assert isinstance(it.app.screen, EditScreen)

@@ -64,3 +64,18 @@ async def test_nothing_found_says_so_and_esc_leaves_all_as_it_was():
         await it.until(lambda: it.app.screen is it.run)
         assert it.run.query_one(ChannelsPane).selected == before
         assert it.run.find.finding is None
+
+
+async def test_n_walks_the_places_while_a_search_is_open_and_esc_ends_it():
+    async with desk() as it:
+        await it.press("/", *"closure")
+        await it.shows("places")
+        await it.press("enter")
+        await it.until(lambda: it.app.screen is it.run)
+        await it.shows("1 of", "n Next found")
+        await it.press("n")
+        await it.shows("2 of")
+        assert it.session.thread_id == "closure-explainer"
+        await it.press("escape")
+        await it.gone("n Next found")
+        assert not it.run.find.open

@@ -60,7 +60,7 @@ def answer_label(request: Request, draft: AnswerDraft, key: str) -> str:
     if draft.form is not None:
         return f"The arguments{way}" if draft.editing else f"Your answer{way}, * must be given"
     if draft.edited:
-        return "Your version stands in the editor"
+        return "Your version stands above"
     if request.kind == "edit" and not request.choices:
         return "Edit what is shown above"
     if request.choices or request.shape:

@@ -85,6 +85,8 @@ class FooterBar(LineBar):
         shown = [
             action for action in self._actions if not (action.offered and action.why_not(self._situation))
         ]
+        if self._walks:  # what walks the findings is what the search was opened for
+            shown.sort(key=lambda action: action.id != "app.next")
         while shown and sum(self._width(action) for action in shown) > room:
             shown.pop(self._least(shown, room))
         spans: list[Span] = []
@@ -123,5 +125,10 @@ class FooterBar(LineBar):
         return cell_len(self._key(action)) + cell_len(self._word(action)) + 3
 
     def _word(self, action: Action) -> str:
-        walks = action.id == "app.next" and self._situation.found and not self._situation.card
+        walks = action.id == "app.next" and self._walks
         return "Next found" if walks else action.both or action.label
+
+    @property
+    def _walks(self) -> bool:
+        """Whether the key of the next thread walks what was found."""
+        return self._situation.found and not self._situation.card

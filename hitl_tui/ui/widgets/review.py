@@ -30,6 +30,7 @@ from hitl_tui.view.spans import Line, Span, untrusted
 
 _SMALL: Final = 26
 _NODE: Final = 40
+_DECIDED: Final = ("confirm", "sending", "sent")
 
 
 class ReviewPane(AnsweringPane):
@@ -166,7 +167,8 @@ class ReviewPane(AnsweringPane):
         version, previous = self._versions
         self._card = review_card(
             request, session.view, session.view.values, version=version, previous=previous,
-            decided=self.draft.labels,
+            decided=self.draft.outgoing if self.state in _DECIDED else self.draft.labels,
+            edited=(self.draft.value,) if self.draft.edited and not self.draft.editing else None,
         )  # fmt: skip
         waiting = [one.id for one in session.requests]
         bound = untrusted(self._card.bound).text
@@ -239,6 +241,8 @@ class ReviewPane(AnsweringPane):
         choices, card = self.query_one(Choices), self._card
         if card is None:
             return
+        if self.draft.actions:  # what is about to be sent is what is shown
+            self._make_card()
         if self.state == "sending":
             choices.set_options(sending_options())
             choices.cursor_row = None
