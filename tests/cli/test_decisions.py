@@ -138,6 +138,22 @@ def test_a_stale_answer_is_a_conflict_shows_the_difference_and_is_written_down(r
     assert [one["decision"] for one in decisions].count("refused") == 2
 
 
+VOTED = """
+from hitl_tui import END, START, Channel, Gate, GateChoice, StateGraph
+
+gate = Gate("n", "ship it?", [GateChoice("approve", "ship")], reviewers=["ann", "bob"], quorum=2)
+graph = StateGraph({"x": Channel("")}).add_node("n", lambda s: {}).add_edge(START, "n").add_edge("n", END)
+graph = graph.compile(interrupt_after=[gate])
+"""
+
+
+def test_a_vote_that_does_not_settle_leaves_the_thread_waiting_and_says_so(app: App, tmp_path: Path) -> None:
+    (tmp_path / "voted.py").write_text(VOTED)
+    app.expect(3, "run", str(tmp_path / "voted.py"), "--headless", "--thread", "v")
+    assert app.expect(3, "approve", "v", "--as", "ann", "--json").document["status"] == "waiting"
+    assert app.expect(0, "approve", "v", "--as", "bob", "--json").document["status"] == "completed"
+
+
 def test_an_unknown_and_an_answered_request_are_conflicts(review: App) -> None:
     request = pending(review, "r")
     assert "no request 'nope' waits" in review.expect(4, "answer", "r", "nope", "approve", "--step", "2").err

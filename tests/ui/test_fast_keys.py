@@ -9,7 +9,6 @@ from hitl_tui.ui.app import AppResult
 from hitl_tui.ui.commands import Palette
 from hitl_tui.ui.screens.edit import EditScreen
 from hitl_tui.ui.screens.help import HelpScreen
-from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.header import HeaderBar
 from hitl_tui.ui.widgets.sending import GRACE
 from hitl_tui.view.status import StatusLine
@@ -100,8 +99,8 @@ async def test_the_header_says_that_it_waits_only_with_the_card_that_hears_the_k
 
         def watched(graph: str, thread: str, line: StatusLine | None) -> None:
             if line is not None and line.word == "WAITING":
-                card = it.run.review.card
-                told.append(
+                choices = it.run.query("#card-choices")
+                told.append((bool(choices), bool(choices) and it.app.focused is choices.first()))
                     (card is not None, card is not None and it.app.focused is card.query_one(Choices))
                 )
             show(graph, thread, line)
