@@ -101,8 +101,6 @@ async def test_the_header_says_that_it_waits_only_with_the_card_that_hears_the_k
             if line is not None and line.word == "WAITING":
                 choices = it.run.query("#card-choices")
                 told.append((bool(choices), bool(choices) and it.app.focused is choices.first()))
-                    (card is not None, card is not None and it.app.focused is card.query_one(Choices))
-                )
             show(graph, thread, line)
 
         header.show = watched  # type: ignore[method-assign]
