@@ -139,11 +139,11 @@ def test_a_stale_answer_is_a_conflict_shows_the_difference_and_is_written_down(r
 
 
 VOTED = """
-from hitl_tui import END, START, Channel, Gate, GateChoice, StateGraph
+from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph
 
 gate = Gate("n", "ship it?", [GateChoice("approve", "ship")], reviewers=["ann", "bob"], quorum=2)
 graph = StateGraph({"x": Channel("")}).add_node("n", lambda s: {}).add_edge(START, "n").add_edge("n", END)
-graph = graph.compile(interrupt_after=[gate])
+graph = graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=[gate])
 """
 
 

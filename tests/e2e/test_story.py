@@ -63,8 +63,6 @@ def second_session(thread: str) -> None:
         terminal.press_until("a", "send it now")
         terminal.press("enter")
         terminal.wait_for("approve by tester")
-        terminal.wait_for("the end is next")
-        terminal.press("c")
         terminal.wait_for("DONE")
         terminal.press("t")
         terminal.wait_for("search")

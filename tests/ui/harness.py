@@ -21,7 +21,7 @@ from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.review import ReviewPane
 from tests.support import tape as tapes
 
-PATIENCE = 8
+PATIENCE = 40
 """Seconds; no test gets slower by it, and a busy machine may need them."""
 NOW = tapes.T0 + 20 * tapes.SECOND
 

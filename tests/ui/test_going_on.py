@@ -17,7 +17,7 @@ async def answered(it: Screen, key: str) -> None:
     await it.shows("keys listen in half")
     clock.advance(GRACE + 0.01)
     await it.gone("keys listen in half")
-    await it.press(key)
+    await it.press(key, *(("enter", "enter") if key == "r" else ()))  # a refusal asks for words first
     await it.shows("send it now")
     clock.advance(GRACE + 0.01)
     await it.press("enter")

@@ -99,7 +99,7 @@ async def test_a_question_that_comes_up_inside_again_is_asked_above_again():
     async with real(nested.again) as it:
         await it.press("c")
         await asked(it, "is it good?", "all about moss")
-        await answer(it, "r")
+        await answer(it, "r", "enter", "enter")
         await asked(it, "is it good?", "all about moss, again")
         await answer(it, "a")
         await it.shows("DONE", "all about moss, again")
@@ -113,7 +113,7 @@ async def test_what_is_answered_inside_is_not_asked_above_any_more():
         await it.shows("inside team of t")
         await it.press("d")
         await asked(it, "is it good?")
-        await answer(it, "r")
+        await answer(it, "r", "enter", "enter")
         await it.press("s")
         await it.shows("WAITING", "again")
         await it.press("escape")

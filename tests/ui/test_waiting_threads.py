@@ -88,7 +88,7 @@ async def test_one_that_asks_anew_comes_up_again_behind_the_others():
     async with waiting("b") as it:
         await it.press("n")
         await card_of(it, "b")
-        await it.press("r", "n")
+        await it.press("r", "enter", "enter", "n")
         await card_of(it, "t")
         await it.until(lambda: statuses(it)["b"] == "waiting")
         await it.press("n")
