@@ -18,7 +18,7 @@ from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.keymap import load_keymap
 from hitl_tui.ui.theming import Themes, theme_names
 from tests.support.places import ROOT
-from tests.tools import key_page
+from tests.tools import key_page, spec_sections
 
 README = ROOT / "README.md"
 GUIDE = ROOT / "CONTRIBUTING.md"
@@ -173,3 +173,8 @@ def test_the_files_that_the_guide_to_the_code_names_are_there() -> None:
     how = guide[guide.index("## How to add") : guide.index("## Rules")]
     for place in re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", how):
         assert (ROOT / place).exists() or (ROOT / "hitl_tui" / place).exists(), place
+
+
+def test_every_section_of_the_specification_is_named_by_tests() -> None:
+    named = spec_sections.tests_by_section()
+    assert [section for section, tests in named.items() if not tests] == []

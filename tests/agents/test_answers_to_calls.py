@@ -8,6 +8,9 @@ import pytest
 
 from hitl_tui.agents.approval import Decision, read_decision
 from hitl_tui.agents.tools import BadArguments, Tool
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 def send(to: str, text: str = "") -> str:

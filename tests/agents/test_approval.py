@@ -21,7 +21,10 @@ from hitl_tui.engine.nodes.results import RunResult
 from hitl_tui.errors import AnswerRefused
 from tests.agents.crashing_tool import build
 from tests.support.openai_server import Call, OpenAIServer, Say
+from tests.support.spec import spec
 from tests.support.watching import PATIENCE
+
+pytestmark = spec("11")
 
 LOOKUP = Say((), calls=(Call("lookup", '{"name": "ann"}', "one"),))
 SEND = Say(("I will write. ",), calls=(Call("send", '{"to": "ann@example.org", "text": "hi"}', "two"),))

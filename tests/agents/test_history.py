@@ -11,6 +11,9 @@ from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, State
 from hitl_tui.agents import Agent, ScriptedModel
 from hitl_tui.engine.channels.reducers import extend, overwrite
 from hitl_tui.errors import NodeFailed, UsageError
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 def recall(messages: Any) -> str:

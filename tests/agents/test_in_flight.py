@@ -13,6 +13,9 @@ from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, State
 from hitl_tui.agents import Agent, ScriptedModel, Tool, ToolCall
 from hitl_tui.engine.nodes.in_flight import InFlight
 from hitl_tui.engine.nodes.results import RunResult
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 SECONDS = 20
 

@@ -15,6 +15,9 @@ from hitl_tui.engine.log.events import ToolCalled
 from hitl_tui.engine.log.outcomes import ToolUse
 from hitl_tui.stores.base import Checkpointer
 from hitl_tui.stores.transfer import export_thread, import_thread
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 STORES = ["memory:", "sqlite:///{}/runs.db", "files:{}/threads"]
 

@@ -8,6 +8,9 @@ import pytest
 
 from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.agents.redaction import redactor
+from tests.support.spec import spec
+
+pytestmark = spec("8")
 
 
 def hidden(private: Any, said: Any) -> Any:

@@ -14,6 +14,9 @@ from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.errors import NodeFailed, UsageError
 from tests.agents.conftest import KEY
 from tests.support.openai_server import OpenAIServer
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 def build(store: Any, agent: Agent) -> GraphRunner:

@@ -11,6 +11,9 @@ from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, State
 from hitl_tui.agents import Agent, ScriptedModel, Tool, ToolCall
 from hitl_tui.engine.channels.reducers import extend
 from hitl_tui.errors import NodeFailed
+from tests.support.spec import spec
+
+pytestmark = spec("8")
 
 Node = Callable[[Any, Any], Any]
 CHANNELS = {

@@ -12,6 +12,9 @@ from hitl_tui.loading.sources import open_graph
 from hitl_tui.stores import open_store
 from tests.support.commands import App
 from tests.support.flows import Desk
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 LATE = """
 from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph

@@ -15,6 +15,9 @@ from hitl_tui.loading.sources import reopen_graph
 from hitl_tui.stores import open_store
 from tests.support.commands import App
 from tests.support.places import SAMPLES
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 RISKY = """
 from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import App
+from tests.support.spec import spec
+
+pytestmark = spec("9")
 
 GRAPHS = """
 from hitl_tui import END, START, Channel, StateGraph

@@ -10,6 +10,9 @@ import pytest
 
 from tests.support.commands import App
 from tests.support.program import APP
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 
 @pytest.fixture

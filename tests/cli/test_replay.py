@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import App
+from tests.support.spec import spec
+
+pytestmark = [spec("12"), spec("13")]
 
 TURNS = """
 from hitl_tui import END, START, Channel, StateGraph

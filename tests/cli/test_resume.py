@@ -10,6 +10,9 @@ from hitl_tui.cli.storage import open_existing, open_for_writing
 from hitl_tui.cli.which_thread import find_thread, new_thread_id
 from hitl_tui.config import load_settings
 from hitl_tui.errors import StoreUnusable, UnknownThread, UsageError
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 def store_with(**threads: str) -> MemoryCheckpointer:

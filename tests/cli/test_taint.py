@@ -8,6 +8,9 @@ import pytest
 
 from tests.support.commands import App
 from tests.support.places import SAMPLES
+from tests.support.spec import spec
+
+pytestmark = spec("8")
 
 POLICY = """
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph

@@ -11,6 +11,9 @@ import pytest
 from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.stores import open_store
 from tests.support.commands import App
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 GRAPH = """
 from hitl_tui import END, START, Channel, StateGraph, append

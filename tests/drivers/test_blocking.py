@@ -12,7 +12,10 @@ from hitl_tui import GraphRunner, ThreadBusy
 from hitl_tui.engine.log.events import AttemptDropped, RunEnded, StepCommitted
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
+from tests.support.spec import spec
 from tests.support.watching import PATIENCE, Blocker, Watcher
+
+pytestmark = spec("5")
 
 Work = Callable[[Blocker], Any]
 

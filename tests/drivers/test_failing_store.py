@@ -16,7 +16,10 @@ from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.liveness import giving_back
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
+from tests.support.spec import spec
 from tests.support.watching import Watcher
+
+pytestmark = spec("10")
 
 
 class Failing:

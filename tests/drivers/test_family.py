@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tests.drivers.conftest import Bench
 from tests.support.flows import line, say
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 async def test_parents_and_forks_each_with_their_own_steps(bench: Bench) -> None:

@@ -9,6 +9,9 @@ from typing import Any
 from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.engine.log.events import BranchEnded, BranchStarted
 from tests.drivers.conftest import Bench
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 CHANNELS = {"items": Channel(["a", "b", "c"], reducer="overwrite"), "log": Channel([], reducer="append")}
 

@@ -15,7 +15,10 @@ from hitl_tui.agents.backend import Use
 from hitl_tui.engine.log.events import NodeStarted, RunEnded, TextStreamed
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
+from tests.support.spec import spec
 from tests.support.watching import Blocker, Watcher
+
+pytestmark = spec("5")
 
 
 class Endless:

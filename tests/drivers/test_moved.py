@@ -15,7 +15,10 @@ from hitl_tui.engine.log.threads import Lease
 from hitl_tui.stores import Checkpointer
 from tests.drivers.conftest import Bench
 from tests.support.flows import Desk, check_log, line, review_loop, say
+from tests.support.spec import spec
 from tests.support.watching import PATIENCE, Blocker, Watcher
+
+pytestmark = spec("11")
 
 GATE = Gate(
     "check",

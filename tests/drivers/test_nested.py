@@ -15,7 +15,10 @@ from hitl_tui.drivers.below import Follower
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.log.events import BranchEnded, Event, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.stores import Checkpointer
+from tests.support.spec import spec
 from tests.support.watching import PATIENCE, Watcher
+
+pytestmark = spec("7")
 
 CHANNELS = {"items": Channel(["ants", "bees"], reducer="overwrite"), "log": Channel([], reducer="append")}
 

@@ -12,6 +12,9 @@ from hitl_tui import SQLiteCheckpointer
 from tests.drivers import leaving
 from tests.support.flows import check_log
 from tests.support.places import ROOT
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 @pytest.mark.parametrize("style", ["sync", "async"])

@@ -19,7 +19,10 @@ from hitl_tui.engine.thread.session import Session
 from tests.drivers.conftest import Bench
 from tests.drivers.holding import another, gated, ticker
 from tests.support.flows import check_log, ledger_of
+from tests.support.spec import spec
 from tests.support.watching import Watcher
+
+pytestmark = spec("10")
 
 
 @pytest.fixture

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.program import COUNTER
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 JUMPING = """
 import itertools, sys, time

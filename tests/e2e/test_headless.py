@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.program import APP, call
+from tests.support.spec import spec
 from tests.support.terminal import Terminal
+
+pytestmark = spec("11")
 
 SLOW = """
 import pathlib, time

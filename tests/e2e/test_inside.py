@@ -7,7 +7,10 @@ from pathlib import Path
 from hitl_tui import SQLiteCheckpointer
 from tests.support.places import SAMPLES
 from tests.support.program import APP
+from tests.support.spec import spec
 from tests.support.terminal import Terminal
+
+pytestmark = spec("7")
 
 DESK = str(SAMPLES / "desk.py")
 

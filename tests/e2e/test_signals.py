@@ -12,7 +12,10 @@ import pytest
 
 from hitl_tui import SQLiteCheckpointer
 from tests.support.program import APP
+from tests.support.spec import spec
 from tests.support.terminal import Terminal
+
+pytestmark = spec("11")
 
 GRAPH = """
 import os, pathlib, time

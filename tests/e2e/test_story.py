@@ -7,7 +7,10 @@ from pathlib import Path
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.engine.thread.rebuild import state_at
 from tests.support.program import APP
+from tests.support.spec import spec
 from tests.support.terminal import Terminal
+
+pytestmark = spec("11")
 
 WORDS = "Use a garden instead."
 BY_HAND = "Set by hand. "

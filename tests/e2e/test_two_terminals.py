@@ -7,7 +7,10 @@ import socket
 from pathlib import Path
 
 from tests.support.program import APP
+from tests.support.spec import spec
 from tests.support.terminal import Terminal
+
+pytestmark = spec("10")
 
 SLOW = """
 import time

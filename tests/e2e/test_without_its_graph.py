@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.program import APP, call
+from tests.support.spec import spec
 from tests.support.terminal import Terminal
+
+pytestmark = spec("10")
 
 GRAPH = """
 from hitl_tui import END, START, Channel, StateGraph

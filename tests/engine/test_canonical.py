@@ -24,6 +24,9 @@ from hitl_tui.engine.channels.canonical import (
 from hitl_tui.engine.channels.state import LiveState
 from hitl_tui.engine.channels.values import normalise
 from tests.engine.building import bound, some
+from tests.support.spec import spec
+
+pytestmark = spec("2")
 
 # What RFC 8785 accepts: integers that a double holds exactly, text without lone surrogates.
 SAFE = 2**53 - 1

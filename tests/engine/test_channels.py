@@ -11,6 +11,9 @@ from hitl_tui import Channel, GraphInvalid, NodeFailed
 from hitl_tui.engine.channels import reducers
 from hitl_tui.engine.channels.canonical import channel_hash
 from tests.engine.building import bound, one_node, returning
+from tests.support.spec import spec
+
+pytestmark = spec("3")
 
 
 class TestName:
@@ -96,6 +99,7 @@ def test_default_and_initial_together_are_refused() -> None:
 
 
 class TestWithoutReducer:
+    @spec("14")
     @pytest.mark.parametrize("default", [[], ["a"], ()], ids=repr)
     def test_a_list_default_gets_last_n_20_with_a_warning_about_nesting(self, default: Any) -> None:
         with pytest.warns(UserWarning, match="'c'") as caught:

@@ -10,6 +10,9 @@ from hitl_tui import Channel, NodeFailed, ReadDenied, UndeclaredChannel, WriteDe
 from hitl_tui.engine.log.events import StepCommitted
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node, returning
+from tests.support.spec import spec
+
+pytestmark = spec("6")
 
 CHANNELS = {
     "plan": Channel({"steps": ["a", "b"], "owner": {"name": "ann"}}),
@@ -106,6 +109,7 @@ def test_writing_outside_writes_raises(writes: list[str]) -> None:
     assert "add 'out' to writes" in caught.value.hint
 
 
+@spec("14")
 @pytest.mark.parametrize("name", ["zap", "drafts", "plan.steps", 1, ""], ids=repr)
 def test_writing_an_undeclared_channel_raises(name: Any) -> None:
     with pytest.raises(NodeFailed, match="no channel of the graph") as caught:

@@ -11,6 +11,9 @@ import pytest
 from hitl_tui import Channel, NodeFailed
 from hitl_tui.engine.graphs.retry import RetryPolicy
 from tests.engine.building import one_node
+from tests.support.spec import spec
+
+pytestmark = spec("6")
 
 CHANNELS = {
     "plan": Channel({"steps": ["a"]}, schema={"properties": {"steps": {"items": {"type": "string"}}}}),

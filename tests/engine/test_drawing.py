@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph, max_turns
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 
 def node(state: Any, config: Any) -> None:

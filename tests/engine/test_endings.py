@@ -26,6 +26,9 @@ from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain
 from tests.engine_fanout.graphs import grouped
 from tests.engine_fanout.subgraphs import gated, inner, outer
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 CHANNELS = {"n": Channel(0, reducer="sum")}
 GATE = Gate("n1", "go on?", [GateChoice("yes", "yes")])

@@ -13,6 +13,9 @@ from hitl_tui.engine.nodes.results import RunResult
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 CHANNELS = {"log": Channel([], reducer="append"), "n": Channel(0, reducer="sum")}
 

@@ -9,6 +9,9 @@ import pytest
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, ReadDenied, StateGraph
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import one_node
+from tests.support.spec import spec
+
+pytestmark = spec("15")
 
 
 def looking(reducer: str, store: Checkpointer | None, **options: Any) -> tuple[GraphRunner, list[Any]]:

@@ -29,6 +29,9 @@ from hitl_tui import (
     max_turns,
 )
 from tests.engine.building import chain, one_node
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 DRAFT = {"draft": Channel("")}
 

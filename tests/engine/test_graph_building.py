@@ -23,6 +23,9 @@ from hitl_tui import (
     text_match,
 )
 from hitl_tui.engine.graphs.description import InputField
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 
 def node(state: Any, config: Any) -> None:

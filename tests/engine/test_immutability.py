@@ -14,6 +14,9 @@ from hitl_tui import Channel, NodeFailed
 from hitl_tui.engine.channels.values import normalise
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node
+from tests.support.spec import spec
+
+pytestmark = spec("1")
 
 MUTATIONS: dict[str, Callable[[Any], object]] = {
     "append": lambda v: v["list"].append(1),

@@ -16,6 +16,9 @@ from hitl_tui.engine.running.loop import Run
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import loop
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 CHANNELS = {"n": Channel(0, reducer="sum")}
 
@@ -41,6 +44,7 @@ LIMITS = {
 
 @pytest.mark.parametrize(("limits", "runs", "note"), LIMITS.values(), ids=LIMITS)
 class TestReached:
+    @spec("14")
     def test_stop_ends_the_run_as_failed_by_limit_and_returns_the_state(
         self, limits: Limits, runs: int, note: str, store: Checkpointer
     ) -> None:
@@ -48,6 +52,7 @@ class TestReached:
         assert (result["n"], result.status, result.reason) == (runs, "failed", "limit")
         assert store.ledger("t")[-1].note == note
 
+    @spec("14")
     def test_pause_waits_for_a_human(self, limits: Limits, runs: int, note: str, store: Checkpointer) -> None:
         result = until(99, limits, store).invoke(thread_id="t", on_limit="pause")
         assert (result["n"], result.status, result.reason) == (runs, "waiting", "limit")

@@ -17,6 +17,9 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.hashes import chained, ledger_hash, record_hash
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, returning
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 CHANNELS = {
     "messages": Channel([], reducer="append"),

@@ -24,6 +24,9 @@ from hitl_tui.engine.log.events import StepCommitted, TextStreamed
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node, returning
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 CHANNELS = {"a": Channel(0), "log": Channel(reducer="append")}
 

@@ -20,6 +20,9 @@ from hitl_tui import (
 )
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain
+from tests.support.spec import spec
+
+pytestmark = [spec("5"), spec("10")]
 
 NAN, ENDLESS = float("nan"), float("inf")
 

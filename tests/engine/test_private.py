@@ -14,6 +14,9 @@ from hitl_tui.engine.log.events import PRIVATE, StepCommitted
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, returning
+from tests.support.spec import spec
+
+pytestmark = spec("8")
 
 WORDS = ("hunter2", "swordfish", "sesame", "letmein")
 CHANNELS = {
@@ -71,6 +74,7 @@ def test_the_updates_of_a_step_from_the_log_show_no_private_value(store: Checkpo
     assert not any(word in shown for word in WORDS)
 
 
+@spec("14")
 def test_the_store_has_them(store: Checkpointer) -> None:
     all_events(store)
     records = {(r.step, r.channel): r for r in store.records("t", 0, 9)}

@@ -18,6 +18,9 @@ from hitl_tui.engine.channels.values import normalise
 from hitl_tui.engine.log.taint import Taint
 from hitl_tui.engine.nodes.prompt_block import state_block
 from tests.engine.building import chain, some
+from tests.support.spec import spec
+
+pytestmark = spec("8")
 
 CHANNELS = bind(
     {

@@ -21,6 +21,9 @@ from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, returning
 from tests.engine.test_log import state_hash_of
 from tests.engine.test_values import json_values
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 # A reducer, a default, and what updates it can take.
 number = st.integers(-(2**70), 2**70) | st.floats(-1e9, 1e9)

@@ -16,6 +16,9 @@ from hitl_tui.engine.channels import reducers
 from hitl_tui.engine.channels.reducers import as_reducer, parse_reducer
 from hitl_tui.engine.channels.values import normalise
 from tests.engine.building import bound
+from tests.support.spec import spec
+
+pytestmark = spec("4")
 
 
 def highest(old: Any, new: Any) -> Any:
@@ -249,6 +252,7 @@ class TestCustom:
         with pytest.raises(ReducerError, match="read-only"):
             channel.reduce(channel.default, channel.accept({"a": []}))
 
+    @spec("14")
     def test_its_source_hash_is_of_its_source(self) -> None:
         source = inspect.getsource(highest).encode()
         assert as_reducer(highest).source_hash == hashlib.sha256(source).hexdigest()

@@ -14,6 +14,9 @@ from hitl_tui.engine.channels.canonical import canonical, equal
 from hitl_tui.engine.channels.values import normalise
 from tests.engine.building import bound, one_node, returning, some
 from tests.engine.test_values import json_values
+from tests.support.spec import spec
+
+pytestmark = spec("4")
 
 BIG = 2**1024  # an int that no float can hold
 HUGE = 1.7e308
@@ -110,6 +113,7 @@ NEXT: dict[str, tuple[str, Any, Any, Any]] = {
 }
 
 
+@spec("14")
 @pytest.mark.parametrize(("reducer", "previous", "update", "value"), NEXT.values(), ids=NEXT)
 def test_next_value(reducer: str, previous: Any, update: Any, value: Any) -> None:
     found = apply(reducer, previous, update)

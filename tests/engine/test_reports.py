@@ -12,6 +12,9 @@ from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.reports.costs import CostLine
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, loop, returning
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 CHANNELS = {"n": Channel(0, reducer="sum")}
 

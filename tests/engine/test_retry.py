@@ -12,6 +12,9 @@ from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.nodes.activity import current_activity
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain
+from tests.support.spec import spec
+
+pytestmark = [spec("5"), spec("6")]
 
 CHANNELS = {"log": Channel(reducer="append"), "n": Channel(0, reducer="sum", schema=int)}
 USE = ModelUse("writer", "anthropic", "opus", 100, 10, 0.25)

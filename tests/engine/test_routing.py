@@ -10,6 +10,9 @@ import pytest
 from hitl_tui import END, START, Channel, HitlError, StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 
 class Verdict(str, enum.Enum):  # noqa: UP042 - a text enum as many still write it

@@ -12,6 +12,9 @@ import pytest
 
 from hitl_tui import Channel, GraphInvalid, HitlError, NodeFailed, SchemaMismatch
 from tests.engine.building import bound, one_node, returning
+from tests.support.spec import spec
+
+pytestmark = spec("3")
 
 TEXTS = {"type": "array", "items": {"type": "string"}}
 NUMBERS = {"type": "array", "items": {"type": "number"}}

@@ -16,6 +16,9 @@ from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.snapshots import part_of
 from tests.engine.building import loop
 from tests.engine.test_log import state_hash_of
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 RECORD = 200  # bytes that a record takes besides its update, at least
 SMALLEST = 16_384  # bytes of log that are never worth a snapshot

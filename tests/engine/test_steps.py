@@ -10,6 +10,9 @@ from hitl_tui import Channel, HitlError, UsageError
 from hitl_tui.engine.log.events import NodeStarted, StepCommitted
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node, returning
+from tests.support.spec import spec
+
+pytestmark = [spec("5"), spec("6")]
 
 ORDER = ["B", "Z", "a", "a-1", "a1", "aB", "a_1", "b"]  # by code points
 

@@ -13,6 +13,9 @@ from hitl_tui.engine.log.taint import Lineage, Taint
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, one_node, returning
+from tests.support.spec import spec
+
+pytestmark = spec("8")
 
 CHANNELS = {
     "page": Channel(None),

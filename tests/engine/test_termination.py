@@ -22,6 +22,9 @@ from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, loop
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 CHANNELS = {"n": Channel(0, reducer="sum"), "log": Channel([], reducer="append"), "text": Channel("")}
 

@@ -13,6 +13,9 @@ from hitl_tui import END, START, Channel, NodeFailed, RetryPolicy, StateGraph
 from hitl_tui.engine.log.events import NodeStarted
 from hitl_tui.engine.nodes.calling import SyncCaller, call
 from tests.engine.building import chain, one_node
+from tests.support.spec import spec
+
+pytestmark = spec("5")
 
 CHANNELS = {"n": Channel(0, reducer="sum")}
 SOON = 0.02

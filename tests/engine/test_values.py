@@ -21,6 +21,9 @@ from hitl_tui import Channel, GraphInvalid, MemoryCheckpointer, NodeFailed, Valu
 from hitl_tui.engine.channels.canonical import canonical
 from hitl_tui.engine.channels.values import MAX_DEPTH, normalise
 from tests.engine.building import one_node, returning, some
+from tests.support.spec import spec
+
+pytestmark = spec("1")
 
 UTC = datetime.UTC
 

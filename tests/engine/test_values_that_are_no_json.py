@@ -10,6 +10,9 @@ import pytest
 
 from hitl_tui import Channel, NodeFailed
 from tests.engine.building import one_node, returning
+from tests.support.spec import spec
+
+pytestmark = spec("1")
 
 
 class Array:

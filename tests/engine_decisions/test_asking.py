@@ -10,6 +10,9 @@ from hitl_tui import AnswerRefused, GraphRunner, NodeFailed, NodeResult
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import check_log, ledger_of, line, pending_id, say
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 def asking(*questions: Any, style: str = "sync", ran: list[int] | None = None) -> Any:

@@ -9,6 +9,9 @@ import pytest
 from hitl_tui import GraphInvalid
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import check_log, ledger_of, line, pending_id, review_loop, say
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 def stops(runner: Any, thread: str = "t") -> list[tuple[str, int]]:

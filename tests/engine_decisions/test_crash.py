@@ -13,6 +13,9 @@ from hitl_tui import SQLiteCheckpointer
 from tests.engine_decisions import crashing, endless
 from tests.support.flows import check_log, ledger_of
 from tests.support.killed import kill_once_it_says
+from tests.support.spec import spec
+
+pytestmark = [spec("10"), spec("11")]
 
 
 @pytest.fixture

@@ -11,6 +11,9 @@ from hitl_tui.engine.humans import answering, decisions
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import SECOND, Clock, Desk, check_log, ledger_of, line, review_loop, say
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 CHOICES = [GateChoice("accept", "accept"), GateChoice("approve", "ok", values={"verdict": "approved"})]
 

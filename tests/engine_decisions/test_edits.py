@@ -21,8 +21,12 @@ from hitl_tui.engine.running.loop import Run
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, line, review_loop, say
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
+@spec("14")
 def test_values_are_set_without_reducers_as_one_step_by_a_human(store: Checkpointer) -> None:
     runner = review_loop(store, interrupt_after=["check"])
     runner.invoke({}, thread_id="t")

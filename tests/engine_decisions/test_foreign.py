@@ -11,6 +11,9 @@ from hitl_tui import AnswerRefused, GraphRunner
 from hitl_tui.engine.interrupts.foreign import actions_of
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import check_log, ledger_of, line
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 ALLOW = {"allow_accept": True, "allow_respond": True, "allow_edit": True, "allow_ignore": True}
 SEND = {"action_request": {"action": "send", "args": {"to": "a", "n": 1}}, "config": ALLOW}

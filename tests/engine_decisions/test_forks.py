@@ -34,6 +34,9 @@ from tests.support.flows import (
     review_loop,
     say,
 )
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 GATE = Gate(
     "check",

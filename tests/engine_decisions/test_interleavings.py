@@ -22,6 +22,9 @@ from hitl_tui.engine.log.records import Limits
 from hitl_tui.stores import Checkpointer
 from tests.support.any_order import AnyOrder, run_in_any_order
 from tests.support.flows import check_log, head_hash, review_loop
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 TEXTS = st.text(alphabet="ab\u00e9\u2028", max_size=4)
 

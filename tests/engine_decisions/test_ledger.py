@@ -14,6 +14,9 @@ from hitl_tui.engine.log.events import LedgerWritten, StepCommitted
 from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Clock, Desk, check_log, line, review_loop, say
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 GATE = Gate(
     "check",

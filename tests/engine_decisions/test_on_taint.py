@@ -12,6 +12,9 @@ from hitl_tui.engine.interrupts.on_taint import TaintBlocked
 from hitl_tui.engine.log.events import TaintRead
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
+from tests.support.spec import spec
+
+pytestmark = spec("8")
 
 CHANNELS = {
     "page": Channel(None),

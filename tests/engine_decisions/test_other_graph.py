@@ -11,6 +11,9 @@ from hitl_tui.engine.thread.graph_change import logged_digest
 from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.engine.verification.verify import verify
 from hitl_tui.errors import GraphDiffers
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 
 def of_nodes(store: MemoryCheckpointer, *names: str, more: int | None = None) -> GraphRunner:

@@ -16,6 +16,9 @@ from hitl_tui.engine.humans import answering
 from hitl_tui.engine.log.events import LedgerWritten
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, pending_id, review_loop
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 def gate(**more: Any) -> Gate:

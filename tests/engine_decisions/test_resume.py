@@ -26,6 +26,9 @@ from hitl_tui.engine.running.loop import Run
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, channels, check_log, line, review_loop, say
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 def counting(counts: dict[str, int], *names: str) -> list[Any]:
@@ -39,6 +42,7 @@ def counting(counts: dict[str, int], *names: str) -> list[Any]:
     return [make(name) for name in names]
 
 
+@spec("14")
 def test_a_fresh_runner_goes_on_at_the_cursor(store: Checkpointer) -> None:
     counts: dict[str, int] = {}
     nodes = counting(counts, "one", "two", "three")
@@ -80,6 +84,7 @@ def test_an_empty_mapping_of_inputs_is_no_input(store: Checkpointer) -> None:
     assert runner.invoke({}, thread_id="t").step == 1
 
 
+@spec("14")
 @pytest.mark.parametrize("finished", [True, False])
 def test_resume_entry_is_a_new_invocation_with_new_records(store: Checkpointer, finished: bool) -> None:
     runner = line(store, say("one"), say("two"), interrupt_after=[] if finished else ["a"])

@@ -12,6 +12,9 @@ from hitl_tui.engine.humans import answering, decisions
 from hitl_tui.engine.interrupts.answers import deadlocked
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, line, pending_id, say
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 Sentence = Callable[[Checkpointer], None]
 SENTENCES: dict[str, Sentence] = {}

@@ -13,6 +13,9 @@ from hitl_tui.engine.log.events import ProgressChanged, RunEnded, RunStarted
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, line, review_loop, say
+from tests.support.spec import spec
+
+pytestmark = spec("9")
 
 
 def standing(runner: Any, thread: str = "t") -> tuple[str, str]:

@@ -10,6 +10,9 @@ from hitl_tui import AnswerRefused, quorum
 from hitl_tui.engine.log.events import BranchWaits
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events, grouped, mapped, statuses
+from tests.support.spec import spec
+
+pytestmark = [spec("7"), spec("11")]
 
 
 class Asking:

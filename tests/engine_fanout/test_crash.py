@@ -7,6 +7,9 @@ from pathlib import Path
 from hitl_tui import SQLiteCheckpointer
 from tests.engine_fanout import crashing
 from tests.support.killed import kill_once_it_says
+from tests.support.spec import spec
+
+pytestmark = [spec("7"), spec("10")]
 
 
 def kill(path: Path, kind: str) -> None:

@@ -6,6 +6,9 @@ from typing import Any
 
 from hitl_tui import END, START, GraphRunner, StateGraph, quorum
 from tests.engine_fanout.graphs import CHANNELS
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 
 def node(_state: Any) -> None:

@@ -12,6 +12,9 @@ from hitl_tui.engine.channels.canonical import channel_hash, state_hash
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.stores import Checkpointer
+from tests.support.spec import spec
+
+pytestmark = spec("12")
 
 FOUR = {
     "messages": Channel([], reducer="append"),

@@ -25,6 +25,9 @@ from hitl_tui.engine.log.records import Limits
 from hitl_tui.stores import Checkpointer
 from tests.support.any_order import AnyOrder, run_in_any_order
 from tests.support.flows import check_log
+from tests.support.spec import spec
+
+pytestmark = [spec("7"), spec("10")]
 
 CHANNELS = {
     "items": Channel([1, 2, 3], reducer="overwrite"),

@@ -15,6 +15,9 @@ from hitl_tui import MemoryCheckpointer, NodeFailed, NodeResult, RetryPolicy, qu
 from hitl_tui.engine.log.events import BranchEnded, BranchStarted, NodeRetrying, TextStreamed
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events, mapped, outcomes, statuses
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 
 def failing_at(*places: int) -> Callable[..., Any]:

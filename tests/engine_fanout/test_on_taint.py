@@ -12,6 +12,9 @@ from hitl_tui.engine.log.events import BranchStarted, TaintRead
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import ledger_of
+from tests.support.spec import spec
+
+pytestmark = [spec("7"), spec("8")]
 
 KINDS = ("plain", "map", "parallel", "subgraph")
 

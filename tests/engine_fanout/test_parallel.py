@@ -11,6 +11,9 @@ import pytest
 from hitl_tui import END, START, GraphInvalid, NodeFailed, StateGraph, quorum
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import CHANNELS, grouped, outcomes, statuses
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 
 def writes(**updates: Any) -> Any:

@@ -9,6 +9,9 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphInvalid, NodeFailed, StateGraph
 from hitl_tui.stores import Checkpointer
+from tests.support.spec import spec
+
+pytestmark = [spec("7"), spec("8")]
 
 WORD = "hunter2"
 

@@ -7,6 +7,9 @@ import msgspec
 from hitl_tui import END, START, Channel, Gate, GateChoice, StateGraph
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events
+from tests.support.spec import spec
+
+pytestmark = spec("8")
 
 
 def test_a_private_subject_of_a_question_inside_is_not_shown_on_the_parent(store: Checkpointer) -> None:

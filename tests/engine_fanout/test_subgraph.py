@@ -14,6 +14,9 @@ from hitl_tui.engine.log.threads import Owner
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events
 from tests.engine_fanout.subgraphs import INNER, gated, inner, outer, two_deep
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 
 class TestRunning:

@@ -15,6 +15,9 @@ from hitl_tui import (
     StateGraph,
 )
 from tests.engine_fanout.subgraphs import INNER, OUTER, inner, outer
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 
 class TestBuilding:

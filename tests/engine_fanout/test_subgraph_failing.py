@@ -16,6 +16,9 @@ from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.subgraphs import gated, inner, outer, two_deep
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 
 class TestFailing:

@@ -11,6 +11,9 @@ from hitl_tui.engine.subgraphs.children import outdated, refresh
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import Events
 from tests.engine_fanout.subgraphs import gated, inner, outer
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 
 def test_a_child_that_runs_elsewhere_lets_its_parent_wait_and_nothing_is_lost(store: Checkpointer) -> None:

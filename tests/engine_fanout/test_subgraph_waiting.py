@@ -16,6 +16,9 @@ from hitl_tui.engine.humans.answering import expire
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.subgraphs import gated, inner, outer, two_deep
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 
 class TestWaiting:

@@ -7,6 +7,9 @@ from typing import Any
 from hitl_tui import END, START, Channel, GraphRunner, NodeResult, StateGraph
 from hitl_tui.stores import Checkpointer
 from tests.engine_fanout.graphs import CHANNELS, mapped
+from tests.support.spec import spec
+
+pytestmark = [spec("8"), spec("13")]
 
 
 def tainted(runner: Any, thread: str = "t") -> set[str]:

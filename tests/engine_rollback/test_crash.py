@@ -11,6 +11,9 @@ from tests.engine_rollback import crashing
 from tests.engine_rollback.booking import states
 from tests.support.flows import check_log
 from tests.support.killed import kill_once_it_says
+from tests.support.spec import spec
+
+pytestmark = spec("13")
 
 
 def kill_in_the_handler(path: Path, *options: str) -> None:

@@ -15,6 +15,9 @@ from hitl_tui.stores import Checkpointer
 from tests.engine_rollback.booking import World, book
 from tests.engine_rollback.nested_trip import DESK, TEAM, nested, part
 from tests.support.flows import check_log, ledger_of
+from tests.support.spec import spec
+
+pytestmark = [spec("7"), spec("13")]
 
 ORDER = ["car", "taxi", "spa", "hotel", "flight"]
 THREADS = ("t", TEAM, DESK)

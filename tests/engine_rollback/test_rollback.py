@@ -27,6 +27,9 @@ from hitl_tui.engine.undo.rollback import Rollback
 from hitl_tui.stores import Checkpointer
 from tests.engine_rollback.booking import World, booked, graph, states, trip
 from tests.support.flows import check_log, ledger_of
+from tests.support.spec import spec
+
+pytestmark = spec("13")
 
 
 @pytest.fixture

@@ -16,6 +16,9 @@ from hitl_tui.engine.verification.findings import Mismatch
 from hitl_tui.view.findings import finding_line
 from tests.engine_rollback.booking import World
 from tests.engine_rollback.nested_trip import DESK, TEAM, nested
+from tests.support.spec import spec
+
+pytestmark = spec("12")
 
 
 @pytest.fixture

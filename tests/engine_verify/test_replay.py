@@ -25,6 +25,9 @@ from hitl_tui.engine.verification.replay import replay
 from hitl_tui.stores import Checkpointer
 from tests.engine_rollback.booking import World, booked
 from tests.support.flows import review_loop
+from tests.support.spec import spec
+
+pytestmark = spec("12")
 
 
 @pytest.fixture(params=["memory", "sqlite", "files"])

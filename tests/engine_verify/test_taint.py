@@ -19,6 +19,9 @@ from hitl_tui.engine.verification.taint_trace import TaintFinding, TaintTrace
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.transfer import export_thread, import_thread
 from tests.engine.building import chain
+from tests.support.spec import spec
+
+pytestmark = [spec("8"), spec("12")]
 
 CHANNELS = {"page": Channel(None), "other": Channel(None), "out": Channel(None)}
 

@@ -13,6 +13,9 @@ from hitl_tui.engine.verification.verify import verify
 from hitl_tui.errors import UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer, FileCheckpointer, MemoryCheckpointer, SQLiteCheckpointer
 from tests.engine_verify.logs import CHANNELS, graph, run
+from tests.support.spec import spec
+
+pytestmark = spec("12")
 
 
 @pytest.fixture(params=["memory", "sqlite", "files"])

@@ -17,6 +17,9 @@ from hitl_tui.engine.verification.findings import VerifyReport
 from hitl_tui.engine.verification.verify import verify
 from hitl_tui.stores import FileCheckpointer, SQLiteCheckpointer
 from tests.engine_verify.logs import CHANNELS, graph, run, told
+from tests.support.spec import spec
+
+pytestmark = spec("12")
 
 ORDER = ("facts", "found", "n", "notes", "recent", "secret", "tags", "total", "word")
 

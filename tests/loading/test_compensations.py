@@ -8,6 +8,9 @@ import pytest
 
 from hitl_tui import GraphInvalid
 from tests.loading.conftest import LoadFile
+from tests.support.spec import spec
+
+pytestmark = spec("13")
 
 CODE = """
 from hitl_tui import NodeResult

@@ -11,6 +11,9 @@ from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.loading.fits import Difference, fits
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 CHANNELS = {
     "draft": Channel("", schema=str),

@@ -10,6 +10,9 @@ import pytest
 
 from hitl_tui import GraphInvalid, GraphRunner, MemoryCheckpointer
 from hitl_tui.loading.sources import open_graph
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 INNER = """\
 [channels]

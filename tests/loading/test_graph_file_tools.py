@@ -9,6 +9,9 @@ import pytest
 
 from hitl_tui import GraphRunner
 from hitl_tui.errors import GraphInvalid
+from tests.support.spec import spec
+
+pytestmark = spec("8")
 
 LoadFile = Callable[..., GraphRunner]
 TOOLS = """

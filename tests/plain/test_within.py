@@ -8,6 +8,9 @@ import pytest
 
 from tests.plain.talker import Talker
 from tests.support.places import SAMPLES
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 MAPPED = """
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph, quorum

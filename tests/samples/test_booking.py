@@ -6,6 +6,9 @@ from hitl_tui import GraphRunner, MemoryCheckpointer
 from hitl_tui.loading.sources import open_graph
 from tests.support.commands import App
 from tests.support.places import SAMPLES
+from tests.support.spec import spec
+
+pytestmark = spec("13")
 
 SAMPLE = str(SAMPLES / "booking.py")
 

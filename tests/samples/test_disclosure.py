@@ -8,6 +8,9 @@ from hitl_tui import MemoryCheckpointer
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading.sources import open_graph
 from tests.support.places import ROOT
+from tests.support.spec import spec
+
+pytestmark = spec("8")
 
 
 def opened(name: str) -> GraphRunner:

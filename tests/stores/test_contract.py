@@ -19,6 +19,9 @@ from hitl_tui.engine.log.threads import Owner
 from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import MODEL_USE, NOW, Writer, entry, info
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 
 def steps(points: list[Any]) -> list[int]:

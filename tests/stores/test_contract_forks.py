@@ -12,6 +12,9 @@ from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import Writer, digest, entry, info
+from tests.support.spec import spec
+
+pytestmark = spec("11")
 
 
 def steps(points: list[Any]) -> list[int]:

@@ -15,6 +15,9 @@ from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest
 from hitl_tui.errors import ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import NOW, Writer, info, start
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 GONE = 2**22 + 1
 """A process id above the highest that Linux gives."""

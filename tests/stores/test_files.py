@@ -15,6 +15,9 @@ import pytest
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
 from hitl_tui.stores import FileCheckpointer, files_io, files_layout, open_store
 from tests.stores.log_writer import Writer, entry, info
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 
 def thread_of(root: Path) -> Path:

@@ -16,6 +16,9 @@ from tests.engine_rollback.booking import World
 from tests.engine_rollback.nested_trip import DESK, TEAM, nested
 from tests.stores.log_writer import Writer
 from tests.stores.processes import process
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 IMPORTING = """
 import os, signal

@@ -13,6 +13,9 @@ from hitl_tui.engine.log.records import END, START
 from hitl_tui.errors import StoreUnusable
 from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
 from hitl_tui.stores.transfer import export_thread, import_thread
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 STEPS = 30
 

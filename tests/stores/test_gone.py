@@ -9,6 +9,9 @@ import pytest
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.errors import StoreUnusable
 from tests.support.flows import line, say
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 
 @pytest.fixture

@@ -10,6 +10,9 @@ from hitl_tui.engine.log.records import Commit, Cursor
 from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.lineage import Carried
+from tests.support.spec import spec
+
+pytestmark = spec("7")
 
 
 def carried(name: str, at: int, owner: str = "") -> Carried:

@@ -14,8 +14,9 @@ from hitl_tui.stores import open_store
 from tests.stores.deciding import runner_on
 from tests.support.places import ROOT
 from tests.support.power import moments, untraceable
+from tests.support.spec import spec
 
-pytestmark = pytest.mark.skipif(bool(untraceable()), reason=untraceable())
+pytestmark = [pytest.mark.skipif(bool(untraceable()), reason=untraceable()), spec("10")]
 
 
 def cut_at_each_moment(

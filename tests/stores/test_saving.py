@@ -10,6 +10,9 @@ from hitl_tui.engine.channels.canonical import channel_hash, state_hash
 from hitl_tui.errors import StaleWriter, ThreadBusy, UsageError, ValueRejected
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import Writer
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 
 def set_channels(store: Checkpointer, step: int) -> list[tuple[str, str, Any]]:

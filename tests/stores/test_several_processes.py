@@ -15,6 +15,9 @@ from hitl_tui.errors import ThreadBusy
 from hitl_tui.stores import Checkpointer, open_store
 from tests.stores.log_writer import NOW, Writer
 from tests.stores.processes import heard, process, tell
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 
 @pytest.fixture(params=["sqlite", "files"])

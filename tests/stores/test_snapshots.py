@@ -14,6 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitl_tui.stores import snapshots
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 scalar = st.one_of(st.none(), st.integers(), st.text(alphabet='a,"]\\[ä', max_size=4))
 value = st.one_of(scalar, st.lists(st.one_of(scalar, st.lists(scalar, max_size=2)), max_size=4))

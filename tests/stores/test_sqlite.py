@@ -17,6 +17,9 @@ from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
 from hitl_tui.stores import SQLiteCheckpointer, sqlite_file, sqlite_schema
 from tests.stores.log_writer import Writer, entry
 from tests.stores.processes import heard, process
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 
 def run_sql(path: Path, *statements: str) -> None:

@@ -17,6 +17,9 @@ from hitl_tui.engine.verification.verify import verify
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, UsageError
 from hitl_tui.stores import Checkpointer, open_store
 from hitl_tui.stores.transfer import export_thread, import_thread
+from tests.support.spec import spec
+
+pytestmark = spec("10")
 
 
 def graph() -> StateGraph:

@@ -25,6 +25,9 @@ from hitl_tui.stores.transfer_names import Names
 from tests.engine_rollback.booking import World, states
 from tests.engine_rollback.nested_trip import DESK, TEAM, nested
 from tests.stores.asking_desk import asking
+from tests.support.spec import spec
+
+pytestmark = [spec("7"), spec("10")]
 
 
 @pytest.fixture(params=["memory", "sqlite", "files"])

@@ -8,7 +8,10 @@ from hitl_tui.ui.screens.compare import CompareScreen
 from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.view.compare import Pair
 from tests.support import tape as tapes
+from tests.support.spec import spec
 from tests.ui.harness import desk
+
+pytestmark = spec("11")
 
 
 async def test_the_newest_step_beside_the_one_before_it():

@@ -7,7 +7,10 @@ from typing import Any
 
 from tests.support.places import SAMPLES
 from tests.support.program import APP, call
+from tests.support.spec import spec
 from tests.support.terminal import Terminal
+
+pytestmark = spec("8")
 
 
 def begun(sample: str) -> None:

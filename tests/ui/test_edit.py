@@ -10,7 +10,10 @@ from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.edit import EditScreen
 from hitl_tui.ui.widgets.draft_area import DraftArea
+from tests.support.spec import spec
 from tests.ui.harness import Desk, desk
+
+pytestmark = spec("11")
 
 
 async def open_editor(it: Desk) -> EditScreen:

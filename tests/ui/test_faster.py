@@ -11,7 +11,10 @@ import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, SQLiteCheckpointer, StateGraph
 from hitl_tui.ui.widgets.sending import GRACE
+from tests.support.spec import spec
 from tests.ui.harness import Clock, Screen, live
+
+pytestmark = spec("11")
 
 
 def gated(path: Path) -> GraphRunner:

@@ -16,7 +16,10 @@ from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.screens.opening import OpeningScreen
 from tests.support import tape as tapes
+from tests.support.spec import spec
 from tests.ui.harness import Clock, Desk, desk
+
+pytestmark = spec("10")
 
 HOLDER = "ben on build-7 (process 4711)"
 

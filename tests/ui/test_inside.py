@@ -6,8 +6,11 @@ import threading
 from typing import Any
 
 from tests.support import nested
+from tests.support.spec import spec
 from tests.support.watching import PATIENCE
 from tests.ui.real import answer, asked, real
+
+pytestmark = spec("7")
 
 
 async def test_the_branches_of_a_step_open_as_a_list_and_esc_closes_it():

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.program import APP
+from tests.support.spec import spec
 from tests.support.terminal import Terminal
+
+pytestmark = spec("5")
 
 GRAPH = """
 from hitl_tui import END, START, Channel, Limits, StateGraph

@@ -13,7 +13,10 @@ from hitl_tui import Agent, ScriptedModel, planner_workflow
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
 from hitl_tui.ui.screens.mend import MendScreen
+from tests.support.spec import spec
 from tests.ui.harness import Screen, live
+
+pytestmark = spec("15")
 
 PLAN = "writer: Write.\nThe editor looks at it"
 QUOTED = "line 2 of the plan, 'The editor looks at it', has no colon"

@@ -11,7 +11,10 @@ from hitl_tui import END, START, Channel, StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from tests.support import nested
+from tests.support.spec import spec
 from tests.ui.real import answer, asked, real
+
+pytestmark = [spec("7"), spec("11")]
 
 SCHEMA = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
 QUESTIONS: dict[str, tuple[dict[str, Any], list[str], Any]] = {

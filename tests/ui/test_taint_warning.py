@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+from tests.support.spec import spec
 from tests.ui.harness import live
+
+pytestmark = spec("8")
 
 
 async def test_a_node_that_warns_says_what_it_may_read_from_outside() -> None:

@@ -15,7 +15,10 @@ from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
 from hitl_tui.ui.actions import BY_ID
 from tests.engine_rollback.booking import World, booked
 from tests.engine_rollback.nested_trip import nested
+from tests.support.spec import spec
 from tests.ui.harness import Screen, live
+
+pytestmark = [spec("12"), spec("13")]
 
 
 @pytest.fixture

@@ -20,8 +20,11 @@ from hitl_tui import (
 )
 from hitl_tui.agents import Tool, ToolCall
 from hitl_tui.engine.runner import GraphRunner
+from tests.support.spec import spec
 from tests.ui.harness import Clock, Desk, live
 from tests.ui.real import answer, asked
+
+pytestmark = spec("15")
 
 
 def says(name: str, *replies: Any, **options: Any) -> Agent:

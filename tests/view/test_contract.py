@@ -7,6 +7,9 @@ from typing import Any
 from hitl_tui import END, START, Channel, MemoryCheckpointer, RetryPolicy, StateGraph
 from hitl_tui.view.spans import plain_text
 from hitl_tui.view.taint import contract_lines
+from tests.support.spec import spec
+
+pytestmark = [spec("6"), spec("8")]
 
 
 def test_it_says_what_a_node_may_and_what_it_did_in_its_step() -> None:

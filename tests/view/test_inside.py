@@ -28,7 +28,10 @@ from hitl_tui.view.status import status
 from hitl_tui.view.step_view import head_step
 from tests.support import nested
 from tests.support import tape as tapes
+from tests.support.spec import spec
 from tests.view.test_panes import update
+
+pytestmark = spec("7")
 
 T0 = tapes.T0
 

@@ -11,7 +11,10 @@ from hitl_tui.view.folding import fold
 from hitl_tui.view.review import review_card
 from hitl_tui.view.run_view import RunView, open_view
 from hitl_tui.view.status import status
+from tests.support.spec import spec
 from tests.view.test_run_view import SHARED
+
+pytestmark = spec("10")
 
 
 async def settled(driver: Driver, view: RunView) -> RunView:

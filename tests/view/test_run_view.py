@@ -16,7 +16,10 @@ from hitl_tui.view.folding import fold, is_gap
 from hitl_tui.view.run_view import RunView, add_older, open_view
 from hitl_tui.view.stream_view import STREAM_TAIL
 from tests.support import tape as tapes
+from tests.support.spec import spec
 from tests.support.tape import Tape
+
+pytestmark = spec("10")
 
 TAPES = (
     tapes.advisor_tape,

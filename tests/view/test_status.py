@@ -17,6 +17,9 @@ from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.run_view import RunView, open_view
 from hitl_tui.view.status import retry_words, status
 from tests.support import tape as tapes
+from tests.support.spec import spec
+
+pytestmark = spec("9")
 
 
 def played(tape: tapes.Tape) -> RunView:

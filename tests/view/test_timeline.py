@@ -18,7 +18,10 @@ from hitl_tui.view.run_view import RunView, open_view
 from hitl_tui.view.spans import plain_text
 from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout, neighbours
 from tests.support import tape as tapes
+from tests.support.spec import spec
 from tests.support.tape import FORK, THREAD, relative
+
+pytestmark = spec("11")
 
 
 def view_of(tape: tapes.Tape) -> RunView:

@@ -9,6 +9,9 @@ from hitl_tui.engine.verification.findings import Kind, Mismatch
 from hitl_tui.view.findings import MEANING, finding_line, finding_row
 from hitl_tui.view.spans import plain_text
 from hitl_tui.view.undoing import entry_line, entry_rows, remaining, summary
+from tests.support.spec import spec
+
+pytestmark = spec("13")
 
 
 def entry(node: str, state: Any, **facts: Any) -> RollbackEntry:

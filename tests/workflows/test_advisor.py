@@ -22,7 +22,10 @@ from hitl_tui import (
 )
 from hitl_tui.workflows.advisor import default_channels, read_verdict
 from tests.support.flows import check_log, pending_id
+from tests.support.spec import spec
 from tests.support.stubs import Stub, reasons
+
+pytestmark = spec("15")
 
 
 def scripted(name: str, replies: Sequence[str]) -> Agent:

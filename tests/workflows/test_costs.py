@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import Agent, MemoryCheckpointer, ScriptedModel, planner_workflow, supervisor_workflow
+from tests.support.spec import spec
+
+pytestmark = spec("15")
 
 
 def agent(name: str, says: str | Callable[[str], str], model: str) -> Agent:

@@ -19,7 +19,10 @@ from hitl_tui import (
     last_n,
 )
 from hitl_tui.workflows.debate import default_channels, read_judgement
+from tests.support.spec import spec
 from tests.support.stubs import Stub, check_every_fork, decide, reasons
+
+pytestmark = spec("15")
 
 
 def floor(*verdicts: str, **options: Any) -> tuple[GraphRunner, Stub, Stub, Stub | None]:

@@ -15,6 +15,9 @@ from hitl_tui import (
     supervisor_workflow,
 )
 from hitl_tui.workflows.parts import at_least, check_human, named
+from tests.support.spec import spec
+
+pytestmark = spec("15")
 
 
 @pytest.mark.parametrize("name", ["DONE", "done", "Done", "start", "END"])

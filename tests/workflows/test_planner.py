@@ -17,7 +17,10 @@ from hitl_tui import (
 )
 from hitl_tui.workflows.planner import default_channels, read_evaluation
 from tests.support.flows import pending_id
+from tests.support.spec import spec
 from tests.support.stubs import Stub, check_every_fork, decide, reasons
+
+pytestmark = spec("15")
 
 PLAN = "1. researcher: Find facts.\n2. writer: Write: short."
 

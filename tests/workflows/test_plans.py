@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from hitl_tui import HitlError
 from hitl_tui.workflows.plans import parse_lines, plan_text, read_plan
+from tests.support.spec import spec
+
+pytestmark = spec("15")
 
 WORKERS = ("researcher", "writer")
 

@@ -22,7 +22,10 @@ from hitl_tui import (
     supervisor_workflow,
 )
 from hitl_tui.workflows import advisor, debate, planner, sequential, supervisor
+from tests.support.spec import spec
 from tests.support.stubs import Stub
+
+pytestmark = spec("15")
 
 
 def with_role(name: str, role: str) -> Agent:

@@ -19,7 +19,10 @@ from hitl_tui import (
     sequential_workflow,
 )
 from tests.support.flows import check_log, pending_id
+from tests.support.spec import spec
 from tests.support.stubs import Stub, check_every_fork, decide
+
+pytestmark = spec("15")
 
 
 def team(**replies: str) -> list[Stub]:

@@ -19,7 +19,10 @@ from hitl_tui import (
     supervisor_workflow,
 )
 from hitl_tui.workflows.supervisor import default_channels, read_route
+from tests.support.spec import spec
 from tests.support.stubs import Stub, check_every_fork, decide, reasons
+
+pytestmark = spec("15")
 
 WORKERS = ("researcher", "writer")
 

@@ -8,6 +8,9 @@ from hitl_tui.workflows.advisor import read_verdict
 from hitl_tui.workflows.debate import read_judgement
 from hitl_tui.workflows.planner import read_evaluation
 from hitl_tui.workflows.supervisor import read_route
+from tests.support.spec import spec
+
+pytestmark = spec("15")
 
 WORKERS = ("researcher", "writer")
 
