@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.desk import Desk, at_desk
-from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.options import building_options, note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say, table
 from hitl_tui.errors import ExitCode, UsageError
 from hitl_tui.suggest import did_you_mean
@@ -25,6 +25,7 @@ _HEADINGS = ("AGENT", "MODEL", "TEMPERATURE", "CALLS", "TOKENS", "COST", "TURNS"
 @click.option("--turns", metavar="AGENT", help="Show all that can be known of one agent, its turns included.")
 @click.option("--forget", metavar="AGENT", multiple=True, help="Let an agent forget its chat turns.")
 @note_option
+@building_options
 @store_option
 @reviewer_option
 @json_option

@@ -59,7 +59,6 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
                     path=keys,
                     complete=reached == 0,
                     lines=rows,
-                    notes=desk.notes,
                 )
             )
             return ExitCode.DONE

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
+from hitl_tui.cli.opening import builder
 from hitl_tui.cli.options import (
+    building_options,
     named_thread,
     reviewer_option,
-    same_store,
     store_option,
     thread_argument,
 )
@@ -122,6 +123,7 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
 @click.command()
 @thread_argument
 @click.option("--strict", is_flag=True, help="Reduce every update again, with the graph as it is today.")
+@building_options
 @store_option
 @json_option
 def verify(thread: str, strict: bool, store: str | None, as_json: bool) -> int:
@@ -186,14 +188,13 @@ def _write_all(stream: BinaryIO, lines: Iterable[bytes]) -> int:
 
 def _note_export(store: Checkpointer, thread: str, actor: str, to: str) -> None:
     """Write down who takes private values out; a thread without any needs no note."""
-    from hitl_tui.drivers.recorded import recorded_graph
     from hitl_tui.engine.humans.disclosure import exported
     from hitl_tui.engine.thread.session import Session
     from hitl_tui.stores.transfer import private_channels
 
-    channels, info = private_channels(store, thread), store.info(thread)
-    if channels and info:
-        session = Session.open(recorded_graph(store, info), store, thread, with_state=False)
+    channels = private_channels(store, thread)
+    if channels:
+        session = Session.recorded(store, thread, with_state=False)
         exported(session, channels, actor=actor, to=to)
 
 
@@ -232,12 +233,11 @@ def _verify(store: Checkpointer, thread: str, strict: bool) -> VerifyReport:
 
     if not strict:
         return check(store, thread)
-    from hitl_tui.loading.sources import reopen_graph
 
     keep_nodes_apart()
     info = store.info(thread)
-    source = info.source if info else {}
-    return reopen_graph(thread, source, store, options=same_store()).verify(thread, strict=True)
+    assert info is not None
+    return builder(store)(info).verify(thread, strict=True)
 
 
 def _counts(report: VerifyReport) -> dict[str, Any]:

@@ -9,7 +9,14 @@ import click
 
 from hitl_tui.cli.agent_settings import agent_option
 from hitl_tui.cli.desk import Desk, at_desk
-from hitl_tui.cli.options import complete_thread, note_option, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.options import (
+    building_options,
+    complete_thread,
+    note_option,
+    reviewer_option,
+    store_option,
+    thread_argument,
+)
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode, StaleWriter, UsageError
 
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--as-node", metavar="NODE", help="Go on as if this node had written it.")
 @click.option("--expected-step", type=int, metavar="N", help="Refuse the edit if the thread has moved on.")
 @note_option
+@building_options
 @store_option
 @reviewer_option
 @json_option
@@ -74,6 +82,7 @@ def update_state(
 @click.argument("values", nargs=-1, metavar="[CHANNEL=JSON]...")
 @agent_option
 @note_option
+@building_options
 @store_option
 @reviewer_option
 @json_option

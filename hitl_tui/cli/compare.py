@@ -32,7 +32,7 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
         if as_json:
             places = [{"thread": one.driver.thread_id, "step": one.step} for one in (left, right)]
             equal = all(row["change"] in ("same", "private") for row in rows)
-            emit(document("diff", a=places[0], b=places[1], equal=equal, channels=rows, notes=desk.notes))
+            emit(document("diff", a=places[0], b=places[1], equal=equal, channels=rows))
         else:
             say(f"--- {left.name}", f"+++ {right.name}", *diff_lines(rows))
         return ExitCode.DONE

@@ -30,13 +30,13 @@ def cost(thread: str, store: str | None, as_json: bool) -> int:
         from hitl_tui.view.costs import cost_lines
         from hitl_tui.view.spans import plain_text
 
-        driver = await desk.thread(thread)
+        driver = await desk.reading(thread)
         points = await driver.history(limit=1 << 31)
         report = CostReport(reversed(points), (await driver.snapshot()).progress.uses)
         if as_json:
             from hitl_tui.cli.shapes import document
 
-            emit(document("cost", thread=thread, **_tables(report), notes=desk.notes))
+            emit(document("cost", thread=thread, **_tables(report)))
         else:
             say(*map(plain_text, cost_lines(report)))
         return ExitCode.DONE

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hitl_tui.cli.desk import Desk, at_desk
-from hitl_tui.cli.options import note_option, options_as, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.options import (
+    building_options,
+    note_option,
+    options_as,
+    reviewer_option,
+    store_option,
+    thread_argument,
+)
 from hitl_tui.cli.output import json_option
 from hitl_tui.errors import AnswerRefused, ExitCode, StaleWriter, UsageError
 
@@ -52,6 +59,7 @@ _sending_options = options_as(
     _Sending,
     click.option("--yes", is_flag=True, help="Confirm a decision of high risk."),
     click.option("--run", "go_on", is_flag=True, help="Run on afterwards, as resume --headless does."),
+    building_options,
     store_option,
     reviewer_option,
     json_option,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,7 +13,6 @@ import click
 from hitl_tui.cli.opening import OpenStore, hub_over
 from hitl_tui.cli.output import keep_nodes_apart, say
 from hitl_tui.cli.which_thread import find_thread
-from hitl_tui.errors import GraphInvalid, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
@@ -31,23 +30,14 @@ class Desk:
     settings: Settings
     store: Checkpointer
     hub: LocalHub
-    notes: list[str] = field(default_factory=list)
-    """What a reader should know of how it was read."""
 
     async def thread(self, thread: str | None) -> Driver:
-        """The driver of a thread that is in the store; its graph is built again from its record."""
+        """The driver of a thread that is in the store; its graph is built from its record to run it."""
         return await self.hub.open(find_thread(self.store, thread))
 
     async def reading(self, thread: str | None) -> Driver:
-        """The driver of a thread to look at; without its graph where that can't be built, which is told."""
-        found = find_thread(self.store, thread)
-        try:
-            return await self.hub.open(found)
-        except (GraphInvalid, UsageError) as error:
-            note = f"the graph of {found!r} can't be built ({error.message}); this is from the log alone"
-        self.notes.append(note)
-        say(f"hitl-tui: {note}", err=True)
-        return await self.hub.open_recorded(found, note)
+        """The driver of a thread to look at, as its log has it."""
+        return await self.hub.look_at(find_thread(self.store, thread))
 
 
 def at_desk(work: Callable[[Desk], Awaitable[T]], *, store: str | None, reviewer: str | None = None) -> T:

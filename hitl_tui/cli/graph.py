@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import complete_thread, same_store, store_option
+from hitl_tui.cli.options import complete_thread, store_option
 from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def graph(
 ) -> None:
     """Write a graph as text, Mermaid, Graphviz, SVG or JSON.
 
-    GRAPH is what `run` takes; without it the thread's own. Nothing is run, but code of the graph's file
-    that builds it is.
+    GRAPH is what `run` takes: nothing is run, but code of the graph's file that builds it is. Without it
+    the thread's own, as its log has it: nothing is built.
     """
     from hitl_tui.engine.reports.drawing import to_dot, to_mermaid
     from hitl_tui.errors import UsageError
@@ -88,17 +88,14 @@ def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | Non
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.engine.reports.looks import look_in_store
+    from hitl_tui.engine.thread.session import Session
     from hitl_tui.errors import UnknownThread
-    from hitl_tui.loading.sources import reopen_graph
 
     with closing(open_existing(load_settings({"store": store}))) as opened:
         look = look_in_store(opened, thread)
         if look is None:
             raise UnknownThread(f"there is no thread {thread!r}", "see `hitl-tui threads`")
-        record = opened.info(thread) if own else None
-        if record is None:
-            return None, look
-        return reopen_graph(thread, record.source, opened, options=same_store()).graph.info, look
+        return Session.recorded(opened, thread, with_state=False).graph.info if own else None, look
 
 
 def _text(info: GraphInfo, look: Look | None, *, expand: bool = False) -> Iterator[str]:

@@ -45,6 +45,7 @@ def run_headless(
     async def work(desk: Desk) -> ExitCode:
         target = await asyncio.to_thread(choose, desk.store)
         driver = await open_target(desk.hub, target, settings, breaks)
+        await driver.prepare()
         if (snapshot := await driver.snapshot()).progress.head < 0:
             if asked := snapshot.graph.inputs:
                 words = " ".join(f"--input {field.name}={_example(field)}" for field in asked)

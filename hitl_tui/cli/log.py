@@ -47,11 +47,7 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
                 async for point, some in steps
             ]
             decisions = [shapes.decision(entry, secret) for entry in snapshot.ledger]
-            emit(
-                shapes.document(
-                    "log", thread=thread, checkpoints=shown, decisions=decisions, notes=desk.notes
-                )
-            )
+            emit(shapes.document("log", thread=thread, checkpoints=shown, decisions=decisions))
             return ExitCode.DONE
         from hitl_tui.plain.words import step_lines
 

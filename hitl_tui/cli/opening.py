@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hitl_tui.cli.options import same_store
+from hitl_tui.cli.options import named_graph, same_store
 from hitl_tui.errors import ReducerError, SchemaMismatch, UsageError, ValueRejected
 
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
-    from hitl_tui.drivers.hub import LocalHub, WithoutGraph
+    from hitl_tui.drivers.hub import LocalHub
+    from hitl_tui.drivers.local import Unbuilt
     from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.log.threads import ThreadInfo
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.stores import Checkpointer
 
@@ -36,21 +38,26 @@ OpenStore = Callable[["Settings"], "Checkpointer"]
 Choose = Callable[["Checkpointer"], Target]
 
 
-def hub_over(store: Checkpointer, without_graph: WithoutGraph | None = None) -> LocalHub:
-    """The hub over an open store, which it closes; graphs are built again from the threads' records.
+def builder(store: Checkpointer) -> Callable[[ThreadInfo], GraphRunner]:
+    """What builds threads' graphs: from their records, or the one that the command line names.
 
     To be called where click's context is: what builds a graph later may run on another thread.
-
-    Args:
-        without_graph: as for `LocalHub`.
     """
-    from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.loading.sources import reopen_graph
 
-    options = same_store()
-    return LocalHub(
-        store, lambda info: reopen_graph(info.thread_id, info.source, store, options=options), without_graph
-    )
+    options, graph = same_store(), named_graph()
+    return lambda info: reopen_graph(info.thread_id, info.source, store, options=options, graph=graph)
+
+
+def hub_over(store: Checkpointer, unbuilt: Unbuilt | None = None) -> LocalHub:
+    """The hub over an open store, which it closes; graphs are built as `builder` does.
+
+    Args:
+        unbuilt: as for `LocalHub`.
+    """
+    from hitl_tui.drivers.hub import LocalHub
+
+    return LocalHub(store, builder(store), unbuilt)
 
 
 async def open_target(hub: LocalHub, target: Target, settings: Settings, breaks: Sequence[str]) -> Driver:

@@ -75,6 +75,28 @@ def _is_tame(name: str) -> bool:
     return name.isascii() and all(char.isalnum() or char in "-_.@+" for char in name)
 
 
+def _keep(ctx: click.Context, param: click.Parameter, given: Any) -> None:
+    ctx.meta[f"hitl_tui.{param.name}"] = given
+
+
+def named_graph() -> str | None:
+    """The GRAPH that was named for a thread's, None where its record says which it is."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get("hitl_tui.own_graph") if context else None
+
+
+def building_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option of a command that builds a thread's graph; `named_graph` tells of it."""
+    return click.option(
+        "--graph",
+        "own_graph",
+        metavar="GRAPH",
+        callback=_keep,
+        expose_value=False,
+        help="The thread's graph, where its record does not say how it is built.",
+    )(command)
+
+
 store_option = click.option(
     "--store", metavar="URL", help="Where threads are kept: sqlite:///FILE, files:DIR, a path, or memory:."
 )

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import same_store, store_option, thread_argument
+from hitl_tui.cli.opening import builder
+from hitl_tui.cli.options import building_options, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
 from hitl_tui.errors import ExitCode
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @thread_argument
+@building_options
 @store_option
 @json_option
 def replay(thread: str, store: str | None, as_json: bool) -> int:
@@ -29,15 +31,14 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
     from hitl_tui.cli.which_thread import find_thread
     from hitl_tui.config import load_settings
     from hitl_tui.engine.verification.replay import replay as run_again
-    from hitl_tui.loading.sources import reopen_graph
 
     keep_nodes_apart()
     opened = open_existing(load_settings({"store": store}))
     try:
         name = find_thread(opened, thread)
         info = opened.info(name)
-        graph = reopen_graph(name, info.source if info else {}, opened, options=same_store()).graph
-        report = run_again(opened, graph, name)
+        assert info is not None
+        report = run_again(opened, builder(opened)(info).graph, name)
     finally:
         opened.close()
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hitl_tui.cli.opening import Target
-from hitl_tui.cli.options import complete_thread
+from hitl_tui.cli.options import building_options, complete_thread
 from hitl_tui.cli.run_options import RunOptions, run_options
 from hitl_tui.cli.storage import open_existing
 from hitl_tui.cli.which_thread import find_thread
@@ -13,6 +13,7 @@ from hitl_tui.cli.which_thread import find_thread
 
 @click.command()
 @click.argument("thread", required=False, shell_complete=complete_thread)
+@building_options
 @run_options
 def resume(*, thread: str | None, how: RunOptions) -> int:
     """Go on with a thread where it stopped.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hitl_tui.cli.desk import Desk, at_desk
-from hitl_tui.cli.options import note_option, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.options import building_options, note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode, UsageError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Only show what would run, in its order.")
 @click.option("--yes", is_flag=True, help="Don't ask first.")
 @note_option
+@building_options
 @store_option
 @reviewer_option
 @json_option

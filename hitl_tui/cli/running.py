@@ -7,6 +7,7 @@ import click
 from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.opening import Target
 from hitl_tui.cli.options import (
+    building_options,
     durability_option,
     note_option,
     reviewer_option,
@@ -21,6 +22,7 @@ from hitl_tui.errors import ExitCode
 
 @click.command()
 @thread_argument
+@building_options
 @store_option
 @durability_option
 @json_option
@@ -103,6 +105,7 @@ def pause(
 @thread_argument
 @click.argument("limits", nargs=-1, required=True, metavar="LIMIT=NUMBER...")
 @note_option
+@building_options
 @store_option
 @reviewer_option
 @json_option

@@ -132,7 +132,7 @@ async def _open(
             raise
 
     store, target = await asyncio.to_thread(prepare)
-    hub = hub_over(store, partial(_without_graph, settings))
+    hub = hub_over(store, partial(_unbuilt, settings))
     try:
         driver = await open_target(hub, target, settings, breaks)
     except BaseException:
@@ -141,7 +141,7 @@ async def _open(
     return hub, driver
 
 
-def _without_graph(settings: Settings, thread_id: str, error: HitlError) -> str:
+def _unbuilt(settings: Settings, thread_id: str, error: HitlError) -> str:
     """Why a thread can only be looked at, and the command that goes on with it."""
     known = "hitl-tui run GRAPH" in error.hint
     hint = f" ({error.hint})" if error.hint and not known else ""

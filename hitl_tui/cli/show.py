@@ -48,7 +48,7 @@ def show(
         elif channel is not None:
             values = {channel: _value(values, channel)}
         if as_json:
-            emit({**await _document(at, values), "notes": desk.notes})
+            emit(await _document(at, values))
         elif channel is not None or reveal is not None:
             _say_value(*values.values())
         else:

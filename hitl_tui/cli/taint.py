@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.desk import Desk, at_desk
-from hitl_tui.cli.options import complete_thread, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.options import (
+    building_options,
+    complete_thread,
+    reviewer_option,
+    store_option,
+    thread_argument,
+)
 from hitl_tui.cli.output import emit, json_option, say
 from hitl_tui.errors import ExitCode, UsageError
 
@@ -43,11 +49,7 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
             rows = [
                 {**shapes.taint(one), "lineage": [_way(way) for way in ways[one.channel]]} for one in tainted
             ]
-            emit(
-                shapes.document(
-                    "taint", thread=at.driver.thread_id, step=at.step, channels=rows, notes=desk.notes
-                )
-            )
+            emit(shapes.document("taint", thread=at.driver.thread_id, step=at.step, channels=rows))
         else:
             _say(tainted, ways, channel)
         return ExitCode.DONE
@@ -60,6 +62,7 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
 @click.argument("channel")
 @click.option("--reason", required=True, metavar="TEXT", help="Why it may be trusted now.")
 @click.option("--expected-step", type=int, metavar="N", help="Refuse if the thread has moved on.")
+@building_options
 @store_option
 @reviewer_option
 @json_option

@@ -15,7 +15,6 @@ from hitl_tui.engine.undo.rollback import Rollback
 from hitl_tui.engine.undo.undo_order import rollback_entries
 from hitl_tui.engine.verification.replay import replay
 from hitl_tui.engine.verification.verify_tree import verify_tree
-from hitl_tui.errors import LogCorrupt
 
 
 class Afterwards(DriverPart):
@@ -36,13 +35,10 @@ class Afterwards(DriverPart):
 
     async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
         """Check the thread's log in a thread of its own, so that neither the run nor the screen waits."""
-        try:
-            graph: CompiledGraph | None = await self._on_engine(lambda session: session.graph)
-        except LogCorrupt:
-            # What can't be opened can still be looked through: the log tells of its channels itself.
-            if kind != "log":
-                raise
-            graph = None
+        # The log tells of its channels itself; what can't be opened can still be looked through.
+        graph: CompiledGraph | None = None
+        if kind != "log":
+            graph = await self._on_engine(lambda session: session.graph, graph=True)
         return await asyncio.to_thread(self._checked, graph, kind, watch)
 
     def _checked(

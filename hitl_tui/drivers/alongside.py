@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from hitl_tui.drivers.deadlines import Deadlines
 from hitl_tui.drivers.graph_file import BuildGraph, GraphFile, follow_file
@@ -20,17 +20,18 @@ class Alongside:
         self,
         session: Session,
         store: Store,
-        build: BuildGraph | None,
         *,
         tell: Callable[[Event], None],
         resync: Callable[[], None],
         busy: Callable[[], bool],
         inside: Callable[[], bool],
-        deadlines: bool,
+        expire: Callable[[], Awaitable[None]] | None,
     ) -> None:
-        self.deadlines = Deadlines(session, applied=deadlines)
+        self.deadlines = Deadlines(session, expire)
+        self._session = session
+        self._tell = tell
         self.watcher = Watcher(session, store, tell=tell, resync=resync, busy=busy, inside=inside)
-        self.graph_file: GraphFile | None = follow_file(session, build, tell)
+        self.graph_file: GraphFile | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:
@@ -38,10 +39,14 @@ class Alongside:
         self.watcher.look()
         self.deadlines.watch()
         self.deadlines.apply_due()
-        follow = asyncio.get_running_loop().create_task
-        self._tasks.append(follow(self.watcher.follow()))
-        if self.graph_file:
-            self._tasks.append(follow(self.graph_file.follow()))
+        self._tasks.append(asyncio.get_running_loop().create_task(self.watcher.follow()))
+
+    def follow_graph_file(self, build: BuildGraph | None) -> None:
+        """Look at the file of the graph, too, from now on, where it has one that can be loaded again."""
+        if self.graph_file is None:
+            self.graph_file = follow_file(self._session, build, self._tell)
+            if self.graph_file is not None:
+                self._tasks.append(asyncio.get_running_loop().create_task(self.graph_file.follow()))
 
     def end(self) -> None:
         """Look no longer."""

@@ -34,7 +34,9 @@ class Disclosing(DriverPart):
 
     async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
         """A channel's value at a step though it is private; the ledger keeps who has seen it."""
-        return await self._write(lambda session: disclosure.reveal(session, channel, step, actor=actor))
+        return await self._write(
+            lambda session: disclosure.reveal(session, channel, step, actor=actor), graph=False
+        )
 
     async def extend_limits(
         self, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None

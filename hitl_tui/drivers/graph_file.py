@@ -10,9 +10,9 @@ from hitl_tui.engine.graphs.compiled import CompiledGraph
 from hitl_tui.engine.log.events import Event, GraphChanged
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.thread.graph_change import change_graph, logged_digest
-from hitl_tui.engine.thread.rebuild import state_at
-from hitl_tui.engine.thread.session import Session, replace
+from hitl_tui.engine.thread.graph_change import change_graph
+from hitl_tui.engine.thread.recorded import RecordedGraph
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphDiffers, HitlError
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.fits import OTHER_GRAPH, Difference, fits
@@ -42,7 +42,7 @@ class GraphFile:
         self._path = path
         self._build = build
         self._tell = tell
-        self._broken = _without_graph(session)
+        self._broken = isinstance(session.graph, RecordedGraph)
         self._seen: dict[Path, Stamp] = {}
         self._seen = self._stamps()
 
@@ -70,7 +70,7 @@ class GraphFile:
             self._seen = {**self._stamps(), **self._seen}
         else:
             self.changed = tuple(one.words for one in found)
-            self._broken = _without_graph(self._session)
+            self._broken = isinstance(self._session.graph, RecordedGraph)
         self._tell(GraphChanged(self.changed))
 
     async def reload(self, actor: str | None) -> tuple[str, ...]:
@@ -108,9 +108,7 @@ class GraphFile:
         return {path: stamp for path in files if (stamp := _stamp(path)) is not None}
 
     def _fits(self, graph: CompiledGraph) -> list[Difference]:
-        session = self._session
-        old = _record(session) if _without_graph(session) else session.graph.info
-        return fits(old, graph.info, session.cursor, session.state.values)
+        return _differences(self._session, self._session.graph, graph)
 
 
 def follow_file(
@@ -121,28 +119,23 @@ def follow_file(
     return GraphFile(session, path, build, tell=tell) if build and path else None
 
 
-def graph_notice(session: Session) -> str:
-    """What to know of an unfinished thread that is opened with another graph than it ran on, in words."""
+def graph_notice(session: Session, old: CompiledGraph) -> str:
+    """What to know of an unfinished thread that goes on with another graph than it ran on, in words.
+
+    Args:
+        old: the graph as the log has it.
+    """
     done = session.cursor.status in ("completed", "cancelled")
-    if session.store is None or session.cursor.head < 0 or done or _without_graph(session):
+    if session.store is None or session.cursor.head < 0 or done or old.digest in ("", session.graph.digest):
         return ""
-    record = _record(session)
-    if record.graph_digest in ("", session.graph.digest):
-        return ""
-    values = state_at(session.store, session.thread_id, session.cursor.head)
-    found = fits(record, session.graph.info, session.cursor, values)
-    words = "; ".join(one.words for one in found if one.words != OTHER_GRAPH)
+    words = "; ".join(one.words for one in _differences(session, old, session.graph))
     return f"{OTHER_GRAPH}: {words}" if words else OTHER_GRAPH
 
 
-def _without_graph(session: Session) -> bool:
-    """Whether a thread is shown from its log alone: a graph of its own has a first node."""
-    return not session.graph.entry
-
-
-def _record(session: Session) -> ThreadInfo:
-    """What the log knows of the graph that the thread has run on so far."""
-    return replace(session.info, graph_digest=logged_digest(session))
+def _differences(session: Session, old: CompiledGraph, new: CompiledGraph) -> list[Difference]:
+    """What is different in a graph from the one that the thread has run on; as far as the log knows that."""
+    known = old.info if old.digest else session.info
+    return fits(known, new.info, session.cursor, session.state.values)
 
 
 def _beside(path: Path) -> set[Path]:

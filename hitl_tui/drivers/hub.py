@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from hitl_tui.drivers.below import Below
 from hitl_tui.drivers.graph_file import BuildGraph
-from hitl_tui.drivers.local import LocalDriver
-from hitl_tui.drivers.protocol import Driver
-from hitl_tui.drivers.recorded import RecordedDriver
+from hitl_tui.drivers.local import LocalDriver, Unbuilt, only_reading
+from hitl_tui.drivers.protocol import Capabilities, Driver
 from hitl_tui.engine.graphs.compiled import CompiledGraph
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import GraphInvalid, HitlError, UnknownThread, UsageError
-
-log = logging.getLogger(__name__)
-WithoutGraph = Callable[[str, HitlError], str]
+from hitl_tui.errors import UnknownThread
 
 
 class LocalHub:
@@ -30,14 +25,13 @@ class LocalHub:
     Args:
         store: where the threads live.
         build: makes a thread's graph again from its record (`ThreadInfo.source`).
-        without_graph: says of a thread whose graph can't be built why it can only be looked at: it is
-            opened as its log has it.  None refuses to open it.
+        unbuilt: says of a thread whose graph can't be built why it can only be looked at from then on.
     """
 
-    def __init__(self, store: Store, build: BuildGraph, without_graph: WithoutGraph | None = None) -> None:
+    def __init__(self, store: Store, build: BuildGraph, unbuilt: Unbuilt | None = None) -> None:
         self._store = store
         self._build = build
-        self._without_graph = without_graph
+        self._unbuilt = unbuilt
         self._drivers: dict[str, LocalDriver] = {}
         self._below = Below()
 
@@ -56,25 +50,27 @@ class LocalHub:
         )
 
     async def open(self, thread_id: str) -> Driver:
-        """The driver of a thread that is in the store.
+        """The driver of a thread that is in the store, as its log has it: its graph is built to run it.
 
         Raises:
             UnknownThread: there is no such thread.
-            GraphInvalid, UsageError: its graph can't be built again.
         """
+        return await self._open(thread_id)
+
+    async def look_at(self, thread_id: str) -> Driver:
+        """The driver of a thread for looking at it alone: nothing of it is ever built."""
+        return await self._open(thread_id, "it was opened to be looked at")
+
+    async def _open(self, thread_id: str, why_not: str = "") -> Driver:
         if thread_id in self._drivers:
             return self._drivers[thread_id]
-        info = await asyncio.to_thread(self._store.info, thread_id)
-        if info is None:
+        if await asyncio.to_thread(self._store.info, thread_id) is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        try:
-            graph = await self._graph_of(info)
-        except (GraphInvalid, UsageError) as error:
-            if self._without_graph is None:
-                raise
-            log.warning("%s: %s\n%s", thread_id, error, error.details)
-            return await self.open_recorded(thread_id, self._without_graph(thread_id, error))
-        return self._add(thread_id, lambda: Session.open(graph, self._store, thread_id))
+        return self._add(
+            thread_id,
+            lambda: Session.recorded(self._store, thread_id),
+            only_reading(why_not) if why_not else None,
+        )
 
     async def _graph_of(self, info: ThreadInfo) -> CompiledGraph:
         """The graph of a thread; for the thread of a subgraph's run that of its owner, where that is open."""
@@ -84,20 +80,6 @@ class LocalHub:
             if inside is not None:
                 return inside
         return (await asyncio.to_thread(self._build, info)).graph
-
-    async def open_recorded(self, thread_id: str, why: str) -> Driver:
-        """The driver of a thread as its log has it, without its graph: for looking alone.
-
-        Args:
-            why: why nothing else can be done, in words.
-        """
-        info = await asyncio.to_thread(self._store.info, thread_id)
-        if info is None:
-            raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        driver = self._drivers[thread_id] = RecordedDriver(
-            self._store, info, why, self._build if self._without_graph else None, self._below
-        )
-        return driver
 
     async def new(
         self,
@@ -132,7 +114,18 @@ class LocalHub:
         self._store.close()
         return tuple(sentence for sentence in lost if sentence)
 
-    def _add(self, thread_id: str, open_session: Callable[[], Session]) -> LocalDriver:
-        driver = LocalDriver(thread_id, open_session, self._store, self._build, self._below)
+    def _add(
+        self, thread_id: str, open_session: Callable[[], Session], capabilities: Capabilities | None = None
+    ) -> LocalDriver:
+        driver = LocalDriver(
+            thread_id,
+            open_session,
+            self._store,
+            graph_of=self._graph_of,
+            build=self._build,
+            below=self._below,
+            unbuilt=self._unbuilt,
+            capabilities=capabilities,
+        )
         self._drivers[thread_id] = driver
         return driver

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from hitl_tui.drivers import reading
 from hitl_tui.drivers.afterwards import Afterwards
@@ -23,6 +23,7 @@ from hitl_tui.drivers.nested import Nested
 from hitl_tui.drivers.node_streams import tell_the_rest
 from hitl_tui.drivers.protocol import NO_BREAKPOINTS, Capabilities, Preview, Relative, Snapshot, Stamped
 from hitl_tui.drivers.trying import Trying
+from hitl_tui.engine.graphs.compiled import CompiledGraph
 from hitl_tui.engine.humans import answering, decisions
 from hitl_tui.engine.humans.preview import preview_answer, preview_edit
 from hitl_tui.engine.log.events import (
@@ -36,13 +37,19 @@ from hitl_tui.engine.log.events import (
 )
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.nodes.activity import before_end
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.thread.graph_change import take_graph
+from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import HitlError, ThreadBusy, UsageError
+from hitl_tui.errors import GraphInvalid, HitlError, ThreadBusy, UsageError
+from hitl_tui.loading.sources import source_file
 
 T = TypeVar("T")
+GraphOf: TypeAlias = Callable[[ThreadInfo], Awaitable[CompiledGraph]]
+Unbuilt: TypeAlias = Callable[[str, HitlError], str]
 log = logging.getLogger(__name__)
 
 PAGE = 50
@@ -58,21 +65,30 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
     Args:
         open_session: opens (or prepares) the thread; called on the engine's thread.
         store: where the thread lives.
-        build: makes the thread's graph again when its file was saved; None never does.
+        graph_of: builds the thread's graph from its record, once something wants to run; None never does.
+        build: makes the graph again when its file was saved; None never does.
         below: what runs inside the runs of others; None where only this thread is open.
+        unbuilt: says of a graph that can't be built why the thread can only be looked at.
+        capabilities: what may be done.
     """
-
-    capabilities = Capabilities()
 
     def __init__(
         self,
         thread_id: str,
         open_session: Callable[[], Session],
         store: Store,
+        *,
+        graph_of: GraphOf | None = None,
         build: BuildGraph | None = None,
         below: Below | None = None,
+        unbuilt: Unbuilt | None = None,
+        capabilities: Capabilities | None = None,
     ) -> None:
         self.thread_id = thread_id
+        self.capabilities = capabilities or Capabilities()
+        self._graph_of = graph_of
+        self._unbuilt = unbuilt
+        self._building = asyncio.Lock()
         self._open_session = open_session
         self._store = store
         self._build = build
@@ -162,7 +178,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         """Run until something waits, fails or ends, or one of these breakpoints is reached."""
 
         async def launch() -> None:
-            stops = Stops(stop_before, self._opened().graph.info) if stop_before else None
+            stops = Stops(stop_before, (await self._with_graph()).graph.info) if stop_before else None
             await self._launch(partial(Run, on_limit="pause", stop_before=stops))
 
         await self._engine.call(launch())
@@ -197,7 +213,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
                 return preview_edit(session, values, as_node, None)
             return preview_edit(session, values, as_node, reading.place(session, self._store, step))
 
-        return await self._on_engine(look)
+        return await self._on_engine(look, graph=True)
 
     async def update_state(
         self,
@@ -236,7 +252,8 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         """Go on with the graph as its file is now; returns what is different, in words."""
 
         async def reload() -> tuple[str, ...]:
-            self._opened()
+            if not self._is_broken:
+                await self._with_graph()
             alongside = self._alongside
             file = alongside.graph_file if alongside else None
             if alongside is None or file is None:
@@ -244,7 +261,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
             self._refuse_running()
             found = await file.reload(actor)
             self.capabilities = Capabilities()
-            alongside.deadlines.applied = True
+            alongside.deadlines.watch()
             self._resync()
             return found
 
@@ -282,21 +299,24 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         if self._session is None:
             session = self._open_session()
             session.recover()
-            session.notice = ". ".join(filter(None, (session.notice, graph_notice(session))))
+            if session.exists and not isinstance(session.graph, RecordedGraph):
+                logged = recorded_graph(self._store, session.info, session.cursor)
+                session.notice = ". ".join(filter(None, (session.notice, graph_notice(session, logged))))
             session.sink = self._tell
             session.on_moved = self._resync
             self._session = session
             self._alongside = Alongside(
                 session,
                 self._store,
-                self._build,
                 tell=self._tell_in_order,
                 resync=self._resync,
                 busy=lambda: self._task is not None and not self._task.done(),
                 inside=lambda: self._above is not None,
-                deadlines=self.capabilities.can_answer,
+                expire=self._expire if self.capabilities.can_answer else None,
             )
             self._alongside.begin()
+            if not isinstance(session.graph, RecordedGraph):
+                self._follow_graph_file()
             self._begin_following(session, self._alongside.watcher.catch_up)
         return self._session
 
@@ -317,13 +337,70 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
                 self._follower.skip_to(self._session.cursor.head)
             self._tell(ProgressChanged(self._session.progress))
 
-    async def _on_engine(self, work: Callable[[Session], T]) -> T:
+    async def _on_engine(self, work: Callable[[Session], T], *, graph: bool = False) -> T:
         async def job() -> T:
-            return work(self._opened())
+            return work(await self._with_graph() if graph else self._opened())
 
         return await self._engine.call(job())
 
-    async def _write(self, work: Callable[[Session], T]) -> T:
+    async def prepare(self) -> None:
+        """Build the thread's graph, if that has not been done yet."""
+
+        async def job() -> None:
+            await self._with_graph()
+
+        await self._engine.call(job())
+
+    @property
+    def _is_broken(self) -> bool:
+        """Whether the graph could not be built, and was not mended since."""
+        return not self.capabilities.can_run
+
+    async def _with_graph(self) -> Session:
+        """The session on a graph that can run; until something wants to, it is on the one of its log.
+
+        Raises:
+            GraphInvalid, UsageError: the graph can't be built.
+        """
+        session = self._opened()
+        async with self._building:
+            if isinstance(session.graph, RecordedGraph):
+                if self._is_broken or self._graph_of is None:
+                    raise UsageError(
+                        f"thread {self.thread_id!r} can only be looked at", self.capabilities.why_not
+                    )
+                await self._build_graph(session, self._graph_of)
+        return session
+
+    async def _build_graph(self, session: Session, graph_of: GraphOf) -> None:
+        logged = session.graph
+        try:
+            graph = await graph_of(session.info)
+        except (GraphInvalid, UsageError) as error:
+            if self._unbuilt is not None:
+                log.warning("%s: %s\n%s", self.thread_id, error, error.details)
+                mendable = self._build is not None and source_file(session.info.source) is not None
+                self.capabilities = only_reading(self._unbuilt(self.thread_id, error), can_reload=mendable)
+                self._follow_graph_file()
+                self._resync()
+            raise
+        take_graph(session, graph)
+        if told := graph_notice(session, logged):
+            session.notice = ". ".join(filter(None, (session.notice, told)))
+            self._resync()
+        self._follow_graph_file()
+
+    def _follow_graph_file(self) -> None:
+        if self._alongside:
+            self._alongside.follow_graph_file(self._build)
+
+    async def _expire(self) -> None:
+        """Let what nobody answered in time be answered as its gate says."""
+        session = await self._with_graph()
+        with session.writing():
+            answering.expire(session)
+
+    async def _write(self, work: Callable[[Session], T], *, graph: bool = True) -> T:
         def write() -> T:
             session = self._opened()
             self._refuse_inside()
@@ -334,6 +411,8 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
             return result
 
         async def job() -> T:
+            if graph:
+                await self._with_graph()
             for _ in range(_TRIES):
                 try:
                     return write()
@@ -351,7 +430,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         if self._task and not self._task.done():
             self._refuse_running()
             await asyncio.wait([self._task])
-        session = self._opened()
+        session = await self._with_graph()
         self._refuse_inside()
         self._catch_up()
         self._run = make(session, threads=self._callers)
@@ -397,3 +476,24 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
     def _watch_deadlines(self) -> None:
         if self._alongside:
             self._alongside.deadlines.watch()
+
+
+def only_reading(why: str, *, can_reload: bool = False) -> Capabilities:
+    """What can be done with a thread without its graph.
+
+    Args:
+        why: why it can't be done, in words.
+        can_reload: the graph can be loaded again once its file was mended.
+    """
+    return Capabilities(
+        can_run=False,
+        can_edit=False,
+        can_edit_past=False,
+        can_fork=False,
+        can_answer=False,
+        can_cancel=False,
+        can_roll_back=False,
+        can_check=False,
+        can_reload=can_reload,
+        why_not=why,
+    )

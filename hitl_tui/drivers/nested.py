@@ -59,7 +59,7 @@ class Nested(DriverPart):
 
     async def graph_inside(self, node: str) -> CompiledGraph | None:
         """The graph of a subgraph's node, None where there is no such node any more."""
-        return await self._on_engine(lambda session: graph_inside(session.graph, node))
+        return await self._on_engine(lambda session: graph_inside(session.graph, node), graph=True)
 
     def _begin_following(self, session: Session, catch_up: Callable[[], None]) -> None:
         """Hear what the threads below do, and what this one does inside the run of another."""

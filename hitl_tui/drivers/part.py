@@ -23,11 +23,15 @@ class DriverPart(ABC):
     _engine: EngineThread
 
     @abstractmethod
-    async def _on_engine(self, work: Callable[[Session], T]) -> T:
-        """What `work` makes of the session, on the engine's thread."""
+    async def _on_engine(self, work: Callable[[Session], T], *, graph: bool = False) -> T:
+        """What `work` makes of the session, on the engine's thread.
+
+        Args:
+            graph: it takes a graph that can run; without it the one of the log will do.
+        """
 
     @abstractmethod
-    async def _write(self, work: Callable[[Session], T]) -> T:
+    async def _write(self, work: Callable[[Session], T], *, graph: bool = True) -> T:
         """As `_on_engine`, with the thread held for writing.
 
         Raises:

@@ -157,6 +157,13 @@ class Driver(Protocol):
     async def snapshot(self) -> Snapshot:
         """Everything a screen needs to begin."""
 
+    async def prepare(self) -> None:
+        """Build the thread's graph, as whatever runs or changes it does first; looking takes none.
+
+        Raises:
+            GraphInvalid, UsageError: it can't be built.
+        """
+
     async def history(self, before: int | None = None, limit: int = 50) -> tuple[Checkpoint, ...]:
         """Checkpoints before a step (None: from the head), newest first."""
 

@@ -42,11 +42,13 @@ class Trying(DriverPart):
             self._tell(ThreadForked(new_thread_id, step))
             return new_thread_id
 
-        return await self._on_engine(make)
+        return await self._on_engine(make, graph=True)
 
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step."""
-        return await self._on_engine(lambda session: agent_changes.agents_of(session, self._store))
+        return await self._on_engine(
+            lambda session: agent_changes.agents_of(session, self._store), graph=True
+        )
 
     async def configure_agent(
         self, agent: str, settings: Mapping[str, Any], *, actor: str | None = None, note: str | None = None
@@ -58,7 +60,9 @@ class Trying(DriverPart):
 
     async def doubts(self, agent: str, settings: Mapping[str, Any]) -> str:
         """What an agent with other settings would lack to be called."""
-        changed = await self._on_engine(lambda session: agent_changes.changed_agent(session, agent, settings))
+        changed = await self._on_engine(
+            lambda session: agent_changes.changed_agent(session, agent, settings), graph=True
+        )
         lacks = getattr(changed, "lacks", None)
         # Asking the provider's library may import it, which takes seconds.
         return await asyncio.to_thread(lacks) if lacks else ""

@@ -13,6 +13,7 @@ from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.subgraphs.children import outdated, refresh
 from hitl_tui.engine.thread.rebuild import applied_updates
+from hitl_tui.engine.thread.recorded import RecordedGraph
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, ThreadBusy
 
@@ -88,7 +89,11 @@ class Watcher:
         before = session.cursor
         if cursor is None or cursor.version == before.version:
             return
-        if before.head < 0 or cursor.head - before.head > _MOST_STEPS:
+        if (
+            before.head < 0
+            or cursor.head - before.head > _MOST_STEPS
+            or (cursor.graph != before.graph and isinstance(session.graph, RecordedGraph))
+        ):
             session.reload()
             self._resync()
             return

@@ -44,7 +44,7 @@ def fits(
 
     Args:
         old: the graph as it was, or the record of a thread, which knows only its name and digest
-            (that of the graph it last ran on, see `graph_change.logged_digest`).
+            ("" where its log holds no graph).
         cursor: where the thread stands; looked at for nodes and channels that are gone.
         values: the thread's state; looked at for values that don't fit any more.
     """
@@ -97,6 +97,8 @@ def _channel(old: ChannelInfo, new: ChannelInfo) -> Iterator[Difference]:
         yield Difference("channel", new.name, words)
     if old.schema != new.schema:
         yield Difference("channel", new.name, f"channel {new.name!r} has another schema")
+    if old.default != new.default and "private" not in (old.visibility, new.visibility):
+        yield Difference("channel", new.name, f"channel {new.name!r} starts from another default")
     if old.visibility != new.visibility:
         yield Difference(
             "channel", new.name, f"channel {new.name!r} was {old.visibility}, now {new.visibility}"

@@ -98,21 +98,31 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def reopen_graph(
-    thread_id: str, source: Mapping[str, Any], store: Store, *, options: str = ""
+    thread_id: str,
+    source: Mapping[str, Any],
+    store: Store,
+    *,
+    options: str = "",
+    graph: str | None = None,
 ) -> GraphRunner:
     """The runner of a thread, from the source in its record.
 
     Args:
+        graph: what GRAPH is, where the record is not to say it.
         options: what a suggested command needs to find the store, as " --store FILE".
 
     Raises:
         UsageError: the source names nothing that is there now.
         GraphInvalid: it isn't a graph any more, or its code failed.
     """
+    if graph is not None:
+        runner = open_graph(graph, store)
+        source = {**runner.source, WITHIN: source.get(WITHIN, [])}
+        return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
     spec = source.get("graph")
     if not isinstance(spec, str):
         raise UsageError(
-            f"the thread {thread_id!r} was begun from Python and doesn't say how its graph is built",
+            f"the thread {thread_id!r} was begun from Python or imported and doesn't name its graph",
             f"open it with its graph: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
         )
     directory = source.get("directory")

@@ -15,7 +15,7 @@ from hitl_tui.plain.answers import named_choice
 from hitl_tui.plain.console import confirm, refusal
 from hitl_tui.plain.content import content
 from hitl_tui.plain.forms import LeftWaiting, ask_edit, ask_form, ask_value
-from hitl_tui.plain.guarding import give_back, refuse_early
+from hitl_tui.plain.guarding import give_back, ready_to
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import card_lines, name, numbered
 from hitl_tui.view.answers import choice_answer
@@ -49,7 +49,7 @@ def decide(talk: Talk, typed: str = "") -> bool:
     request = _one_of(talk, _asked(snapshot), typed)
     if request is None:
         return False
-    refuse_early(snapshot, "can_answer")
+    snapshot = ready_to(talk, "can_answer")
     card = review_card(request, open_view(snapshot), snapshot.values)
     talk.console.say(*question(card, snapshot))
     try:

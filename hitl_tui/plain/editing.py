@@ -9,7 +9,7 @@ from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import ask_text, confirm, json_of
 from hitl_tui.plain.content import content, spans
-from hitl_tui.plain.guarding import give_back, refuse_early
+from hitl_tui.plain.guarding import give_back, ready_to
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import name, next_words
 from hitl_tui.suggest import did_you_mean
@@ -40,8 +40,7 @@ def show_value(talk: Talk, typed: str) -> None:
 
 def edit(talk: Talk, typed: str) -> None:
     """Set one channel as a new step."""
-    snapshot = talk.snapshot()
-    refuse_early(snapshot, "can_edit")
+    snapshot = ready_to(talk, "can_edit")
     head = snapshot.progress.head
     channel = find_channel(list(snapshot.values), typed or talk.console.ask("Channel, by number or name:"))
     is_text = _type(snapshot, channel) == "text"
@@ -65,8 +64,7 @@ def edit(talk: Talk, typed: str) -> None:
 
 def fork(talk: Talk) -> None:
     """Make a new thread from a step, and turn to it."""
-    snapshot = talk.snapshot()
-    refuse_early(snapshot, "can_fork")
+    snapshot = ready_to(talk, "can_fork")
     head = snapshot.progress.head
     typed = talk.console.ask(f"From which step? The newest is {head}; empty takes it:") or str(head)
     if not (typed.isascii() and typed.isdigit()):

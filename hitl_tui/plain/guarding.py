@@ -16,13 +16,18 @@ Doing: TypeAlias = Literal["can_edit", "can_answer", "can_fork", "can_cancel", "
 _WORDS = 100
 
 
-def refuse_early(snapshot: Snapshot, doing: Doing) -> None:
-    """Refuse what a thread can't take before anybody types anything for it.
+_WITHOUT_GRAPH: frozenset[Doing] = frozenset({"can_cancel", "can_reload"})
+
+
+def ready_to(talk: Talk, doing: Doing) -> Snapshot:
+    """The thread as it is, its graph built; what it can't take is refused before anybody types for it.
 
     Raises:
         UsageError: it can only be looked at.
+        HitlError: its graph can't be built.
         ThreadBusy: another process runs it; a fork can be made all the same.
     """
+    snapshot = talk.snapshot()
     can = snapshot.capabilities
     if not getattr(can, doing):
         raise UsageError(f"thread {snapshot.thread_id!r} can only be looked at", can.why_not)
@@ -31,6 +36,9 @@ def refuse_early(snapshot: Snapshot, doing: Doing) -> None:
             f"thread {snapshot.thread_id!r} is run by {snapshot.held_by}",
             "wait until it is done; you can look at it, or fork it",
         )
+    if doing not in _WITHOUT_GRAPH:
+        return talk.prepare()
+    return snapshot
 
 
 def give_back(talk: Talk, error: HitlError, step: int, *typed: tuple[str, str | None]) -> None:

@@ -20,7 +20,7 @@ from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.content import content
 from hitl_tui.plain.deciding import decide, question, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
-from hitl_tui.plain.guarding import give_back, refuse_early
+from hitl_tui.plain.guarding import give_back, ready_to
 from hitl_tui.plain.inside import unfinished_lines
 from hitl_tui.plain.outcome import standing_code
 from hitl_tui.plain.talk import Talk
@@ -200,6 +200,7 @@ class _Session:
             raise UsageError("it waits for your decision", "d decides")
         if snapshot.progress.status in ("completed", "cancelled"):
             raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
+        self.talk.prepare()
         driver = self.talk.driver
         self.talk.stepping = once
         self.talk.run(driver.step() if once else driver.run(stop_before=self.talk.breakpoints))
@@ -255,13 +256,13 @@ class _Session:
 
     def _reload(self) -> None:
         """Go on with the graph as it is in its file now."""
-        refuse_early(self.talk.snapshot(), "can_reload")
+        ready_to(self.talk, "can_reload")
         found = self.talk.run(self.talk.driver.reload_graph(actor=self.talk.actor))
         self.say("The graph was loaded again.", *content([*found], 40))
         self._say_standing(self.talk.snapshot())
 
     def _extend(self) -> None:
-        refuse_early(self.talk.snapshot(), "can_edit")
+        ready_to(self.talk, "can_edit")
         typed = self.talk.console.ask("Which limit, as in max_iterations=50; empty changes none:")
         if typed:
             limits = dict([read_limit(typed)])
@@ -269,7 +270,7 @@ class _Session:
             self._say_standing(self.talk.snapshot())
 
     def _cancel(self) -> None:
-        refuse_early(snapshot := self.talk.snapshot(), "can_cancel")
+        snapshot = ready_to(self.talk, "can_cancel")
         if not confirm(self.talk.console, "End this thread for good?"):
             self.say("It goes on as it was.")
             return
@@ -283,7 +284,7 @@ class _Session:
 
     def _roll_back(self) -> None:
         """Say what would be undone, in its order, and do it after a yes."""
-        refuse_early(snapshot := self.talk.snapshot(), "can_roll_back")
+        snapshot = ready_to(self.talk, "can_roll_back")
         entries = self.talk.run(self.talk.driver.rollback_entries())
         left = remaining(entries)
         if not left:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
 from hitl_tui.plain.console import Console
+from hitl_tui.plain.content import content
 
 T = TypeVar("T")
 
@@ -39,6 +40,15 @@ class Talk:
         """Where the thread is now; everything up to it counts as told."""
         snapshot: Snapshot = self.run(self.driver.snapshot())
         self.seen = max(self.seen, snapshot.last_event)
+        return snapshot
+
+    def prepare(self) -> Snapshot:
+        """Let the thread's graph be built, and say what there then is to know of it."""
+        before = self.snapshot().notice
+        self.run(self.driver.prepare())
+        snapshot = self.snapshot()
+        if snapshot.notice != before:
+            self.console.say("Note:", *content([snapshot.notice]))
         return snapshot
 
     def open(self, driver: Driver) -> None:

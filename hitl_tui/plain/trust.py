@@ -8,7 +8,7 @@ from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import confirm
 from hitl_tui.plain.content import content, spans
 from hitl_tui.plain.editing import find_channel
-from hitl_tui.plain.guarding import give_back, refuse_early
+from hitl_tui.plain.guarding import give_back, ready_to
 from hitl_tui.plain.talk import Talk
 from hitl_tui.plain.words import name
 from hitl_tui.view.taint import lineage_lines, taint_line
@@ -33,7 +33,7 @@ def declassify(talk: Talk, typed: str) -> None:
     tainted = [one.channel for one in _tainted(snapshot)]
     if not tainted:
         raise UsageError("no channel is tainted")
-    refuse_early(snapshot, "can_edit")
+    ready_to(talk, "can_edit")
     listed = list(snapshot.values)
     channel = find_channel(listed, typed or talk.console.ask("Channel, by number or name:"))
     if channel not in tainted:

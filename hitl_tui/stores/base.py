@@ -13,7 +13,16 @@ from typing import Any, TypeVar, get_args
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Effect,
+    LedgerEntry,
+    StoredGraph,
+    Totals,
+    UpdateRecord,
+)
 from hitl_tui.engine.log.store import Durability
 from hitl_tui.engine.log.threads import Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.engine.thread.hashes import facts_hash
@@ -68,6 +77,10 @@ class Checkpointer(ABC):
     @abstractmethod
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         """See `Store.cursor`."""
+
+    @abstractmethod
+    def graph(self, digest: str) -> StoredGraph | None:
+        """A graph as data, as a commit brought it; None when there is none of that digest."""
 
     @abstractmethod
     def children(self, thread_id: str) -> list[ThreadInfo]:

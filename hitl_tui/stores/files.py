@@ -16,7 +16,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    LedgerEntry,
+    StoredGraph,
+    UpdateRecord,
+)
 from hitl_tui.engine.log.store import Durability
 from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.errors import ValueRejected
@@ -30,8 +37,8 @@ from hitl_tui.stores.base import (
     summary_of,
     writer,
 )
-from hitl_tui.stores.files_io import locked, remove_file, replace_file, sync_directory, translate
-from hitl_tui.stores.files_layout import directory_name, number_file, open_directory
+from hitl_tui.stores.files_io import locked, read_file, remove_file, replace_file, sync_directory, translate
+from hitl_tui.stores.files_layout import directory_name, graph_file, number_file, open_directory
 from hitl_tui.stores.files_making import making
 from hitl_tui.stores.files_placing import place, recover
 from hitl_tui.stores.files_thread import ThreadFiles
@@ -42,6 +49,7 @@ from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover,
 # A file younger than this when it was read may have changed since without looking it.
 _RACY_NS = 2_000_000_000
 _OURS = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class _Seen(NamedTuple):
@@ -93,7 +101,7 @@ class FileCheckpointer(Checkpointer):
             for info, past, commits in threads:
                 origin = Origin(info, 0, past)
                 thread = making.enter_context(self._making(origin))
-                _fill(thread, commits)
+                _fill(thread, commits, self.path)
                 made.append(thread)
             # One for all is far cheaper than one for each of many small files.
             if self._synced:
@@ -112,6 +120,8 @@ class FileCheckpointer(Checkpointer):
                 # A killed writer may have left one that this commit does not replace.
                 remove_file(number_file(thread.path, "snapshots", commit.checkpoint.step))
             files = list(thread.files_of(commit, cursor.head))
+            if commit.graph is not None:
+                files.append((graph_file(self.path, commit.graph.digest), commit.graph.body))
             moved = shapes.cursor_file(commit.cursor, last_writer, thread.origin.info.facts_hash)
             for file, data in files:
                 self._replace(file, data)
@@ -122,6 +132,11 @@ class FileCheckpointer(Checkpointer):
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         thread = self._find(thread_id)
         return thread.cursor(unchecked=unchecked) if thread else None
+
+    def graph(self, digest: str) -> StoredGraph | None:
+        # What is no digest names no file.
+        body = read_file(graph_file(self.path, digest)) if _DIGEST.fullmatch(digest) else None
+        return None if body is None else StoredGraph(digest, body)
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         found = [thread for thread in self._all() if thread.origin.info.parent == thread_id]
@@ -304,13 +319,15 @@ class FileCheckpointer(Checkpointer):
             yield
 
 
-def _fill(thread: ThreadFiles, commits: Iterable[Commit]) -> None:
-    """Write a whole thread into a directory that nobody finds yet."""
+def _fill(thread: ThreadFiles, commits: Iterable[Commit], root: Path) -> None:
+    """Write a whole thread into a directory that nobody finds yet, and its graphs to those of the store."""
     info = thread.origin.info
     cursor, last_writer = Cursor(info.thread_id), info.created_by or ""
     for commit in commits:
         for file, data in thread.files_of(commit, cursor.head):
             replace_file(file, data, durable=False)
+        if commit.graph is not None:
+            replace_file(graph_file(root, commit.graph.digest), commit.graph.body, durable=False)
         cursor = commit.cursor
         last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
     replace_file(thread.cursor_file, shapes.cursor_file(cursor, last_writer, info.facts_hash))

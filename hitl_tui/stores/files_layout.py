@@ -3,6 +3,7 @@
 ```
 DIR/hitl-tui-store.json             marks the directory as ours, with the version of its format
 DIR/placing.json, lock              threads that are just being put in their places, see files_placing
+DIR/graphs/DIGEST.json              a graph as data, named after the SHA-256 of the file
 DIR/threads/.new-…, .new-….lock     a thread that is just being made, see files_making
 DIR/threads/NAME/info.json          what is fixed about a thread, its id among it
 DIR/threads/NAME/cursor.json        where it stands: what it does not reach is not part of the log
@@ -66,10 +67,12 @@ def open_directory(root: Path) -> None:
         make_directories(root)
         if not _is_marked(root):
             _claim(root)
-        make_directories(root / "threads")
+        for part in ("graphs", "threads"):
+            make_directories(root / part)
     except (OSError, ValueError) as error:
         raise translate(error, root) from error
-    check_directory(root / "threads")
+    for part in ("graphs", "threads"):
+        check_directory(root / part)
     if not os.access(root / "threads", os.W_OK | os.X_OK):
         raise StoreUnusable(f"the store {root} is read-only", "make the directory writable")
 
@@ -83,6 +86,11 @@ def directory_name(thread_id: str) -> str:
 def number_file(directory: Path, part: str, number: int) -> Path:
     """The file of a step, a decision or a snapshot."""
     return directory / part / f"{number:08d}.{'part' if part == 'snapshots' else 'json'}"
+
+
+def graph_file(root: Path, digest: str) -> Path:
+    """The file of a graph."""
+    return root / "graphs" / f"{digest}.json"
 
 
 def check_directory(path: Path) -> None:

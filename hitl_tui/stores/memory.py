@@ -9,7 +9,14 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    LedgerEntry,
+    StoredGraph,
+    UpdateRecord,
+)
 from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.stores import nesting, snapshots
 from hitl_tui.stores.base import Checkpointer, ascii_lower, longest_waiting, summary_of, writer
@@ -55,6 +62,7 @@ class MemoryCheckpointer(Checkpointer):
     def __init__(self) -> None:
         super().__init__()
         self._threads: dict[str, _Thread] = {}
+        self._graphs: dict[str, StoredGraph] = {}
         self._lock = threading.RLock()
 
     def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
@@ -73,23 +81,32 @@ class MemoryCheckpointer(Checkpointer):
             if refusal is not None:
                 raise refusal
             thread.add(commit)
+            if commit.graph is not None:
+                self._graphs[commit.graph.digest] = commit.graph
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
         made: dict[str, _Thread] = {}
+        graphs: dict[str, StoredGraph] = {}
         for info, past, commits in threads:
             thread = made[check_thread_id(info.thread_id)] = _Thread(info, Cursor(info.thread_id), 0, past)
             for commit in commits:
                 thread.add(commit)
+                if commit.graph is not None:
+                    graphs[commit.graph.digest] = commit.graph
         with self._lock:
             for name in made.keys() & self._threads.keys():
                 raise taken(name)
             for name, thread in made.items():
                 thread.order = len(self._threads)
                 self._threads[name] = thread
+            self._graphs |= graphs
 
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         thread = self._threads.get(thread_id)
         return thread.cursor if thread else None
+
+    def graph(self, digest: str) -> StoredGraph | None:
+        return self._graphs.get(digest)
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         with self._lock:

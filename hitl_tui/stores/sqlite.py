@@ -13,7 +13,15 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Effect,
+    LedgerEntry,
+    StoredGraph,
+    UpdateRecord,
+)
 from hitl_tui.engine.log.store import Durability
 from hitl_tui.engine.log.threads import Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.engine.thread.hashes import chained
@@ -47,6 +55,8 @@ def _inserts(table: str, columns: str) -> tuple[str, ...]:
 _ADD_RECORD = _inserts("record", rows.RECORD)
 _ADD_CHECKPOINT = _inserts("checkpoint", rows.CHECKPOINT)
 _ADD_LEDGER = _insert("ledger", rows.LEDGER)
+# A body that is there already is replaced: it may have been damaged since.
+_ADD_GRAPH = "INSERT OR REPLACE INTO graph (digest, body) VALUES (?, ?)"
 _ADD_SNAPSHOT = _insert("snapshot", "id, body")
 _ADD_CURSOR = (
     f"INSERT INTO cursor ({rows.CURSOR}, thread, touched) "
@@ -188,6 +198,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             db.execute(_ADD_SNAPSHOT, (head, part))
         for entry in commit.ledger:
             db.execute(_ADD_LEDGER, rows.ledger_row(base, entry))
+        if commit.graph is not None:
+            db.execute(_ADD_GRAPH, commit.graph)
 
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         key = self._find(thread_id)
@@ -200,6 +212,11 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             if cursor.thread_id != thread_id:
                 raise ValueError(f"the cursor of {thread_id!r} is that of {cursor.thread_id!r}")
             return cursor
+
+    def graph(self, digest: str) -> StoredGraph | None:
+        found = self._rows("SELECT body FROM graph WHERE digest = ?", (digest,))
+        with self._decoding():
+            return StoredGraph(digest, bytes(found[0][0])) if found else None
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         found = self._rows(_CHILDREN, (self._find(thread_id),))

@@ -18,7 +18,7 @@ TOUCHED_SHIFT = 20
 """`cursor.touched` is its `updated_at`, in microseconds, without these many bits: about its second."""
 
 
-VERSION = 9
+VERSION = 10
 """The version of the tables; a file with another one is not read."""
 
 TABLES = (
@@ -145,4 +145,6 @@ TABLES = (
         hash BLOB NOT NULL,
         request_hash BLOB NOT NULL
     )""",
+    # Graphs as data, each as JSON by the SHA-256 of it, in hex.
+    "CREATE TABLE graph (digest TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
 )

@@ -25,7 +25,7 @@ from hitl_tui.stores.base import Checkpointer
 from hitl_tui.stores.files_json import plain
 from hitl_tui.stores.refusals import check_thread_id, taken, unknown
 from hitl_tui.stores.transfer_format import FORMAT, VERSION, Header, Place
-from hitl_tui.stores.transfer_names import Names
+from hitl_tui.stores.transfer_names import Names, sourceless
 from hitl_tui.stores.transfer_reading import Reader
 
 # Steps read at a time.
@@ -111,13 +111,17 @@ def _all_lines(store: Checkpointer, threads: list[_Standing]) -> Iterator[Any]:
     places = tuple(Place(one.info.thread_id, one.of) for one in threads[1:])
     for one in threads:
         past = store.past(one.info.thread_id, one.cursor)
-        yield Header(FORMAT, VERSION, one.info, past, tuple(sorted(one.secret)), places)
+        yield Header(FORMAT, VERSION, sourceless(one.info), past, tuple(sorted(one.secret)), places)
         yield from _lines(store, one.info, one.cursor, one.secret)
         places = ()
 
 
 def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozenset[str]) -> Iterator[Any]:
     thread_id = info.thread_id
+    for digest in dict.fromkeys((info.graph_digest, cursor.graph)):
+        stored = store.graph(digest) if digest else None
+        if stored is not None:
+            yield {"graph": msgspec.Raw(stored.body)}
     steps = [] if secret else _snapshot_steps(store, thread_id, cursor.head)
     part: bytes | None = None
     for first in range(0, cursor.head + 1, _WINDOW):

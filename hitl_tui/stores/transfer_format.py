@@ -3,11 +3,12 @@
 | line | is |
 |---|---|
 | first | `{"format", "version", "info", "past", "left_out", "inside"}`: the thread's fixed facts; `past` has [name, last step, last seq, last decision, hash of its facts] of those who wrote the rows, oldest first; `left_out` names the channels whose values are not in the file; `inside` has [name, the thread it is below] of the threads of subgraphs' runs that come along, each before those below it |
+| one a graph | `{"graph": the graph as data}`, for each that the thread has run on; its digest is the SHA-256 of the object as it stands there |
 | one a step, from 0 | `{"step": checkpoint, "records": [...], "snapshot": base64}`; a snapshot, where there is one, is the part that `snapshots.part_of` makes of it after the one before |
 | one a decision | `{"decision": entry}` |
 | last | `{"cursor": ..., "lines": number of lines before, "sha256": of all bytes before}` |
 
-The threads of `inside` follow in their order, each in the same four kinds of lines, numbers and sums
+The threads of `inside` follow in their order, each in the same five kinds of lines, numbers and sums
 counted from the beginning of the file.  Hashes are written `sha256:<hex>`, those of the first line in base64.
 """  # noqa: E501 - a table
 
@@ -45,6 +46,7 @@ class Header(msgspec.Struct):
 class Line(msgspec.Struct):
     """Any line after the first."""
 
+    graph: msgspec.Raw = msgspec.Raw()
     step: dict[str, Any] | None = None
     records: list[dict[str, Any]] = []
     snapshot: bytes | None = None

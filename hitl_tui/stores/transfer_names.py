@@ -14,6 +14,7 @@ from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState
 from hitl_tui.engine.log.records import Checkpoint, Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
+from hitl_tui.engine.subgraphs.children import WITHIN
 from hitl_tui.stores.transfer_format import Header, Place
 
 
@@ -53,7 +54,7 @@ class Names:
             owner = Owner(self._new[above], owner.node)
         elif name != old.thread_id:
             owner = None  # of another name, it is not the thread its owner looks for
-        return replace(old, thread_id=name, parent=None, fork_seq=0, owner=owner)
+        return replace(sourceless(old), thread_id=name, parent=None, fork_seq=0, owner=owner)
 
     def step(self, point: Checkpoint, header: Header) -> Checkpoint:
         """A step that leads to the threads below it under their new names."""
@@ -98,6 +99,16 @@ class Names:
             name = f"{head or name}#{n}"
         self._taken.add(name)
         return name
+
+
+def sourceless(info: ThreadInfo) -> ThreadInfo:
+    """A thread's fixed facts without what would build its graph: somebody else's word for what to run here.
+
+    The way to the graph of a subgraph's run, inside the one of the thread it ran for, is kept.
+    """
+    way = info.source.get(WITHIN)
+    named = isinstance(way, list) and all(isinstance(node, str) for node in way)
+    return replace(info, source={WITHIN: way} if named else {})
 
 
 def _is_own(place: Place) -> bool:

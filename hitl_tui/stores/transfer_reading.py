@@ -9,7 +9,14 @@ from hashlib import sha256
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    LedgerEntry,
+    StoredGraph,
+    UpdateRecord,
+)
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.errors import LogCorrupt, StoreUnusable, UsageError
@@ -86,6 +93,7 @@ class Reader:
         """All that follows in a thread, the cursor last."""
         at = Cursor(header.info.thread_id)
         parts: list[bytes] = []
+        graphs: set[str] = set()
         while True:
             data = self._next()
             with self._checking():
@@ -93,6 +101,8 @@ class Reader:
                 if line.cursor is not None:
                     break
                 commit = _commit(line, at, parts)
+            if commit.graph:
+                graphs.add(commit.graph.digest)
             if commit.checkpoint:
                 commit = replace(commit, checkpoint=names.step(commit.checkpoint, header))
             at = commit.cursor
@@ -100,6 +110,7 @@ class Reader:
             yield commit
         with self._checking():
             end = self._end(line, at)
+            _check_graphs({header.info.graph_digest, end.graph} - {""}, graphs)
         self._digest.update(data)
         if end.status == "running":
             end = replace(end, status="waiting", reason="paused", attempt=end.attempt + 1)
@@ -149,15 +160,23 @@ def _check_order(header: Header) -> None:
         known.add(thread_id)
 
 
+def _check_graphs(named: set[str], graphs: set[str]) -> None:
+    """Refuse a thread without a graph that it names."""
+    for digest in named - graphs:
+        raise ValueError(f"the graph {digest[:12]} is missing")
+
+
 def _commit(line: Line, at: Cursor, parts: list[bytes]) -> Commit:
     """What a line adds to a thread; `parts` are those of its snapshots, newest first."""
+    if body := bytes(line.graph):
+        return Commit(at, 0, "", graph=StoredGraph(sha256(body).hexdigest(), body))
     if line.decision is not None:
         entry = row_of(LedgerEntry, line.decision)
         if entry.n != at.ledger_n + 1:
             raise ValueError(f"decision {at.ledger_n + 1} is missing")
         return Commit(replace(at, ledger_n=entry.n, ledger_hash=entry.hash), 0, "", ledger=(entry,))
     if line.step is None:
-        raise ValueError("it has no step, no decision and no cursor")
+        raise ValueError("it has no graph, no step, no decision and no cursor")
     point = row_of(Checkpoint, line.step)
     records = tuple(row_of(UpdateRecord, fields) for fields in line.records)
     if point.step != at.head + 1:

@@ -30,7 +30,8 @@ def test_they_go_through_a_pipe_and_are_verified_there(desk: App, tmp_path: Path
     assert exporting.wait() == 0
     assert done.stdout == "imported 'new' with 1 thread inside it\n"
     assert "those of 1 thread inside it among them" in desk.expect(0, "verify", "new", "--store", other).out
-    found = desk.expect(0, "verify", "new", "--strict", "--store", other, "--json").document
+    strict = ["--strict", "--graph", "desk", "--store", other, "--json"]
+    found = desk.expect(0, "verify", "new", *strict).document
     assert (found["ok"], found["threads"], found["missing"]) == (True, ["new/editor#1"], [])
     shown = desk.expect(0, "show", "new", "--store", other, "--json").document["standing"]
     assert shown["pending"][0]["thread"] == "new/editor#1"

@@ -185,7 +185,8 @@ def test_a_thread_travels_through_a_file(review: App, tmp_path: Path) -> None:
     assert taken.err.endswith("there is a thread 'r' already\n  give it another name with --thread ID\n")
     review.expect(0, "import", str(file), "--store", other, "--thread", "again")
     assert review.expect(0, "verify", "again", "--store", other, "--json").document["ok"] is True
-    review.expect(0, "approve", "r", "--run", "--store", other)
+    assert "imported" in review.expect(2, "approve", "r", "--run", "--store", other).err
+    review.expect(0, "approve", "r", "--run", "--store", other, "--graph", "review")
 
 
 def test_an_export_to_a_pipe_and_files_that_are_none(review: App, tmp_path: Path) -> None:

@@ -100,9 +100,10 @@ def test_an_imported_thread_is_undone_and_replayed_with_the_threads_inside_it(
     app.expect(0, "export", "t", str(tmp_path / "t.jsonl"))
     other = ["--store", str(tmp_path / "other.db")]
     app.expect(0, "import", str(tmp_path / "t.jsonl"), "--thread", "new", *other)
-    app.expect(0, "rollback", "new", "--yes", *other)
+    named = ["--graph", str(file), *other]
+    app.expect(0, "rollback", "new", "--yes", *named)
     for thread in ("new", "new/team#1"):
         assert "Cancelled" in app.expect(0, "show", thread, *other).out
-        app.expect(0, "verify", thread, "--strict", *other)
-        app.expect(0, "replay", thread, *other)
+        app.expect(0, "verify", thread, "--strict", *named)
+        app.expect(0, "replay", thread, *named)
     assert "t: Done at step 2" in app.expect(0, "show", "t").out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,14 @@ class Desk:
         )
         return await Watcher.open(await self.hub.open("t"))
 
+    async def build(self) -> Watcher:
+        """Open the thread and let its graph be built, as whatever runs does first."""
+        watcher = await self.open()
+        with suppress(GraphInvalid, UsageError):
+            await watcher.driver.prepare()
+        await watcher.look()
+        return watcher
+
 
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
@@ -102,6 +111,11 @@ async def test_a_mended_graph_offers_the_reload_and_the_thread_goes_on(
 ) -> None:
     spoil(desk)
     watcher = await desk.open()
+    assert watcher.view.capabilities.can_run
+    with pytest.raises((GraphInvalid, UsageError), match=r"small\.py|words_of_"):
+        await watcher.driver.step()
+    await watcher.look()
+    assert [node.name for node in watcher.view.graph.nodes] == ["a", "b"]
     assert (watcher.view.capabilities.can_run, watcher.view.capabilities.can_reload) == (False, True)
     with pytest.raises(UsageError, match="can only be looked at"):
         await watcher.driver.step()
@@ -121,7 +135,7 @@ async def test_a_mended_graph_offers_the_reload_and_the_thread_goes_on(
 
 async def test_what_does_not_fit_is_refused_and_a_better_mend_is_told_again(desk: Desk) -> None:
     broken(desk)
-    watcher = await desk.open()
+    watcher = await desk.build()
     desk.save(FILE.replace('"b"', '"other"'))
     view = await watcher.until(lambda view: view.graph_changed)
     assert view.graph_changed is not None
@@ -139,7 +153,7 @@ async def test_what_does_not_fit_is_refused_and_a_better_mend_is_told_again(desk
 
 async def test_a_reload_while_it_is_still_broken_says_why_and_it_stays_as_it_was(desk: Desk) -> None:
     broken(desk)
-    watcher = await desk.open()
+    watcher = await desk.build()
     with pytest.raises(GraphInvalid, match="division by zero"):
         await watcher.driver.reload_graph()
     assert watcher.view.values["text"] == "a"
@@ -147,7 +161,7 @@ async def test_a_reload_while_it_is_still_broken_says_why_and_it_stays_as_it_was
 
 
 async def test_of_a_graph_that_broke_while_it_was_open_any_file_beside_it_may_be_the_mend(desk: Desk) -> None:
-    watcher = await desk.open()
+    watcher = await desk.build()
     desk.save(FILE.replace("import WORD", "import WORD\nfrom more import MORE"))
     await watcher.until(lambda view: view.graph_changed and "can't be loaded" in view.graph_changed[0])
     (desk.folder / "more.py").write_text("MORE = 1\n")
@@ -156,9 +170,12 @@ async def test_of_a_graph_that_broke_while_it_was_open_any_file_beside_it_may_be
     assert (await watcher.run()).values["text"] == "aa"
 
 
-async def test_opening_a_thread_says_how_its_graph_differs_from_the_one_it_ran_on(desk: Desk) -> None:
+async def test_building_a_graph_says_how_it_differs_from_the_one_the_thread_ran_on(desk: Desk) -> None:
     desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'))
-    watcher = await desk.open()
+    assert (await desk.open()).view.notice == ""
+    assert desk.hub is not None
+    await desk.hub.close()
+    watcher = await desk.build()
     assert watcher.view.notice == (
         "the graph is not the one that the thread has run on so far: "
         "channel 'more' is new and starts at its default"

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
-from hitl_tui.engine.thread.graph_change import logged_digest
+from hitl_tui.engine.graphs.description import GraphInfo
 from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.engine.thread.recorded import logged_digest
 from hitl_tui.engine.verification.verify import verify
 from hitl_tui.errors import GraphDiffers
 from tests.support.spec import spec
@@ -38,7 +39,14 @@ def test_the_log_has_the_digest_of_each_graph_that_ran_once() -> None:
     second.step(thread_id="t")
     second.step(thread_id="t")
     assert told(store, "graph") == [{"was": first.graph.digest, "is": second.graph.digest}]
-    assert logged_digest(second.open("t")) == second.graph.digest
+    info, cursor = store.info("t"), store.cursor("t")
+    assert info is not None
+    assert cursor is not None
+    assert logged_digest(info, cursor) == second.graph.digest
+    for runner in (first, second):
+        kept = store.graph(runner.graph.digest)
+        assert kept is not None
+        assert GraphInfo.of(kept) == runner.graph.info
 
 
 def test_a_state_with_other_channels_is_in_the_log_whole_from_that_step_on() -> None:

@@ -94,10 +94,10 @@ def test_a_saved_graph_is_told_with_what_differs_and_loaded_again(file: Path) ->
 def test_a_broken_graph_is_looked_at_mended_and_gone_on_with(file: Path) -> None:
     file.write_text(GRAPH + "1 / 0\n")
     code, said = talk(
-        file, "s", "e text", "d", "x", "R", lambda: file.write_text(GRAPH), f"…{TOLD}", "R", "c"
+        file, "s", "s", "e text", "d", "R", lambda: file.write_text(GRAPH), f"…{TOLD}", "R", "c"
     )
     assert code == 0
     assert any("division by zero" in line for line in said)
-    assert said.count("  | thread 't' can only be looked at") == 3, "s, e and x, and d has nothing to decide"
+    assert said.count("  | thread 't' can only be looked at") == 2, "s and e, and d has nothing to decide"
     assert not [line for line in said if "New value" in line], "refused before anything is typed"
     assert "The graph was loaded again." in said

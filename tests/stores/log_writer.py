@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hitl_tui.engine.log.outcomes import ModelUse
-from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, StoredGraph, UpdateRecord
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.stores import Checkpointer
@@ -22,8 +22,13 @@ def digest(*facts: object) -> bytes:
     return sha256(repr(facts).encode()).digest()
 
 
+_GRAPH = b"{}"
+GRAPH = StoredGraph(sha256(_GRAPH).hexdigest(), _GRAPH)
+"""The graph of every thread here, as far as stores look at it."""
+
+
 def info(thread_id: str, **changes: Any) -> ThreadInfo:
-    plain = ThreadInfo(thread_id, "advisor", "digest", {"graph": "m:g"}, None, -1, 0, NOW, "ann")
+    plain = ThreadInfo(thread_id, "advisor", GRAPH.digest, {"graph": "m:g"}, None, -1, 0, NOW, "ann")
     facts = msgspec.structs.replace(plain, **changes)
     return msgspec.structs.replace(facts, facts_hash=digest("facts", thread_id))
 
@@ -164,7 +169,8 @@ class Writer:
                 **cursor_changes,
             },
         )
-        return Commit(moved, cursor.version, self.lease.token, records, checkpoint, snapshot, ledger)
+        graph = None if cursor.version else GRAPH
+        return Commit(moved, cursor.version, self.lease.token, records, checkpoint, snapshot, ledger, graph)
 
     def step(self, updates: Mapping[str, Any] | None = None, **changes: Any) -> Commit:
         """Write the next step."""

@@ -107,6 +107,7 @@ class BoundChannel:
             visibility=self.visibility,
             description=self.description,
             schema=self.json_schema,
+            default=None if self._private else self.default,
         )
 
     def accept(self, update: Any) -> Any:

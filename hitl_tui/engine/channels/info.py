@@ -11,7 +11,11 @@ from hitl_tui.engine.log.records import Visibility
 
 
 class ChannelInfo(msgspec.Struct, frozen=True):
-    """A channel as declared; `type` is a short word such as "list", "text" or "number"."""
+    """A channel as declared; `type` is a short word such as "list", "text" or "number".
+
+    `default` is what it holds before any node has written, null for a private channel: a graph is shown and
+    exported as it is.
+    """
 
     name: str
     type: str
@@ -19,3 +23,4 @@ class ChannelInfo(msgspec.Struct, frozen=True):
     visibility: Visibility
     description: str
     schema: Mapping[str, Any]
+    default: Any = None

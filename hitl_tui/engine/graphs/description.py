@@ -8,9 +8,13 @@ from typing import Literal
 import msgspec
 
 from hitl_tui.engine.channels.info import ChannelInfo
+from hitl_tui.engine.log.records import StoredGraph
 from hitl_tui.engine.log.taint import OnTaint
+from hitl_tui.errors import LogCorrupt
 
 NodeKind = Literal["node", "map", "parallel", "subgraph"]
+
+_GO_BACK = "go back to a copy of the store"
 
 
 class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -31,7 +35,7 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         on_taint: what happens before it reads what is tainted.
         attempts: how often it is tried.
         timeout: seconds an attempt may take, None for ever.
-    """  # Defaults stay out of digests, so that those of plain graphs are what they always were.
+    """
 
     name: str
     reads: tuple[str, ...]
@@ -93,6 +97,31 @@ class GraphInfo(msgspec.Struct, frozen=True):
         return tuple(member.name for member in node.members) if node else ()
 
     @property
+    def body(self) -> bytes:
+        """The graph as the JSON that stores keep, by its digest."""
+        return msgspec.json.encode(self, order="sorted")
+
+    @property
     def digest(self) -> str:
         """A hash of what the graph declares: nodes, edges, channels, reducers."""
-        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()
+        return hashlib.sha256(self.body).hexdigest()
+
+    @property
+    def stored(self) -> StoredGraph:
+        """The graph as a store keeps it."""
+        body = self.body
+        return StoredGraph(hashlib.sha256(body).hexdigest(), body)
+
+    @classmethod
+    def of(cls, stored: StoredGraph) -> GraphInfo:
+        """The graph of a store, which is nobody's word alone: its hash is checked.
+
+        Raises:
+            LogCorrupt: the body is not the one of that digest, or is no graph.
+        """
+        if hashlib.sha256(stored.body).hexdigest() != stored.digest:
+            raise LogCorrupt(f"the graph {stored.digest[:12]} is not as it was stored", _GO_BACK)
+        try:
+            return msgspec.json.decode(stored.body, type=cls)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise LogCorrupt(f"the graph {stored.digest[:12]} can't be read: {error}", _GO_BACK) from error

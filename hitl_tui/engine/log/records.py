@@ -6,7 +6,7 @@ bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -197,7 +197,8 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     record, checkpoint and decision are chained to.
     `exchanges` is what that node got from outside before it asked a human, `uses` and `calls` the calls of
     models and tools since the last step of a node that no checkpoint has yet, `compensated` says that some
-    step may have something to undo.
+    step may have something to undo.  `graph` is the digest of the graph that the thread has gone on with, ""
+    while that is the one it was begun with.
     """
 
     thread_id: str
@@ -239,6 +240,7 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     agents: dict[str, dict[str, Any]] = {}
     compensated: bool = False
     calls: tuple[ToolUse, ...] = ()
+    graph: str = ""
 
     @property
     def next_node(self) -> str | None:
@@ -246,8 +248,18 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         return next_of(self.position)
 
 
+class StoredGraph(NamedTuple):
+    """A graph as data, as JSON; `digest` is the SHA-256 of its body, in hex."""
+
+    digest: str
+    body: bytes
+
+
 class Commit(msgspec.Struct, frozen=True, gc=False):
-    """All that one transaction writes: either all of it is there after a crash, or none."""
+    """All that one transaction writes: either all of it is there after a crash, or none.
+
+    `graph` is the graph that the thread runs on from here, where the store may not have it yet.
+    """
 
     cursor: Cursor
     expected_version: int
@@ -256,3 +268,4 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     checkpoint: Checkpoint | None = None
     snapshot: bytes | None = None
     ledger: tuple[LedgerEntry, ...] = ()
+    graph: StoredGraph | None = None

@@ -9,7 +9,16 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, Protocol
 
-from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, Effect, LedgerEntry, Totals, UpdateRecord
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Effect,
+    LedgerEntry,
+    StoredGraph,
+    Totals,
+    UpdateRecord,
+)
 from hitl_tui.engine.log.threads import Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
 
 Durability = Literal["decisions", "steps", "none"]
@@ -48,6 +57,9 @@ class Store(Protocol):
         Raises:
             LogCorrupt: the cursor, or what is fixed about the thread, is not what was written.
         """
+
+    def graph(self, digest: str) -> StoredGraph | None:
+        """A graph as data, as a commit brought it; None when there is none of that digest."""
 
     def checkpoint(self, thread_id: str, step: int) -> Checkpoint | None:
         """The checkpoint of a step, the parent's where the thread shares it."""

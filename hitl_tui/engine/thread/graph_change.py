@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from hitl_tui.engine.graphs.compiled import CompiledGraph
-from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
-from hitl_tui.engine.thread.session import Session
+from hitl_tui.engine.thread.recorded import logged_digest
+from hitl_tui.engine.thread.session import Session, replace
 from hitl_tui.errors import GraphDiffers, HitlError
 
 GRAPH = "graph"
 """The kind of the ledger's entry for another graph, with the digests of both."""
-
-
-def logged_digest(session: Session) -> str:
-    """The digest of the graph that the thread's log was last written with, "" where it tells none."""
-    began = session.info.graph_digest
-    if not session.store or not began or began == session.graph.digest:
-        return began
-    # Those of a fork's parent may be older than the graph that the fork began with.
-    later = (
-        entry
-        for entry in reversed(session.store.ledger(session.thread_id))
-        if entry.kind == GRAPH and entry.at >= session.info.created_at
-    )
-    newest = next(later, None)
-    return newest.data["is"] if newest else began
 
 
 def note_graph(session: Session) -> None:
@@ -35,11 +20,9 @@ def note_graph(session: Session) -> None:
         GraphDiffers: it does not; nothing was changed.
     """
     refuse_gone(session)
-    if session.info.graph_digest in ("", session.graph.digest):
-        return
-    was = logged_digest(session)
-    if was != session.graph.digest:
-        session.commit_cursor(session.cursor, [_entry(session, was, None)])
+    was = logged_digest(session.info, session.cursor)
+    if was not in ("", session.graph.digest):
+        _note(session, was, None)
 
 
 def refuse_gone(session: Session) -> None:
@@ -64,7 +47,19 @@ def change_graph(session: Session, graph: CompiledGraph, *, actor: str | None = 
     Raises:
         LogCorrupt: the log does not make this graph's state; the thread keeps the graph it had.
     """
-    was, before, agents = logged_digest(session), session.graph, session.agents
+    was = logged_digest(session.info, session.cursor)
+    take_graph(session, graph)
+    if session.exists:
+        _note(session, was, actor)
+
+
+def take_graph(session: Session, graph: CompiledGraph) -> None:
+    """Give an open thread another graph, in this process alone; nothing is written.
+
+    Raises:
+        LogCorrupt: the log does not make this graph's state; the thread keeps the graph it had.
+    """
+    before, agents = session.graph, session.agents
     session.graph, session.agents = graph, fresh_agents(graph)
     try:
         apply(session.agents, session.cursor.agents)
@@ -72,10 +67,10 @@ def change_graph(session: Session, graph: CompiledGraph, *, actor: str | None = 
     except HitlError:
         session.graph, session.agents = before, agents
         raise
-    if session.exists:
-        session.commit_cursor(session.cursor, [_entry(session, was, actor)])
 
 
-def _entry(session: Session, was: str, actor: str | None) -> LedgerEntry:
+def _note(session: Session, was: str, actor: str | None) -> None:
+    """Write down the graph that a thread goes on with, with the digests of both."""
     data = {"was": was, "is": session.graph.digest}
-    return journal.ledger_entry(session.cursor, GRAPH, at=session.clock(), actor=actor, data=data)
+    entry = journal.ledger_entry(session.cursor, GRAPH, at=session.clock(), actor=actor, data=data)
+    session.commit_cursor(replace(session.cursor, graph=session.graph.digest), [entry])

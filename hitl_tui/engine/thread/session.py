@@ -25,6 +25,7 @@ from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
 from hitl_tui.engine.thread.outlook import Outlook
 from hitl_tui.engine.thread.rebuild import live_state
+from hitl_tui.engine.thread.recorded import RecordedGraph, logged_digest, recorded_graph
 from hitl_tui.engine.thread.run_inputs import FirstInput, first_input, frozen
 from hitl_tui.engine.thread.standing import standing
 from hitl_tui.engine.thread.steps import Step, checkpoint_of, records_of
@@ -123,6 +124,16 @@ class Session(Outlook):
         )
         state = LiveState.initial(graph.channels)
         return cls(graph, store, info, cursor, state, agents=agents, sink=sink, clock=clock)
+
+    @classmethod
+    def recorded(cls, store: Store, thread_id: str, *, with_state: bool = True) -> Session:
+        """A thread of a store on the graph that its log holds: it can be looked at, and nothing runs.
+
+        Raises:
+            UnknownThread, LogCorrupt.
+        """
+        info, cursor = standing(store, thread_id)
+        return cls.open(recorded_graph(store, info, cursor), store, thread_id, with_state=with_state)
 
     @classmethod
     def open(
@@ -229,7 +240,10 @@ class Session(Outlook):
         if cursor is None or self.store is None or cursor.version == self.cursor.version:
             return False
         _, cursor = standing(self.store, self.thread_id)
+        changed = logged_digest(self.info, cursor) != logged_digest(self.info, self.cursor)
         self.cursor = frozen(cursor)
+        if changed and self.store and isinstance(self.graph, RecordedGraph):
+            self.graph = recorded_graph(self.store, self.info, cursor)
         apply(self.agents, cursor.agents)
         self.load_state()
         return True
@@ -364,9 +378,12 @@ class Session(Outlook):
         snapshot: bytes | None = None,
     ) -> None:
         if self.store:
+            # From its first commit on, and after each change, the log holds the graph as data.
+            graph = self.graph.info.stored if cursor.graph != self.cursor.graph else None
             if self._lease is None and not self.exists:
                 self.store.create_thread(self.info, self.cursor)
                 self._acquire(self.store)
+                graph = self.graph.info.stored if self.info.graph_digest else None
             self.store.commit(
                 self.thread_id,
                 Commit(
@@ -377,6 +394,7 @@ class Session(Outlook):
                     checkpoint=checkpoint,
                     snapshot=snapshot,
                     ledger=tuple(ledger),
+                    graph=graph,
                 ),
             )
         self.cursor = cursor

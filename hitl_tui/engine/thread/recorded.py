@@ -1,0 +1,140 @@
+"""A thread's graph as its log has it: for looking at it, without building anything (SPEC 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from hitl_tui.engine.channels.channel import BoundChannel, Channel
+from hitl_tui.engine.channels.info import ChannelInfo
+from hitl_tui.engine.graphs.compiled import CompiledGraph, Node, Route
+from hitl_tui.engine.graphs.description import EdgeInfo, GraphInfo, NodeInfo
+from hitl_tui.engine.graphs.retry import RetryPolicy
+from hitl_tui.engine.graphs.work import SubgraphWork
+from hitl_tui.engine.log.records import START, Cursor, Limits
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.errors import GraphInvalid, LogCorrupt
+
+
+@dataclass(frozen=True)
+class RecordedGraph(CompiledGraph):
+    """A graph as data alone: it draws, masks and knows its ways, and nothing of it can run.
+
+    Its channels keep no schema and no reducer of their own: `info` tells of both as they were declared.
+    """
+
+    declared: GraphInfo | None = None
+    stored_digest: str = ""
+
+    @property
+    def info(self) -> GraphInfo:
+        """The graph as it was declared."""
+        assert self.declared is not None
+        return self.declared
+
+    @property
+    def digest(self) -> str:
+        """The digest that the log names it by, "" for what the log's records alone tell of."""
+        return self.stored_digest
+
+
+def logged_digest(info: ThreadInfo, cursor: Cursor) -> str:
+    """The digest of the graph that the thread's log was last written with, "" where it tells none."""
+    return cursor.graph or info.graph_digest
+
+
+def recorded_graph(store: Store, info: ThreadInfo, cursor: Cursor) -> RecordedGraph:
+    """The graph that a thread last ran on, as its log holds it.
+
+    Where the log was written without a graph, the channels that it has: private where a record says so.
+
+    Raises:
+        LogCorrupt: the store has lost it, or it is not as it was stored.
+    """
+    digest = logged_digest(info, cursor)
+    if not digest or cursor.version == 0:
+        return _of_records(store, info, cursor)
+    stored = store.graph(digest)
+    if stored is None:
+        raise LogCorrupt(
+            f"thread {info.thread_id!r}: its graph {digest[:12]} is missing", "go back to a copy of the store"
+        )
+    return _of_info(GraphInfo.of(stored), digest)
+
+
+def _of_info(info: GraphInfo, digest: str) -> RecordedGraph:
+    ways = [edge for edge in info.edges if edge.source != START]
+    fixed = {edge.source: edge.target for edge in ways if not edge.label}
+    return RecordedGraph(
+        name=info.name,
+        channels={one.name: _channel(one) for one in info.channels},
+        nodes={one.name: _node(one) for one in info.nodes},
+        edges=fixed,
+        routes={
+            name: _route(ways, name) for name in dict.fromkeys(edge.source for edge in ways if edge.label)
+        },
+        entry=next((edge.target for edge in info.edges if edge.source == START), ""),
+        before={},
+        after={},
+        termination=None,
+        limits=Limits(),
+        agents={},
+        inputs=info.inputs,
+        output="",
+        declared=info,
+        stored_digest=digest,
+    )
+
+
+def _of_records(store: Store, info: ThreadInfo, cursor: Cursor) -> RecordedGraph:
+    head = cursor.head
+    names = state_at(store, info.thread_id, head) if head >= 0 else {}
+    private = {
+        record.channel for record in store.records(info.thread_id, 0, head) if record.visibility == "private"
+    }
+    channels = tuple(
+        BoundChannel(
+            name, Channel(None, reducer="overwrite", visibility="private" if name in private else "public")
+        ).info
+        for name in names
+    )
+    return _of_info(GraphInfo(info.graph_name, (), (), channels, ()), "")
+
+
+def _channel(info: ChannelInfo) -> BoundChannel:
+    # The text of a reducer may name a function: it is told, and never looked for.
+    channel = Channel(
+        info.default, reducer="overwrite", visibility=info.visibility, description=info.description
+    )
+    return BoundChannel(info.name, channel)
+
+
+def _node(info: NodeInfo) -> Node:
+    inside = SubgraphWork(_of_info(info.graph, ""), info.inputs, info.outputs) if info.graph else None
+    return Node(
+        name=info.name,
+        function=_no_function,
+        reads=_names(info.reads),
+        writes=_names(info.writes),
+        retry=RetryPolicy(),
+        timeout=info.timeout,
+        takes_config=False,
+        external=info.external,
+        on_taint=info.on_taint,
+        work=inside,
+    )
+
+
+def _names(declared: tuple[str, ...]) -> tuple[str, ...] | None:
+    return None if declared == ("*",) else declared
+
+
+def _route(ways: Iterable[EdgeInfo], node: str) -> Route:
+    return Route(_no_function, {edge.label: edge.target for edge in ways if edge.source == node})
+
+
+def _no_function(*_given: Any) -> NoReturn:
+    raise GraphInvalid("a graph that was read from the log runs nothing", "build it first")
