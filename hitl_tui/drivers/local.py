@@ -491,7 +491,6 @@ def only_reading(why: str, *, can_reload: bool = False) -> Capabilities:
         can_edit_past=False,
         can_fork=False,
         can_answer=False,
-        can_cancel=False,
         can_roll_back=False,
         can_check=False,
         can_reload=can_reload,

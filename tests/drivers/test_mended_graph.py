@@ -144,7 +144,7 @@ async def test_what_does_not_fit_is_refused_and_a_better_mend_is_told_again(desk
         await watcher.driver.reload_graph()
     assert not (await watcher.look()).capabilities.can_run
     with pytest.raises(UsageError, match="can only be looked at"):
-        await watcher.driver.cancel()
+        await watcher.driver.update_state({"text": "x"}, expected_step=1)
     desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'))
     view = await watcher.until(lambda view: view.graph_changed and "more" in view.graph_changed[-1])
     await watcher.driver.reload_graph()
