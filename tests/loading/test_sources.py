@@ -75,7 +75,7 @@ def test_options_that_were_not_given_but_taken_are_kept(folder: Path) -> None:
 
 
 def test_a_thread_without_source_says_how_to_open_it() -> None:
-    with pytest.raises(UsageError, match="'t' was begun from Python or imported and doesn't name its graph") as caught:
+    with pytest.raises(UsageError, match="imported and doesn't name its graph") as caught:
         reopen_graph("t", {}, MemoryCheckpointer())
     assert "hitl-tui run GRAPH --thread t" in caught.value.hint
 

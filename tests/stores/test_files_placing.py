@@ -166,7 +166,12 @@ def test_a_refused_import_leaves_no_list_behind(
     with pytest.raises(ThreadBusy, match=TEAM):
         take_in(store, exported)
     assert names(FileCheckpointer(root)) == {TEAM}
-    assert sorted(file.name for file in root.iterdir()) == ["graphs", "hitl-tui-store.json", "lock", "threads"]
+    assert sorted(file.name for file in root.iterdir()) == [
+        "graphs",
+        "hitl-tui-store.json",
+        "lock",
+        "threads",
+    ]
 
 
 @pytest.mark.parametrize(
