@@ -38,7 +38,7 @@ from hitl_tui.stores.base import (
     writer,
 )
 from hitl_tui.stores.files_io import locked, read_file, remove_file, replace_file, sync_directory, translate
-from hitl_tui.stores.files_layout import directory_name, graph_file, number_file, open_directory
+from hitl_tui.stores.files_layout import LOCK, directory_name, graph_file, number_file, open_directory
 from hitl_tui.stores.files_making import making
 from hitl_tui.stores.files_placing import place, recover
 from hitl_tui.stores.files_thread import ThreadFiles
@@ -121,7 +121,7 @@ class FileCheckpointer(Checkpointer):
                 remove_file(number_file(thread.path, "snapshots", commit.checkpoint.step))
             files = list(thread.files_of(commit, cursor.head))
             if commit.graph is not None:
-                files.append((graph_file(self.path, commit.graph.digest), commit.graph.body))
+                _keep_graph(self.path, commit.graph, durable=self._synced)
             moved = shapes.cursor_file(commit.cursor, last_writer, thread.origin.info.facts_hash)
             for file, data in files:
                 self._replace(file, data)
@@ -327,10 +327,21 @@ def _fill(thread: ThreadFiles, commits: Iterable[Commit], root: Path) -> None:
         for file, data in thread.files_of(commit, cursor.head):
             replace_file(file, data, durable=False)
         if commit.graph is not None:
-            replace_file(graph_file(root, commit.graph.digest), commit.graph.body, durable=False)
+            _keep_graph(root, commit.graph, durable=False)
         cursor = commit.cursor
         last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
     replace_file(thread.cursor_file, shapes.cursor_file(cursor, last_writer, info.facts_hash))
+
+
+def _keep_graph(root: Path, graph: StoredGraph, *, durable: bool) -> None:
+    """Put a graph among those of the store, which may have it already; threads share them."""
+    file = graph_file(root, graph.digest)
+    if read_file(file) == graph.body:
+        return
+    with locked(root / LOCK):
+        replace_file(file, graph.body, durable=durable)
+        if durable:
+            sync_directory(file.parent)
 
 
 def _summary(thread: ThreadFiles, seen: _Seen, inside: int | None = None) -> ThreadSummary:
