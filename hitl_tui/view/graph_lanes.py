@@ -75,7 +75,7 @@ def _way(
     mine = [lane for lane in lanes if lane.side == side]
     lane = next((lane for lane in mine if shared and lane.shared and lane.target == pair[1]), None)
     exit_cost, below = _leave(layers, source, side, mine, sizes[pair[0]])
-    enter_cost, above = _enter(layers, target, side, mine, sizes[pair[1]], loop=pair[0] == pair[1])
+    enter_cost, above = _enter(layers, target, side, mine, sizes[pair[1]])
     if pair[0] == pair[1] and sizes[pair[0]].height == 1:
         exit_cost, below = exit_cost + _TURN, True
     cost = exit_cost + _LEFT * (side == "left")
@@ -105,9 +105,7 @@ def _leave(layers: Layers, item: Item, side: Side, lanes: Sequence[Lane], size: 
     return (below, True) if below < len(beyond) else (len(beyond), False)
 
 
-def _enter(
-    layers: Layers, item: Item, side: Side, lanes: Sequence[Lane], size: Size, *, loop: bool
-) -> tuple[float, bool]:
+def _enter(layers: Layers, item: Item, side: Side, lanes: Sequence[Lane], size: Size) -> tuple[float, bool]:
     """What it costs to come into a node, and whether it is from above."""
     beyond = _beyond(layers, item, side)
     ups = {up for other in beyond for up in other.ups}

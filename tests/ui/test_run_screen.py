@@ -115,14 +115,14 @@ async def test_the_graph_has_more_room_on_a_wide_screen_and_the_usual_one_elsewh
         await it.until(lambda: pane.outer_size.width == 26, "the usual width")
 
 
-async def test_lanes_that_the_usual_width_does_not_hold_make_the_pane_wider():
-    ways = {name: name for name in ("b", "c", "d", "e")}
-    graph = StateGraph({"n": Channel("b")}, name="g").add_node("dispatcher", lambda state: {})
+async def test_a_picture_that_the_usual_width_does_not_hold_makes_the_pane_wider():
+    ways = {name: name for name in ("second_researcher", "editor")} | {"done": END}
+    graph = StateGraph({"n": Channel("editor")}, name="g").add_node("dispatcher", lambda state: {})
     graph.add_edge(START, "dispatcher").add_conditional_edge("dispatcher", lambda s: s["n"], ways)
-    for name in ways:
-        graph.add_node(name, lambda state: {}).add_edge(name, END)
+    for name in ("second_researcher", "editor"):
+        graph.add_node(name, lambda state: {}).add_edge(name, "dispatcher")
     async with live(graph.compile(checkpointer=MemoryCheckpointer()), inputs={}) as it:
-        await it.shows("▶ dispatcher", "◀")
+        await it.shows("│▶dispatcher", "◀", "│ second_researcher ├")
         assert it.run.query_one("#graph").outer_size.width == 33
 
 
