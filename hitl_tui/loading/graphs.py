@@ -28,6 +28,7 @@ _NO_GRAPHS = frozenset(
     {"pyproject.toml", "setup.py", "conftest.py", "noxfile.py", "__init__.py", "__main__.py"}
 )
 _FEW = 12
+_BUILT = ("StateGraph", "GraphRunner")
 _KINDS = "a StateGraph, a GraphRunner, or a function that returns one"
 
 
@@ -137,6 +138,7 @@ def load_graph(
     else:
         module = import_file(path)
     label, target = _find(module, name, spec)
+    _check_builder(label, target, None if path is None else module.__name__)
     return _build(label, target, dict(options or {}), dict(defaults or {}))
 
 
@@ -193,6 +195,24 @@ def _outermost(graphs: Mapping[str, Graph]) -> list[str]:
     outer = [name for name, one in graphs.items() if not any(one is part for part in inside)]
     compiled = [name for name in outer if isinstance(graphs[name], GraphRunner)]
     return compiled if len(compiled) == 1 else outer
+
+
+def _check_builder(label: str, target: object, own: str | None) -> None:
+    """Refuse to call what was never meant to build a graph, such as `os:system`.
+
+    Args:
+        own: the module of the user's file, whose own functions are builders without a word.
+    """
+    if isinstance(target, Graph) or not callable(target):
+        return
+    declared = getattr(target, "__annotations__", {}).get("return")
+    word = declared if isinstance(declared, str) else getattr(declared, "__name__", "")
+    if word.rpartition(".")[2] in _BUILT or (own is not None and getattr(target, "__module__", None) == own):
+        return
+    raise UsageError(
+        f"{label} isn't declared to build a graph, and was not called",
+        "say in its signature what it returns: -> StateGraph or -> GraphRunner",
+    )
 
 
 def _build(label: str, target: object, options: dict[str, Any], defaults: dict[str, Any]) -> Loaded:
