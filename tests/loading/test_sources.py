@@ -12,9 +12,9 @@ from hitl_tui.loading.samples import sample_names
 from hitl_tui.loading.sources import open_graph, reopen_graph
 
 FILE = """
-from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
+from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 
-def build(model="m", checkpointer=None):
+def build(model="m", checkpointer=None) -> GraphRunner:
     return (
         StateGraph({"n": Channel(0)}, name=f"graph of {model}")
         .add_node("a", lambda state: {"n": state["n"] + 1})
