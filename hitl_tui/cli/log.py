@@ -82,7 +82,7 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
     whole = "--json has all of it"
     lines = []
     for entry in ledger:
-        who = f" by {name(entry.actor)}" if entry.actor else ""
+        who = f" by {name(entry.actor)} ({name(entry.account)})" if entry.actor else ""
         about = f", {name(entry.request_id)}" if entry.request_id else ""
         at = (time(entry.at) or "").partition(".")[0].replace("T", " ")
         lines.append(f"{entry.n}. {at} UTC: {name(entry.kind)} at step {entry.step}{who}{about}")

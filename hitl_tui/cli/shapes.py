@@ -273,6 +273,7 @@ def decision(one: LedgerEntry, secret: bool) -> dict[str, Any]:
         "step": one.step,
         "request": one.request_id,
         "actor": one.actor,
+        "account": one.account,
         "note": one.note,
         "seen": PRIVATE_TEXT if secret and one.seen else sha(one.seen),
         "data": one.data,

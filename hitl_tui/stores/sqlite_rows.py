@@ -239,7 +239,7 @@ def spending_of(body: bytes) -> list[Spent]:
     return _decode_spending(body)
 
 
-LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash, request_hash"
+LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash, request_hash, account"
 
 
 def ledger_row(base: int, entry: LedgerEntry) -> Row:
@@ -256,15 +256,16 @@ def ledger_row(base: int, entry: LedgerEntry) -> Row:
         entry.at,
         entry.hash,
         entry.request_hash,
+        entry.account,
     )
 
 
 def ledger_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[LedgerEntry]:
     """The ledger entries of consecutive rows, given the hash of the one before them."""
-    for row_id, kind, step, request_id, actor, note, seen, data, at, own, asked in found:
+    for row_id, kind, step, request_id, actor, note, seen, data, at, own, asked, account in found:
         n, value = row_id & NUMBER, _decode(data)
         yield LedgerEntry(
-            thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own, asked
+            thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own, asked, account
         )
         previous = own
 

@@ -5,6 +5,9 @@ Each is refused, recorded and shown, and changes nothing else.
 
 from __future__ import annotations
 
+import os
+import pwd
+import socket
 from typing import Any
 
 import msgspec
@@ -14,6 +17,7 @@ from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner
 from hitl_tui.engine.channels.canonical import state_hash
 from hitl_tui.engine.humans import answering
 from hitl_tui.engine.log.events import LedgerWritten
+from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, pending_id, review_loop
 from tests.support.spec import spec
@@ -109,7 +113,7 @@ def test_only_reviewers_may_answer(store: Checkpointer) -> None:
 
 
 def test_a_quorum_wants_different_people_of_one_mind(store: Checkpointer) -> None:
-    runner = at_gate(store, quorum=2, reviewers=["ann", "bob", "cy"])
+    runner = at_gate(store, quorum=2, one_account=True, reviewers=["ann", "bob", "cy"])
     wanted = pending_id(runner, "t")
     assert runner.answer("t", wanted, {"choice": "approve", "text": "fine"}, step=2, actor="ann") == 2
     refuse(runner, wanted, "approve", "ann has answered")
@@ -128,12 +132,12 @@ def test_a_quorum_wants_different_people_of_one_mind(store: Checkpointer) -> Non
 
 
 def test_a_quorum_wants_names(store: Checkpointer) -> None:
-    runner = at_gate(store, quorum=2)
+    runner = at_gate(store, quorum=2, one_account=True)
     refuse(runner, pending_id(runner, "t"), "approve", "wants 2 reviewers by name", actor=None)
 
 
 def test_a_changed_vote_counts_once_and_as_it_is_now(store: Checkpointer) -> None:
-    runner = at_gate(store, quorum=3, reviewers=["ann", "bob", "cy"])
+    runner = at_gate(store, quorum=3, one_account=True, reviewers=["ann", "bob", "cy"])
     wanted = pending_id(runner, "t")
     for actor, answer in [
         ("ann", "approve"),
@@ -149,7 +153,7 @@ def test_a_changed_vote_counts_once_and_as_it_is_now(store: Checkpointer) -> Non
 
 
 def test_votes_on_what_was_there_before_an_edit_do_not_count_for_the_new_state(store: Checkpointer) -> None:
-    runner = at_gate(store, quorum=2)
+    runner = at_gate(store, quorum=2, one_account=True)
     wanted = pending_id(runner, "t")
     runner.answer("t", wanted, "approve", step=2, actor="ann")
     runner.update_state("t", {"draft": "another"}, actor="cy")
@@ -186,3 +190,28 @@ def test_an_answer_to_a_withdrawn_request(store: Checkpointer) -> None:
     wanted = pending_id(runner, "t")
     runner.update_state("t", {}, as_node="write")
     refuse(runner, wanted, "approve", "no request")
+
+
+def test_one_account_gives_one_vote_whatever_names_it_claims(
+    store: Checkpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = at_gate(store, quorum=2)
+    wanted = pending_id(runner, "t")
+    runner.answer("t", wanted, "approve", step=2, actor="ann")
+    refuse(runner, wanted, "approve", r"the account .* has answered .* already, as ann", actor="bob")
+    monkeypatch.setattr("hitl_tui.engine.humans.answering.account", lambda: "bob@elsewhere")
+    assert runner.answer("t", wanted, "approve", step=2, actor="bob") == 3
+    check_log(runner, "t")
+
+
+def test_the_ledger_keeps_the_system_s_account_and_host_in_its_chain(
+    store: Checkpointer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "mallory")
+    monkeypatch.setenv("USER", "mallory")
+    runner = at_gate(store)
+    runner.answer("t", pending_id(runner, "t"), "approve", step=2, actor="ann")
+    (entry,) = ledger_of(store, "t", "answer")
+    assert entry.account == f"{pwd.getpwuid(os.geteuid()).pw_name}@{socket.gethostname()}"
+    assert ledger_hash(entry) == entry.hash
+    assert ledger_hash(msgspec.structs.replace(entry, account="root@other")) != entry.hash

@@ -225,7 +225,9 @@ def _(store: Checkpointer) -> None:
 
 @sentence("reviewers who disagree for good may change their votes")
 def _(store: Checkpointer) -> None:
-    runner = line(store, say("one"), interrupt_after=[gate(reviewers=["ann", "bob"], quorum=2)])
+    runner = line(
+        store, say("one"), interrupt_after=[gate(reviewers=["ann", "bob"], quorum=2, one_account=True)]
+    )
     wanted = runner.invoke({}, thread_id="t").pending[0].id
     runner.answer("t", wanted, "yes", step=1, actor="ann")
     refused(runner, "ann has answered", "no", actor="ann")
@@ -241,7 +243,9 @@ def _(store: Checkpointer) -> None:
 
 @sentence("a quorum that somebody can still reach is not given up")
 def _(store: Checkpointer) -> None:
-    runner = line(store, say("one"), interrupt_after=[gate(reviewers=["ann", "bob", "cy"], quorum=2)])
+    runner = line(
+        store, say("one"), interrupt_after=[gate(reviewers=["ann", "bob", "cy"], quorum=2, one_account=True)]
+    )
     wanted = runner.invoke({}, thread_id="t").pending[0].id
     runner.answer("t", wanted, "yes", step=1, actor="ann")
     runner.answer("t", wanted, "no", step=1, actor="bob")

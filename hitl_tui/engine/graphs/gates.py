@@ -62,6 +62,8 @@ class Gate:
         recommended: the id of the answer that keeps things as they are.
         reviewers: who may answer; empty for anyone.
         quorum: how many different people must give the same answer.
+        one_account: whether one account of the operating system may give several of a quorum's votes, under
+            other names, as where people share a machine.
         deadline: seconds until it expires; None waits for ever.
         on_timeout: the answer then; None fails the thread with reason "deadline".
         risk: "high" wants a second key press on screen.
@@ -76,6 +78,7 @@ class Gate:
     recommended: str | None = None
     reviewers: Sequence[str] = ()
     quorum: int = 1
+    one_account: bool = False
     deadline: float | None = None
     on_timeout: Any = None
     risk: Literal["normal", "high"] = "normal"

@@ -21,6 +21,7 @@ from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import DEADLINE_PASSED, Request
 from hitl_tui.engine.nodes.branches import answered
 from hitl_tui.engine.subgraphs.children import refresh, relay
+from hitl_tui.engine.thread.journal import account
 from hitl_tui.engine.thread.session import Session, replace
 from hitl_tui.engine.thread.steps import Step
 from hitl_tui.errors import AnswerRefused, HitlError
@@ -46,7 +47,7 @@ def answer(
     expire(session)
     try:
         request = find_request(session.cursor, request_id, how_it_ended(session, request_id))
-        value = check_answer(request, value, step=step, actor=actor, now=session.clock())
+        value = check_answer(request, value, step=step, actor=actor, account=account(), now=session.clock())
         if seen and seen != state_hash(session.state.digests):
             raise AnswerRefused(
                 f"{request.title!r} was answered on another state than the thread has now",
@@ -79,7 +80,7 @@ def _apply_answer(
 ) -> int:
     """Commit an answer, or a vote where others must agree; returns the head after it."""
     cursor = session.cursor
-    voted, settled = vote(request, value, actor, note, session.clock())
+    voted, settled = vote(request, value, actor, note, account=account(), now=session.clock())
     data = {"answer": value}
     if not settled and kind == "answer":
         pending = tuple(voted if one.id == request.id else one for one in cursor.pending)

@@ -43,7 +43,9 @@ def find_request(cursor: Cursor, wanted: str, ended: str = "") -> Request:
     )
 
 
-def check_answer(request: Request, answer: Any, *, step: int, actor: str | None, now: int) -> Any:
+def check_answer(
+    request: Request, answer: Any, *, step: int, actor: str | None, account: str, now: int
+) -> Any:
     """An answer that may be applied, as JSON.
 
     Raises:
@@ -63,6 +65,12 @@ def check_answer(request: Request, answer: Any, *, step: int, actor: str | None,
         )
     if any(vote.actor == actor for vote in request.votes) and not deadlocked(request):
         raise AnswerRefused(f"{actor} has answered {request.title!r} already", "another reviewer must answer")
+    given = {one.account: one.actor for one in request.votes if one.actor != actor}
+    if account in given and not request.one_account:
+        raise AnswerRefused(
+            f"the account {account} has answered {request.title!r} already, as {given[account]}",
+            "another reviewer must answer, from an account of their own (one_account=True in the gate allows it)",
+        )
     if request.quorum > 1 and not actor:
         raise AnswerRefused(f"{request.title!r} wants {request.quorum} reviewers by name", "give an actor")
     return checked_value(request, answer)
@@ -89,13 +97,13 @@ def answer_schema(request: Request) -> ChannelSchema:
 
 
 def vote(
-    request: Request, answer: Any, actor: str | None, note: str | None, now: int
+    request: Request, answer: Any, actor: str | None, note: str | None, *, account: str, now: int
 ) -> tuple[Request, bool]:
     """The request with one more vote, and whether that settles it."""
     if request.quorum <= 1:
         return request, True
     others = (one for one in request.votes if one.actor != actor)
-    votes = (*others, Vote(actor or "", answer, now, note))
+    votes = (*others, Vote(actor or "", answer, now, note, account))
     return msgspec.structs.replace(request, votes=votes), _alike(votes, answer) >= request.quorum
 
 

@@ -37,6 +37,7 @@ class _Asked(msgspec.Struct, forbid_unknown_fields=True):
     recommended: str | None = None
     reviewers: tuple[str, ...] = ()
     quorum: int = 1
+    one_account: bool = False
     deadline: float | None = None
     on_timeout: Any = None
     risk: Literal["normal", "high"] = "normal"
@@ -88,6 +89,7 @@ def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, n
         recommended=gate.recommended,
         reviewers=tuple(gate.reviewers),
         quorum=gate.quorum,
+        one_account=gate.one_account,
         deadline=None if gate.deadline is None else now + int(gate.deadline * 1e6),
         on_timeout=gate.on_timeout,
         risk=gate.risk,
@@ -127,6 +129,7 @@ def inside_request(
         order=order,
         reviewers=asked.reviewers,
         quorum=asked.quorum,
+        one_account=asked.one_account,
         deadline=None if asked.deadline is None else now + int(asked.deadline * 1e6),
         risk=asked.risk,
         asked_at=now,

@@ -159,7 +159,8 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     fork, takeover, graph, agent, stop, failed, rollback, undone, undo_failed, rolled_back.  `seen` is the
     state_hash that was on screen, b"" where there was none.  `request_hash` is that of the whole request
     that the entry is about, as it then stood, b"" where it is about none.
-    Entries form a hash chain of their own.
+    `account` is the operating system's account and host that wrote it, as "ann@box": a fact beside the name
+    that was claimed.  Entries form a hash chain of their own.
     """
 
     thread_id: str
@@ -175,6 +176,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     prev_hash: bytes
     hash: bytes
     request_hash: bytes = b""
+    account: str = ""
 
 
 class Limits(msgspec.Struct, frozen=True):

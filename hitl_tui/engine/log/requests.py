@@ -34,12 +34,16 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Vote(msgspec.Struct, frozen=True):
-    """One reviewer's answer to a request that wants several (quorum)."""
+    """One reviewer's answer to a request that wants several (quorum).
+
+    `account` is the operating system's account and host that it came from.
+    """
 
     actor: str
     answer: Any
     at: int
     note: str | None = None
+    account: str = ""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -60,6 +64,7 @@ class Request(msgspec.Struct, frozen=True):
         path: the branch that asks; "" for a node as a whole.
         thread: the thread of a subgraph that asks; the answer goes there.
         thread_step: the step of that thread which the request is bound to.
+        one_account: whether one account of the operating system may give several votes.
         policy: "on_taint" where the node's policy asks, before it reads what is tainted (SPEC 8).
     """
 
@@ -89,3 +94,4 @@ class Request(msgspec.Struct, frozen=True):
     thread_step: int = -1
     policy: Literal["", "on_taint"] = ""
     key: str = ""
+    one_account: bool = False

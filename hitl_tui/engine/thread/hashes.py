@@ -162,6 +162,7 @@ def ledger_hash(entry: LedgerEntry) -> bytes:
         entry.seen.hex(),
         entry.data,
         entry.at,
+        entry.account,
     ]
     try:
         return sha256(entry.prev_hash + canonical(facts)).digest()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import socket
 from collections.abc import Container, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -81,6 +85,23 @@ def write_records(
     return tuple(records)
 
 
+@cache
+def account() -> str:
+    """The operating system's account of this process and its host, as "ann@box".
+
+    By the user's number, not by variables of the environment, which anybody may set.
+    """
+    try:
+        import pwd
+
+        user = pwd.getpwuid(os.geteuid()).pw_name
+    except ImportError:  # not POSIX
+        user = getpass.getuser()
+    except KeyError:
+        user = str(os.geteuid())
+    return f"{user}@{socket.gethostname()}"
+
+
 def ledger_entry(
     cursor: Cursor,
     kind: str,
@@ -120,6 +141,7 @@ def ledger_entry(
         prev_hash=cursor.ledger_hash,
         hash=b"",
         request_hash=request_hash(request) if request else b"",
+        account=account(),
     )
     return msgspec.structs.replace(entry, hash=ledger_hash(entry))
 

@@ -43,6 +43,7 @@ def build_gate(context: Context, node: str, table: GateTable, path: positions.Pa
             recommended=table.recommended or None,
             reviewers=tuple(table.reviewers),
             quorum=table.quorum,
+            one_account=table.one_account,
             deadline=None if table.deadline is UNSET else table.deadline,
             on_timeout=table.on_timeout or None,
             risk=table.risk,

@@ -143,6 +143,7 @@ class GateTable(Table, frozen=True):
     recommended: Annotated[str, Meta(description="Id of the answer that keeps things as they are.")] = ""
     reviewers: Annotated[list[str], Meta(description="Who may answer; anyone if left out.")] = []
     quorum: Annotated[int, Meta(ge=1, description="How many people must give the same answer.")] = 1
+    one_account: Annotated[bool, Meta(description="May one account give several of these votes?")] = False
     deadline: Annotated[float, Meta(gt=0, description="Seconds until the question expires.")] | UnsetType = (
         UNSET
     )
