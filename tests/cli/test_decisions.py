@@ -144,7 +144,8 @@ def test_a_stale_answer_is_a_conflict_shows_the_difference_and_is_written_down(r
 VOTED = """
 from hitl_tui import END, START, Channel, Gate, GateChoice, MemoryCheckpointer, StateGraph
 
-gate = Gate("n", "ship it?", [GateChoice("approve", "ship")], reviewers=["ann", "bob"], quorum=2)
+votes = {"reviewers": ["ann", "bob"], "quorum": 2, "one_account": True}
+gate = Gate("n", "ship it?", [GateChoice("approve", "ship")], **votes)
 graph = StateGraph({"x": Channel("")}).add_node("n", lambda s: {}).add_edge(START, "n").add_edge("n", END)
 graph = graph.compile(checkpointer=MemoryCheckpointer(), interrupt_after=[gate])
 """

@@ -69,7 +69,7 @@ def check_answer(
     if account in given and not request.one_account:
         raise AnswerRefused(
             f"the account {account} has answered {request.title!r} already, as {given[account]}",
-            "another reviewer must answer, from an account of their own (one_account=True in the gate allows it)",
+            "another reviewer must answer, from their own account; one_account=True in the gate allows it",
         )
     if request.quorum > 1 and not actor:
         raise AnswerRefused(f"{request.title!r} wants {request.quorum} reviewers by name", "give an actor")
