@@ -24,10 +24,10 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.store import Durability
-from hitl_tui.engine.log.threads import Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.engine.thread.hashes import facts_hash
 from hitl_tui.engine.thread.rebuild import state_at
-from hitl_tui.errors import UsageError
+from hitl_tui.errors import LogCorrupt, UsageError
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
 from hitl_tui.stores.liveness import holder, new_lease
 from hitl_tui.suggest import did_you_mean
@@ -284,6 +284,10 @@ class Checkpointer(ABC):
         origin = self._origin(thread_id)
         return facts_hash(origin.info, origin.shared_entries, origin.past) if origin else b""
 
+    @abstractmethod
+    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+        """See `Store.faults`."""
+
     def parts(self, thread_id: str) -> list[Part]:
         """Who wrote which rows of a thread's log, its own part last."""
         return [
@@ -307,7 +311,14 @@ class Checkpointer(ABC):
         segments: list[Segment] = []
         step = seq = entry = UNBOUNDED
         above: str | None = thread_id
+        passed: set[str] = set()
         while above is not None:
+            if above in passed:
+                raise LogCorrupt(
+                    f"thread {thread_id!r} is a fork of itself, by way of {above!r}",
+                    "go back to a copy of the store",
+                )
+            passed.add(above)
             if (parents := self._lineages.get(above)) is not None:
                 segments += (parent.up_to(step, seq, entry) for parent in parents)
                 break

@@ -25,7 +25,7 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.store import Durability
-from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.errors import ValueRejected
 from hitl_tui.stores import files_json as shapes
 from hitl_tui.stores import nesting
@@ -137,6 +137,12 @@ class FileCheckpointer(Checkpointer):
         # What is no digest names no file.
         body = read_file(graph_file(self.path, digest)) if _DIGEST.fullmatch(digest) else None
         return None if body is None else StoredGraph(digest, body)
+
+    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+        # Files that the cursor does not reach are what a killed writer left; nobody reads them.
+        if thread_id is not None:
+            thread = self._thread(thread_id)
+            yield from thread.spending_faults(thread.cursor(unchecked=True).head)
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         found = [thread for thread in self._all() if thread.origin.info.parent == thread_id]

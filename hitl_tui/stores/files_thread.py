@@ -11,7 +11,8 @@ from typing import TypeVar
 import msgspec
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
-from hitl_tui.engine.log.threads import Lease, PauseRequest
+from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest
+from hitl_tui.errors import LogCorrupt
 from hitl_tui.stores import files_json as shapes
 from hitl_tui.stores import snapshots
 from hitl_tui.stores.files_io import damaged, read_file, translate
@@ -98,6 +99,22 @@ class ThreadFiles:
                 return found + noted
             found.append(Spent.of(point))
         return found
+
+    def spending_faults(self, last: int) -> Iterator[Fault]:
+        """Notes of what the steps took that are not what these took."""
+        info = self.origin.info
+        noted: list[Spent] = []
+        for step in range(0 if info.parent is None else info.fork_step + 1, last + 1):
+            try:
+                point, spent = self._point(step)
+            except LogCorrupt:
+                return  # told of the step itself
+            noted.append(Spent.of(point))
+            if spent is not None:
+                expected = summed(noted)
+                if sorted(expected) != sorted(spent):
+                    yield Fault("spending", step, str(expected), str(spent))
+                noted = spent
 
     def snapshot(self, first: int, last: int) -> tuple[int, bytes] | None:
         """The newest snapshot of steps `first` to `last`, which the cursor reaches."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -17,7 +17,7 @@ from hitl_tui.engine.log.records import (
     StoredGraph,
     UpdateRecord,
 )
-from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.stores import nesting, snapshots
 from hitl_tui.stores.base import Checkpointer, ascii_lower, longest_waiting, summary_of, writer
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent
@@ -107,6 +107,10 @@ class MemoryCheckpointer(Checkpointer):
 
     def graph(self, digest: str) -> StoredGraph | None:
         return self._graphs.get(digest)
+
+    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+        """None: nobody else can reach what is in memory."""
+        return iter(())
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         with self._lock:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from operator import lt
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,10 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.store import Durability
-from hitl_tui.engine.log.threads import Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import HitlError
-from hitl_tui.stores import snapshots, sqlite_lists
+from hitl_tui.stores import snapshots, sqlite_faults, sqlite_lists
 from hitl_tui.stores import sqlite_rows as rows
 from hitl_tui.stores.base import Checkpointer, check_durability, writer
 from hitl_tui.stores.lineage import Carried, Origin, Past, Spent
@@ -84,10 +85,6 @@ _SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id 
 _PARTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
 _SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
 _LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
-_SPENDING = (
-    "SELECT source, node, count(*), sum(tokens_in), sum(tokens_out), coalesce(sum(cost), 0.0), "
-    "count(*) - count(cost), sum(duration) FROM checkpoint WHERE id > ? AND id <= ? GROUP BY source, node"
-)
 _LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _ADD_SPENDING = _insert("spending", "id, body")
 _LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
@@ -218,6 +215,14 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         with self._decoding():
             return StoredGraph(digest, bytes(found[0][0])) if found else None
 
+    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+        if thread_id is None:
+            yield from sqlite_faults.of_file(self._rows)
+        elif (origin := self._origin(thread_id)) is not None:
+            key, cursor = self._key(thread_id), self.cursor(thread_id, unchecked=True)
+            with self._decoding():
+                yield from sqlite_faults.of_thread(self._rows, key, origin, cursor)
+
     def children(self, thread_id: str) -> list[ThreadInfo]:
         found = self._rows(_CHILDREN, (self._find(thread_id),))
         with self._decoding():
@@ -301,7 +306,9 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
         base = self._key(thread_id) << 32
-        found = self._rows(_CHECKPOINTS, (base + first, base + last, limit))
+        found = self._ordered(
+            self._rows(_CHECKPOINTS, (base + first, base + last, limit)), base + first, base + last, down=True
+        )
         with self._decoding():
             return [rows.checkpoint_of(thread_id, row) for row in found]
 
@@ -327,7 +334,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         above = self._rows(seqs.format("ASC"), (base + last, base + rows.NUMBER))
         place = base + (below[0][0] if below else 0)
         end = base + (above[0][0] if above else rows.NUMBER)
-        while found := self._rows(sql, (place, end)):
+        while found := self._ordered(self._rows(sql, (place, end)), place + 1, end):
             place = found[-1][0]
             yield found
 
@@ -366,7 +373,9 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
         base = self._key(thread_id) << 32
-        found = self._rows(_SNAPSHOT, (base + first, base + last))
+        found = self._ordered(
+            self._rows(_SNAPSHOT, (base + first, base + last)), base + first, base + last, down=True
+        )
         if not found:
             return None
         with self._decoding():
@@ -376,7 +385,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def _own_snapshots(self, thread_id: str, first: int, last: int) -> Iterator[tuple[int, bytes]]:
         base = self._key(thread_id) << 32
-        found = self._rows(_SNAPSHOTS, (base + first, base + last))
+        found = self._ordered(self._rows(_SNAPSHOTS, (base + first, base + last)), base + first, base + last)
         parts = (part for _, part in found)
         with self._decoding():
             wholes = list(snapshots.each_whole(parts, self._parts(base, base + first - 1)))
@@ -386,13 +395,13 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         """The parts of the snapshots up to the row `last`, newest first."""
         # How many a reader needs is known to it alone: the further it reads, the more come at once.
         count = 1
-        while found := self._rows(_PARTS, (base, last, count)):
+        while found := self._ordered(self._rows(_PARTS, (base, last, count)), base, last, down=True):
             yield from (body for _, body in found)
             last, count = found[-1][0] - 1, 2 * count
 
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         base = self._key(thread_id) << 32
-        found = self._rows(_LEDGER, (base + first, base + last))
+        found = self._ordered(self._rows(_LEDGER, (base + first, base + last)), base + first, base + last)
         previous = self._entry_link(thread_id, (found[0][0] & rows.NUMBER) - 1) if found else b""
         with self._decoding():
             return list(rows.ledger_of(thread_id, found, previous))
@@ -407,7 +416,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         place, body = noted[0] if noted else (base - 1, b"[]")
         with self._decoding():
             earlier = rows.spending_of(body)
-        return earlier + [Spent(*row) for row in self._rows(_SPENDING, (place, base + last))]
+        return earlier + [Spent(*row) for row in self._rows(sqlite_faults.SPENDING, (place, base + last))]
 
     # -- one statement ----------------------------------------------------------------------------
 
@@ -424,6 +433,17 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             if found:
                 key = self._keys[thread_id] = found[0][0]
         return key
+
+    def _ordered(self, found: list[Any], first: int, last: int, *, down: bool = False) -> list[Any]:
+        """Rows whose ids go from `first` to `last`, strictly up or down, so that reading on comes to an end.
+
+        Raises:
+            LogCorrupt: they do not, as in a damaged file.
+        """
+        ids = [row[0] for row in (reversed(found) if down else found)]
+        if ids and not (first <= ids[0] and ids[-1] <= last and all(map(lt, ids, ids[1:]))):
+            raise damaged(self.path, "the numbers of its rows do not grow")
+        return found
 
     def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         try:

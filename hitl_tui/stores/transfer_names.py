@@ -92,11 +92,12 @@ class Names:
         return old
 
     def _free(self, name: str) -> str:
-        head, _, count = name.rpartition("#")
-        n = int(count) if head and count.isdecimal() else 1
+        above, _, own = name.rpartition("/")
+        n = 1
         while name in self._taken:
             n += 1
-            name = f"{head or name}#{n}"
+            # Its own part stays: the step that it made has it in its hash.
+            name = child_id(f"{above}/{n}", own)
         self._taken.add(name)
         return name
 

@@ -22,6 +22,9 @@ MEANING: Final[Mapping[Kind, str]] = {
     "request": "What waits for a human is not what the newest decision about it says.",
     "cursor": "Where the thread is said to stand does not follow from its log.",
     "thread": "What is fixed about the thread (graph, fork, creation) was changed after it was made.",
+    "row": "Something that lies beside the log is not what it should be, or belongs to nothing.",
+    "gate": "The step came after a gate, and the decisions hold no answer to it.",
+    "anchor": "The store is not what it was when the anchor was taken: rolled back, or written anew.",
     "unreadable": "This part of the store can't be read at all.",
     "node": "With the results its nodes had then, the graph goes another way today.",
 }

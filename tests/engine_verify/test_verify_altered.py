@@ -157,7 +157,9 @@ class TestSQLite:
         report = self.tampered(
             path, f"UPDATE cursor SET body = json_set(CAST(body AS TEXT), '$.{field}', json('{value}'))"
         )
-        assert told(report) == [("cursor", None, 81, None, field)]
+        assert told(report)[0] == ("cursor", None, 81, None, field)
+        # What the cursor does not reach any more is no part of the log.
+        assert {found.kind for found in report.mismatches[1:]} <= {"row"}
 
     def test_a_snapshot_of_another_state(self, path: Path) -> None:
         with closing(sqlite3.connect(path)) as db:

@@ -182,7 +182,8 @@ class TestForks:
             Place("t/team#3", "f"),
         )
         names = Names(Header("", 2, info, (), (), inside), "new")
-        assert sorted(names.all()) == ["new", "new/team#2", "new/team#3", "new/team#3/desk#1", "new/team#4"]
+        again = "new/2/team#2"
+        assert sorted(names.all()) == ["new", again, f"{again}/desk#1", "new/team#2", "new/team#3"]
         assert names.of("f/team#2") == "new/team#2"
 
 

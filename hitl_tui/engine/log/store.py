@@ -19,7 +19,7 @@ from hitl_tui.engine.log.records import (
     Totals,
     UpdateRecord,
 )
-from hitl_tui.engine.log.threads import Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
 
 Durability = Literal["decisions", "steps", "none"]
 """Which commits are on the disk when they return, so that no power cut takes them back: those with
@@ -90,6 +90,13 @@ class Store(Protocol):
 
     def parts(self, thread_id: str) -> list[Part]:
         """Who wrote which rows of a thread's log, its own part last."""
+
+    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+        """What is stored twice and differs, or belongs to nothing: of a thread, or of the store as a whole.
+
+        Raises:
+            LogCorrupt: it can't be read.
+        """
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         """The forks of a thread, oldest first."""

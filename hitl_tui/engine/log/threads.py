@@ -124,6 +124,20 @@ class PauseRequest(msgspec.Struct, frozen=True):
     at: int
 
 
+class Fault(NamedTuple):
+    """Something stored that does not follow from what it should be read from, as `verify` tells it.
+
+    Args:
+        field: what of the store, as "cursor.status" or "record" for a whole row.
+        number: of the step, the record or the decision, None where it has none.
+    """
+
+    field: str
+    number: int | None
+    expected: Any
+    actual: Any
+
+
 def takeover_notice(holder: str) -> str:
     """What to tell somebody who has taken a thread over from a process that died."""
     return f"taken over from {holder}, which ended without giving the thread back"

@@ -45,11 +45,14 @@ def named(point: Checkpoint) -> list[str]:
     return [outcome.thread for outcome in point.branches if outcome.thread]
 
 
-def inside(store: Store, cursor: Cursor) -> list[Inside]:
+def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) -> list[Inside]:
     """All threads below a thread, each before those below it; some may not be in the store.
 
     A fork is told of those of the steps that it shares, too.  What is below a thread whose own log can't
-    be read stays unknown.
+    be read stays unknown, and so does one that is said to be inside itself.
+
+    Args:
+        above: the threads that this one is inside of.
 
     Raises:
         LogCorrupt: the log of the thread itself can't be read.
@@ -60,11 +63,12 @@ def inside(store: Store, cursor: Cursor) -> list[Inside]:
     for thread_id in owned(store, cursor.thread_id):
         found.setdefault(thread_id, Inside(thread_id, cursor.thread_id, None, needed=False))
     below: dict[str, Inside] = {}
-    for thread_id in sorted(found):
+    around = above | {cursor.thread_id}
+    for thread_id in sorted(found.keys() - around):
         below.setdefault(thread_id, found[thread_id])
         with suppress(LogCorrupt):
             inner = store.cursor(thread_id)
-            for one in inside(store, inner) if inner else ():
+            for one in inside(store, inner, around) if inner else ():
                 below.setdefault(one.thread_id, one)
     return list(below.values())
 

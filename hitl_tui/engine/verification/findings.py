@@ -19,6 +19,9 @@ Kind = Literal[
     "request",
     "cursor",
     "thread",
+    "row",
+    "gate",
+    "anchor",
     "unreadable",
     "node",
 ]
@@ -33,7 +36,9 @@ class Mismatch(msgspec.Struct, frozen=True):
             "channel" (a record does not begin where the one before it ended), "reducer" (strict: the graph
             reduces otherwise today), "taint" (it does not follow from what the node brought in and read),
             "checkpoint", "snapshot", "ledger", "request" (one that waits is not what its newest decision
-            says), "cursor", "thread" (what is fixed about it), "unreadable", or of a replay "node" (the
+            says), "cursor", "thread" (what is fixed about it), "row" (stored
+            beside the log, and not what it should be), "gate" (strict: a step behind a gate that nobody
+            answered), "anchor" (the store is not what it was then), "unreadable", or of a replay "node" (the
             graph goes another way today).
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.

@@ -103,6 +103,7 @@ class _Check:
         self._enter(head + 1)
         self.found += ledger
         self._cursor()
+        self._faults()
         return VerifyReport(tuple(self.found), self.records, self.checkpoints, self.unchecked)
 
     def _add(self, kind: Kind, field: str, expected: Any, actual: Any, **place: Any) -> None:
@@ -404,6 +405,18 @@ class _Check:
             self.store.cursor(self.thread_id)
         except LogCorrupt as error:
             self._add("cursor", "digest", None, error.message, step=self.cursor.head)
+
+    def _faults(self) -> None:
+        """What lies beside the log."""
+        try:
+            faults = list(self.store.faults(self.thread_id))
+            now = self.store.cursor(self.thread_id, unchecked=True)
+        except LogCorrupt as error:
+            self._add("unreadable", "thread", None, error.message)
+            return
+        if now is not None and now.version == self.cursor.version:
+            for fault in faults:
+                self._add("row", fault.field, fault.expected, fault.actual, seq=fault.number)
 
     def _same(self, name: str, expected: Any) -> None:
         actual = getattr(self.cursor, name)

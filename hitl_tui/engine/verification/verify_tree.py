@@ -35,6 +35,7 @@ def verify_tree(
     """
     channels = graph.channels if graph else None
     report = verify(store, thread_id, channels, strict=strict, watch=watch)
+    report = replace(report, mismatches=(*_of_store(store), *report.mismatches))
     info, cursor = store.info(thread_id), store.cursor(thread_id, unchecked=True)
     if info is None or cursor is None:
         return report
@@ -46,9 +47,31 @@ def verify_tree(
         if _is_missing(store, one.thread_id):
             report = _without(report, one, thread_id) if one.needed else report
             continue
+        report = _added(report, one.thread_id, VerifyReport(tuple(_ownership(store, one))))
         for part in _verify_one(store, one.thread_id, info, graph, strict=strict, watch=watch):
             report = _added(report, one.thread_id, part)
     return report
+
+
+def _of_store(store: Store) -> Iterator[Mismatch]:
+    """What is wrong with the store as a whole."""
+    try:
+        for fault in store.faults(None):
+            yield Mismatch("row", fault.number, None, None, fault.field, fault.expected, fault.actual)
+    except LogCorrupt as error:
+        yield Mismatch("unreadable", None, None, None, "store", None, error.message)
+
+
+def _ownership(store: Store, inner: Inside) -> Iterator[Mismatch]:
+    """Whether a thread that made a step is one that ran for it: names alone are no part of the hashes."""
+    try:
+        info = store.info(inner.thread_id)
+        owners = {part.thread_id for part in store.parts(inner.of)}
+    except LogCorrupt:
+        return  # told of the thread itself
+    owner = info.owner.thread_id if info and info.owner else None
+    if owner not in owners:
+        yield Mismatch("thread", None, inner.step, None, "owner", inner.of, owner)
 
 
 def _is_missing(store: Store, thread_id: str) -> bool:
