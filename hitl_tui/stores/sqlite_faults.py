@@ -37,6 +37,9 @@ def of_file(run: Rows) -> Iterator[Fault]:
         if told != "ok":
             yield Fault("file", None, "ok", told)
     keys = [row[0] for row in run("SELECT key FROM thread ORDER BY key")]
+    for key in [key for key in keys if not 0 <= key < 1 << 31]:
+        yield Fault("thread.key", None, None, key)
+        keys.remove(key)
     for table in _NUMBERED:
         # The ids between those of one thread and those of the next are nobody's.
         for before, after in zip([-1, *keys], [*keys, 1 << 31], strict=True):

@@ -85,6 +85,8 @@ def record_hash(record: UpdateRecord) -> bytes:
     )
     if record.lineage is not None:
         facts += _encode(record.lineage)
+    if record.result is not msgspec.UNSET:
+        facts += b"result"  # its value is in `next_hash`
     hashes = record.prev_record_hash + record.previous_hash + record.update_hash + record.next_hash
     return sha256(hashes + facts).digest()
 

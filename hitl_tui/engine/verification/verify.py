@@ -89,17 +89,20 @@ class _Check:
 
     def run(self, watch: Callable[[int, int], object] | None) -> VerifyReport:
         head = self.cursor.head
-        self._threads()
+        begun = self._threads()
         ledger = self._ledger()
         for first in range(0, head + 1, _WINDOW):
             if watch:
                 watch(first, head + 1)
             last = min(first + _WINDOW - 1, head)
             snapshots = self._snapshots(first, last)
+            # Values that no record names are in the first snapshot alone.
+            if first == 0 and begun and 0 not in snapshots and not self.told:
+                self._add("gap", "snapshot", 0, None, step=0)
             for step, point, records in self._window(first, last):
                 self._step(step, point, records, snapshots.get(step))
                 if step in snapshots:
-                    self._snapshot(step, snapshots.pop(step))
+                    self._snapshot(step, snapshots.pop(step), point)
         self._enter(head + 1)
         self.found += ledger
         self._cursor()
@@ -309,14 +312,16 @@ class _Check:
             step = newest[0] - 1
         return found
 
-    def _snapshot(self, step: int, data: bytes) -> None:
+    def _snapshot(self, step: int, data: bytes, point: Checkpoint | None) -> None:
+        known = len(self.found)
         try:
             values = decode_snapshot(data)
         except Exception as error:
             self._add("unreadable", "snapshot", None, f"{type(error).__name__}: {error}", step=step)
             return
+        digests = {name: self.hashes.of(name, value) for name, value in values.items()}
         for name, value in values.items():
-            digest = self.hashes.of(name, value)
+            digest = digests[name]
             expected = self.trace.digest(name)
             if expected is not None and digest != expected:
                 shown = (PRIVATE, PRIVATE) if name in self.trace.private else (expected, digest)
@@ -325,16 +330,24 @@ class _Check:
                 self.trace.learn(name, value, digest)
         for name in self.trace.written().keys() - values.keys():
             self._add("snapshot", "channel", name, None, step=step, channel=name)
+        told = any(one.step == step for one in self.found[known - 1 if known else 0 :])
+        if point is not None and not told and state_hash(digests) != point.state_hash:
+            self._add("snapshot", "state_hash", point.state_hash, state_hash(digests), step=step)
 
-    def _threads(self) -> None:
-        """What is fixed about the thread, and about those that it was forked from."""
+    def _threads(self) -> bool:
+        """What is fixed about the thread, and about those that it was forked from; True where it has begun
+        with a graph."""
+        begun = False
         for thread_id in dict.fromkeys(part.thread_id for part in self.parts):
             info, facts = self.store.info(thread_id), self.store.facts(thread_id)
+            if info is not None and info.graph_digest and info.parent is None:
+                begun = self.cursor.head >= 0
             if info is not None and info.facts_hash != facts:
                 self._add("thread", "facts_hash", facts, info.facts_hash)
                 self.found[-1] = replace(
                     self.found[-1], thread="" if thread_id == self.thread_id else thread_id
                 )
+        return begun
 
     def _ledger(self) -> list[Mismatch]:
         """What is wrong with the decisions, and with what waits for one."""
