@@ -22,7 +22,18 @@ from hitl_tui.errors import HitlError
 from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
 from tests.engine_verify.rich import fill, outputs
 
-TABLES = ("thread", "cursor", "record", "checkpoint", "ledger", "snapshot", "spending", "lease", "pause")
+TABLES = (
+    "graph",
+    "thread",
+    "cursor",
+    "record",
+    "checkpoint",
+    "ledger",
+    "snapshot",
+    "spending",
+    "lease",
+    "pause",
+)
 """All tables of a store file; a test compares them with the file's own."""
 
 SAMPLE = 2
@@ -143,7 +154,8 @@ class TestFile:
     def each_column(self, file: Stored, tmp_path: Path, table: str, most: int | None) -> None:
         with closing(sqlite3.connect(file.path)) as db:
             columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-            rows = db.execute(f"SELECT rowid, * FROM {table}").fetchall()
+            rows = db.execute(f"SELECT {columns[0]}, * FROM {table}").fetchall()
+        key = columns[0]
         missed = [
             f"{table}.{column} of row {row[0]}: {was!r} -> {value!r}: {why}"
             for row in sample(rows, most)
@@ -151,7 +163,7 @@ class TestFile:
             for value in changed(was)
             if (
                 why := self.passes(
-                    file, tmp_path, [(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, row[0]))]
+                    file, tmp_path, [(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (value, row[0]))]
                 )
             )
         ]
@@ -161,20 +173,20 @@ class TestFile:
         """Rows deleted, put behind the last one of their thread, and the bodies of two swapped."""
         with closing(sqlite3.connect(file.path)) as db:
             columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-            rows = db.execute(f"SELECT rowid, * FROM {table}").fetchall()
+            rows = db.execute(f"SELECT {columns[0]}, * FROM {table}").fetchall()
         key, *rest = columns
         assign = ", ".join(f"{name} = ?" for name in rest)
-        copy = f"INSERT INTO {table} SELECT ?, {', '.join(rest)} FROM {table} WHERE rowid = ?"
+        copy = f"INSERT INTO {table} SELECT ?, {', '.join(rest)} FROM {table} WHERE {key} = ?"
         deeds: list[tuple[str, list[tuple[str, tuple[Any, ...]]]]] = []
         for row in sample(rows, most):
-            deeds.append((f"without {row[0]}", [(f"DELETE FROM {table} WHERE rowid = ?", (row[0],))]))
-            for place in (row[0] + 1, row[0] + 50, (77 << 32) + 1, row[0] | 0xFFFFFFFF):
+            deeds.append((f"without {row[0]}", [(f"DELETE FROM {table} WHERE {key} = ?", (row[0],))]))
+            for place in places(row[0]):
                 deeds.append((f"{row[0]} also as {place}", [(copy, (place, row[0]))]))
-                move = f"UPDATE {table} SET {key} = ? WHERE rowid = ?"
+                move = f"UPDATE {table} SET {key} = ? WHERE {key} = ?"
                 deeds.append((f"{row[0]} as {place}", [(move, (place, row[0]))]))
             for other in sample(rows, most):
                 if other[0] > row[0]:
-                    set_row = f"UPDATE {table} SET {assign} WHERE rowid = ?"
+                    set_row = f"UPDATE {table} SET {assign} WHERE {key} = ?"
                     swap = [(set_row, (*other[2:], row[0])), (set_row, (*row[2:], other[0]))]
                     deeds.append((f"{row[0]} and {other[0]} swapped", swap))
         missed = [
@@ -235,6 +247,13 @@ class TestDirectory:
         except HitlError:
             return ""
         return difference(directory.shown, now) if now is not None else ""
+
+
+def places(key: Any) -> tuple[Any, ...]:
+    """Other keys for a row."""
+    if isinstance(key, str):
+        return f"{key}0", ""
+    return key + 1, key + 50, (77 << 32) + 1, key | 0xFFFFFFFF
 
 
 def sample(rows: list[Any], most: int | None) -> list[Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from hashlib import sha256
 from itertools import product
 from typing import Any
 
@@ -421,6 +422,12 @@ class _Check:
 
     def _faults(self) -> None:
         """What lies beside the log."""
+        info = self.store.info(self.thread_id)
+        # A graph's hash is its name, which stands in the thread's facts and in its cursor.
+        for digest in {info.graph_digest if info else "", self.cursor.graph} - {""}:
+            stored = self.store.graph(digest)
+            if self.cursor.version and (stored is None or sha256(stored.body).hexdigest() != digest):
+                self._add("thread", "graph", digest, None if stored is None else "another graph")
         try:
             faults = list(self.store.faults(self.thread_id))
             now = self.store.cursor(self.thread_id, unchecked=True)
