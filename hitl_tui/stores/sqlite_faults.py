@@ -33,7 +33,7 @@ SPENDING = (
 
 def of_file(run: Rows) -> Iterator[Fault]:
     """What SQLite itself finds, and rows of no thread."""
-    for (told,) in run(f"PRAGMA quick_check({_MOST})"):
+    for (told,) in run(f"PRAGMA integrity_check({_MOST})"):
         if told != "ok":
             yield Fault("file", None, "ok", told)
     keys = [row[0] for row in run("SELECT key FROM thread ORDER BY key")]

@@ -32,6 +32,7 @@ QUORUM = Gate(
     payload=lambda state: {"plan": state["plan"]},
     reviewers=["ann", "bob"],
     quorum=2,
+    one_account=True,
     risk="high",
 )
 
