@@ -215,7 +215,7 @@ class TestDirectory:
     """A directory of files."""
 
     def test_each_file(self, directory: Stored, tmp_path: Path) -> None:
-        self.each_file(directory, tmp_path, step=7)
+        self.each_file(directory, tmp_path, step=23)
 
     @pytest.mark.slow
     def test_each_leaf_of_each_file(self, directory: Stored, tmp_path: Path) -> None:
