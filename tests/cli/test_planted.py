@@ -83,3 +83,21 @@ def test_an_import_brings_no_word_of_what_to_run(app: App, tmp_path: Path) -> No
         (kept,) = db.execute("SELECT source FROM thread WHERE id = 'new'").fetchone()
     assert msgspec.json.decode(kept) == {}
     assert not (tmp_path / "PWNED").exists()
+
+
+@pytest.mark.parametrize("reducer", ["evil:fold", 'by_type({"a":"evil:fold"})'])
+def test_no_look_imports_a_reducer_that_a_record_names(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reducer: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    file = planted(tmp_path, sources(tmp_path)[1])
+    with sqlite3.connect(file) as db:
+        db.execute("UPDATE record SET reducer = ?", (reducer,))
+        db.execute("DELETE FROM snapshot")
+    for arguments in LOOKS:
+        app(*arguments, "--store", str(file))
+    assert not (tmp_path / "PWNED").exists()
+    told = app("show", "t", "--store", str(file))
+    assert told.code != 0
+    assert "evil:fold" in told.err

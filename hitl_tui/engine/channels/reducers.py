@@ -189,11 +189,25 @@ _LONGEST = 100_000
 
 @lru_cache(maxsize=256)
 def parse_reducer(text: str) -> Reducer:
-    """A reducer from its text, as in files and in the log.
+    """A reducer from its text, as in files; `module:function` is imported.
 
     Raises:
         GraphInvalid: names the known reducers.
     """
+    return _parsed(text, importing=True)
+
+
+@lru_cache(maxsize=256)
+def logged_reducer(text: str) -> Reducer:
+    """A reducer of ours from its text, as in a log, where nothing that is named there is ever imported.
+
+    Raises:
+        GraphInvalid: it is none of ours.
+    """
+    return _parsed(text, importing=False)
+
+
+def _parsed(text: str, *, importing: bool) -> Reducer:
     if len(text) > _LONGEST:
         raise GraphInvalid(f"reducer {text[:40]!r}…: it is longer than {_LONGEST} characters")
     name, opened, rest = text.strip().partition("(")
@@ -205,15 +219,21 @@ def parse_reducer(text: str) -> Reducer:
         return last_n(int(argument))
     if name == "by_type":
         try:
-            return by_type(json.loads(argument))
+            named = json.loads(argument).items()
+            return by_type({kind: _part(part, importing=importing) for kind, part in named})
         except (ValueError, AttributeError, RecursionError) as error:
             raise GraphInvalid(f"reducer {text!r}: {error}", 'as in by_type({"note":"append"})') from None
-    if re.fullmatch(r"[\w.]+:[\w.]+", text):
+    if importing and re.fullmatch(r"[\w.]+:[\w.]+", text):
         return _custom(_import_function(text), text)
     raise GraphInvalid(
         f"unknown reducer {text!r}",
         f"known: {', '.join(_PLAIN)}, last_n(N), by_type({{...}}) or module:function",
     )
+
+
+def _part(given: Any, *, importing: bool) -> Reducer:
+    """One of the reducers of a `by_type` that was read from text."""
+    return _parsed(given, importing=importing) if isinstance(given, str) else as_reducer(given)
 
 
 def _import_function(text: str) -> Callable[[Any, Any], Any]:

@@ -12,14 +12,14 @@ import msgspec
 
 from hitl_tui.engine.channels.canonical import channel_hash, state_hash
 from hitl_tui.engine.channels.channel import BoundChannel
-from hitl_tui.engine.channels.reducers import parse_reducer
+from hitl_tui.engine.channels.reducers import logged_reducer
 from hitl_tui.engine.channels.state import LiveState, OtherChannels
 from hitl_tui.engine.channels.values import freeze
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.records import Effect, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.thread.journal import decode_snapshot
-from hitl_tui.errors import LogCorrupt, UnknownThread
+from hitl_tui.errors import GraphInvalid, LogCorrupt, UnknownThread
 
 
 def state_at(
@@ -62,13 +62,24 @@ def state_at(
 
 
 def next_value(record: UpdateRecord | Effect, previous: Any) -> Any:
-    """What a record makes of the value before it."""
+    """What a record makes of the value before it.
+
+    Raises:
+        LogCorrupt: its reducer is none of ours, and what came of it is not in the record.
+    """
     update = freeze(record.update)
     if record.op == "set":
         return update
     if record.result is not msgspec.UNSET:
         return freeze(record.result)
-    return parse_reducer(record.reducer).reduce(previous, update)
+    try:
+        reducer = logged_reducer(record.reducer)
+    except GraphInvalid as error:
+        raise LogCorrupt(
+            f"channel {record.channel!r}: a record has no result of its reducer: {error.message}",
+            "the store was changed from outside; `hitl-tui verify` says where",
+        ) from None
+    return reducer.reduce(previous, update)
 
 
 def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, BoundChannel]) -> LiveState:
