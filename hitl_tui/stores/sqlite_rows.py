@@ -58,6 +58,15 @@ _decode_read = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_lineage = msgspec.json.Decoder(Lineage).decode
 
 
+_TEXT, _BLOB, _COST = (str, type(None)), (bytes, type(None)), (float, type(None))
+
+
+def _typed(row: Row, kinds: Sequence[Any]) -> None:
+    """Refuse a row whose columns are not of their types, as a damaged file may have them."""
+    if not all(map(isinstance, row, kinds)):
+        raise ValueError("a column is of another type than it was written")
+
+
 def short(row: Row) -> Row:
     """A row without the columns at its end that are None."""
     length = len(row)
@@ -107,6 +116,12 @@ def record_row(base: int, record: UpdateRecord) -> Row:
     )
 
 
+_RECORD_KINDS = (
+    *(int, int, int, str, str, int, str, str, int, int, bytes, bytes),
+    *(_TEXT, _TEXT, _BLOB, _BLOB),
+)
+
+
 def records_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[UpdateRecord]:
     """The records of consecutive rows, given the hash of the record before them."""
     for row in found:
@@ -116,6 +131,7 @@ def records_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterato
 
 
 def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecord:
+    _typed(row, _RECORD_KINDS)
     (row_id, step, invocation, node, path, attempt, channel, reducer, flags, at, hashes, *rest) = row
     change, actor, note, result, lineage = rest
     next_hash = hashes[_HASH : 2 * _HASH]
@@ -152,6 +168,7 @@ EFFECT = "id, step, channel, reducer, flags, change, result"
 
 def effect_of(row: Row) -> Effect:
     """What the record of a row does to its channel."""
+    _typed(row, (int, int, str, str, int, bytes, _BLOB))
     _, _, channel, reducer, flags, change, result = row
     op: Operation = "set" if flags & _SET else "reduce"
     return Effect(channel, op, reducer, _decode(change), msgspec.UNSET if result is None else _decode(result))
@@ -169,6 +186,10 @@ CHECKPOINT = (
 )
 
 
+_CHECKPOINT_KINDS = (
+    *(int, _TEXT, int, str, str, str, str, str, int, int, int, int, int, int, _COST, bytes, int, int, int),
+    *(_TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB),
+)
 _HASHES = CHECKPOINT.split(", ").index("hashes") - 2
 
 
@@ -212,6 +233,7 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
 
 def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
+    _typed(row, _CHECKPOINT_KINDS)
     row_id, parent, *rest = row
     uses, branches, tainted, read, compensations, calls = rest[-6:]
     hashes = rest[_HASHES]
@@ -262,7 +284,9 @@ def ledger_row(base: int, entry: LedgerEntry) -> Row:
 
 def ledger_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[LedgerEntry]:
     """The ledger entries of consecutive rows, given the hash of the one before them."""
-    for row_id, kind, step, request_id, actor, note, seen, data, at, own, asked, account in found:
+    for row in found:
+        _typed(row, (int, str, int, _TEXT, _TEXT, _TEXT, bytes, bytes, int, bytes, bytes, _TEXT))
+        row_id, kind, step, request_id, actor, note, seen, data, at, own, asked, account = row
         n, value = row_id & NUMBER, _decode(data)
         yield LedgerEntry(
             thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own, asked, account
@@ -319,6 +343,7 @@ THREAD_COLUMNS = 11
 
 def thread_of(row: Row) -> ThreadInfo:
     """The fixed facts of a thread."""
+    _typed(row, (str, str, str, bytes, _TEXT, int, int, int, _TEXT, _BLOB, bytes))
     thread_id, name, digest, source, parent, fork_step, fork_seq, created_at, created_by, owner, facts = row
     return ThreadInfo(
         thread_id,
@@ -366,6 +391,7 @@ SUMMARY = (
 def summary_of(row: Row, now: int) -> ThreadSummary:
     """A line of a list of threads; a holder counts only while it lives."""
     facts, held, inside = row[THREAD_COLUMNS:-9], row[-9:-1], row[-1]
+    _typed(facts, (int, str, str, str, str, (int, type(None)), str, int))
     head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
     held_by = holder(Lease(*held) if held[0] is not None else None, now)
     if status == "running" and held_by is None:

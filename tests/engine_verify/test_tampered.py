@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -269,3 +271,19 @@ def difference(shown: list[Any], now: list[Any]) -> str:
     one, other = next(pairs, (str(len(shown)), str(len(now))))
     at = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
     return f"...{one[max(0, at - 40) : at + 60]} is ...{other[max(0, at - 40) : at + 60]}"
+
+
+class TestDamage:
+    """Bits flipped anywhere in the file, and the file torn: an error in words or the same output, soon."""
+
+    def test_at_some_places(self, file: Stored) -> None:
+        self.damage(file, 200)
+
+    @pytest.mark.slow
+    def test_at_ten_thousand_places(self, file: Stored) -> None:
+        self.damage(file, 10_000)
+
+    def damage(self, file: Stored, places: int) -> None:
+        command = [sys.executable, "-m", "tests.engine_verify.flipping", str(file.path), str(places)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr

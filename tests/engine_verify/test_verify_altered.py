@@ -59,7 +59,7 @@ class TestSQLite:
 
     def test_a_stored_result(self, path: Path) -> None:
         number = seq("word", 30)
-        sql = "UPDATE record SET result = '\"x\"' WHERE id & 4294967295 = ?"
+        sql = "UPDATE record SET result = CAST('\"x\"' AS BLOB) WHERE id & 4294967295 = ?"
         assert told(self.tampered(path, sql, number)) == [("value", number, 30, "word", "result")]
 
     @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ class TestSQLite:
         assert told(report) == [("checkpoint", None, 30, None, field)]
 
     @pytest.mark.parametrize(
-        "change", ["kind = 'edit'", "actor = 'eve'", "data = '1'", "at = 1", "hash = flip(hash, 0)"]
+        "change", ["kind = 'edit'", "actor = 'eve'", "data = x'31'", "at = 1", "hash = flip(hash, 0)"]
     )
     def test_a_decision(self, path: Path, change: str) -> None:
         report = self.tampered(path, f"UPDATE ledger SET {change} WHERE id & 4294967295 = 2")
