@@ -15,7 +15,7 @@ from hitl_tui.engine.graphs.limits import check_limits
 from hitl_tui.engine.humans import decisions
 from hitl_tui.engine.humans.agent_changes import AgentControl
 from hitl_tui.engine.humans.control import ThreadControl
-from hitl_tui.engine.log.events import AppliedUpdate, Event
+from hitl_tui.engine.log.events import AppliedUpdate, Event, RunEnded
 from hitl_tui.engine.log.records import Checkpoint, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.results import RunResult, StepResult
@@ -330,12 +330,12 @@ class _Told:
             raise error
 
     def _tell(self, event: Event) -> None:
-        if self._on_event is None or self.error:
+        if self._on_event is None or (self.error and not isinstance(event, RunEnded)):
             return
         try:
             self._on_event(event)
         except Exception as error:
-            self.error = error
+            self.error = self.error or error
             if self._run:
                 self._run.pause()
 

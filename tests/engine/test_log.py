@@ -275,7 +275,7 @@ def test_the_decision_ledger_is_a_chain_of_its_own(runner: GraphRunner, store: C
     for before, entry in pairwise(entries):
         assert entry.prev_hash == before.hash
     assert all(ledger_hash(entry) == entry.hash for entry in entries)
-    edits = [(entry.actor, entry.note, entry.step) for entry in entries if entry.kind == "edit"]
+    edits = [(entry.actor, entry.note, entry.step) for entry in entries if entry.kind == "update_state"]
     assert edits == [("ann", "better", 3), ("bob", None, 6)]
 
 

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.drivers.node_streams import give_output_back, keep_output
 from hitl_tui.stores import Checkpointer
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.timeline import TimelinePane
@@ -230,7 +231,11 @@ async def test_what_a_node_prints_is_shown_as_its_text() -> None:
         return graph.add_edge(START, "speak").add_edge("speak", END).compile(checkpointer=store)
 
     before = sys.stdout
-    async with real(make) as it:
-        await it.press("s")
-        await it.shows("DONE", "a word from the node")
+    keep_output(lambda lines: None)
+    try:
+        async with real(make) as it:
+            await it.press("s")
+            await it.shows("DONE", "a word from the node")
+    finally:
+        give_output_back()
     assert sys.stdout is before

@@ -47,7 +47,9 @@ WORKFLOWS: dict[str, Callable[..., GraphRunner]] = {
         says("boss", "Now I ask the writer", "DONE"), [says("researcher", "Notes."), writer()],
         human="route", **o,
     ),
-    "debate": lambda **o: debate_workflow([writer()], says("judge", "Not abandoned."), human="round", **o),
+    "debate": lambda **o: debate_workflow(
+        [says("critic", "Too short."), writer()], says("judge", "Not abandoned."), human="round", **o
+    ),
     "advisor": lambda **o: advisor_workflow(
         writer(), says("advisor", "revise: Longer"), human="verdict", **o
     ),
