@@ -23,13 +23,17 @@ ADVISOR = (
 
 
 def build(
-    model: str = "demo/advisor", advisor_model: str | None = None, api_base: str | None = None
+    model: str = "demo/advisor",
+    advisor_model: str | None = None,
+    api_base: str | None = None,
+    max_tokens: int | None = None,
 ) -> GraphRunner:
     """The workflow on a model of your choice; the advisor may be another one than the worker."""
-    server = {"api_base": api_base} if api_base else {}
+    given = {"api_base": api_base, "max_tokens": max_tokens}
+    options = {name: value for name, value in given.items() if value is not None}
     return advisor_workflow(
-        Agent("worker", model, instructions=WORKER, **server),
-        Agent("advisor", advisor_model or model, instructions=ADVISOR, **server),
+        Agent("worker", model, instructions=WORKER, **options),
+        Agent("advisor", advisor_model or model, instructions=ADVISOR, **options),
         max_revisions=3,
         human="verdict",
     )

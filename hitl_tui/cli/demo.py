@@ -52,9 +52,9 @@ def demo(
     record: str | None,
     cassette: str | None,
 ) -> int:
-    """Step through an advisor workflow; no key, no network, unless --model names a real model.
+    """Step through an advisor workflow; no key, no network.
 
-    A worker writes a draft, an advisor judges it, you have the last word on every verdict. Starts a
+    With --model it runs on a real model. A worker writes a draft, an advisor judges it, you have the last word on every verdict. Starts a
     new thread in your store unless --thread names one that is there.
     """
     from hitl_tui.cli.session import show

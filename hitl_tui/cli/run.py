@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--model", metavar="NAME", help="Any model litellm knows, as ollama/llama3.2.")
 @click.option("--api-base", metavar="URL", help="Address of the model's server.")
+@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Longest reply of a model.")
 @run_options
 def run(
     *,
@@ -36,6 +37,7 @@ def run(
     inputs: tuple[str, ...],
     model: str | None,
     api_base: str | None,
+    max_tokens: int | None,
     how: RunOptions,
 ) -> int:
     """Run a workflow of your own, on screen or without.
@@ -56,7 +58,9 @@ def run(
     def choose(opened: Checkpointer) -> Target:
         from hitl_tui.loading.sources import open_graph
 
-        options = {name: value for name, value in flags.items() if value is not None}
+        options = {
+            name: value for name, value in {**flags, "max_tokens": max_tokens}.items() if value is not None
+        }
         defaults = {"model": settings.model, "api_base": settings.api_base}
         defaults = {name: value for name, value in defaults.items() if value is not None}
         runner = open_graph(graph, opened, options, defaults)

@@ -113,6 +113,11 @@ def test_models_from_outside(load_file: LoadFile) -> None:
     assert forced == {"plain": ("ollama/own", "http://flag"), "named": ("openai/x", "http://flag")} | script
 
 
+def test_the_longest_reply_from_outside_goes_before_that_of_the_file(load_file: LoadFile) -> None:
+    runner = load_file(one_node("n = {}", GATE, MODELS), {"max_tokens": 40}, model="ollama/own")
+    assert {agent._given.get("max_tokens") for agent in runner.graph.agents.values()} == {40}
+
+
 def test_a_thread_is_reopened_with_the_same_models(
     load_file: LoadFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +138,7 @@ def test_a_thread_is_reopened_with_the_same_models(
 def test_an_option_that_files_do_not_take(load_file: LoadFile) -> None:
     with pytest.raises(UsageError, match=r"mine.toml takes no --human") as caught:
         load_file(WORKFLOW, {"human": True})
-    assert caught.value.hint == "it takes model, api_base"
+    assert caught.value.hint == "it takes model, api_base, max_tokens"
 
 
 def test_a_misspelt_file_gets_a_hint(load_file: LoadFile) -> None:

@@ -33,12 +33,13 @@ class Models:
     """Models from outside the file.
 
     Attributes:
-        model, api_base: take the place of what every agent of the file says.
+        model, api_base, max_tokens: take the place of what every agent of the file says.
         default_model, default_api_base: for agents that say nothing.
     """
 
     model: str | None = None
     api_base: str | None = None
+    max_tokens: int | None = None
     default_model: str | None = None
     default_api_base: str | None = None
 
@@ -79,7 +80,7 @@ def build_agents(
                 tools,
                 approve=table.approve,
                 history=table.history or None,
-                **_options(table, api_base),
+                **_options(table, api_base, models.max_tokens),
             )
     return agents
 
@@ -117,10 +118,11 @@ def _model(
     return None, None
 
 
-def _options(table: AgentTable, api_base: str | None) -> dict[str, Any]:
+def _options(table: AgentTable, api_base: str | None, max_tokens: int | None) -> dict[str, Any]:
     named = {name: getattr(table, name) for name in _NAMED if name != "api_base"}
     given = {name: value for name, value in named.items() if value is not UNSET}
-    return table.options | given | ({"api_base": api_base} if api_base else {})
+    forced = {"api_base": api_base, "max_tokens": max_tokens}
+    return table.options | given | {name: value for name, value in forced.items() if value}
 
 
 def _script(name: str, replies: Sequence[str | ReplyTable], problems: Problems) -> ScriptedModel | None:
