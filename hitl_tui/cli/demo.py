@@ -54,8 +54,8 @@ def demo(
 ) -> int:
     """Step through an advisor workflow; no key, no network.
 
-    With --model it runs on a real model. A worker writes a draft, an advisor judges it, you have the last word on every verdict. Starts a
-    new thread in your store unless --thread names one that is there.
+    With --model it runs on a real model. A worker writes a draft, an advisor judges it, you have the
+    last word on every verdict. Starts a new thread in your store unless --thread names one that is there.
     """
     from hitl_tui.cli.session import show
     from hitl_tui.config import load_settings
