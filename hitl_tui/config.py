@@ -76,6 +76,11 @@ def default_store() -> str:
     return f"sqlite:///{path}"
 
 
+def trust_file() -> Path:
+    """Where it is kept which graphs the user agreed to run."""
+    return platformdirs.user_data_path("hitl-tui", appauthor=False) / "trust.json"
+
+
 def load_settings(flags: Mapping[str, str | None] | None = None) -> Settings:
     """Gather the settings; `flags` holds those given on the command line, None for not given.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from hitl_tui.cli.opening import builder
+from hitl_tui.cli.opening import build_now
 from hitl_tui.cli.options import (
     building_options,
     named_thread,
@@ -237,7 +237,7 @@ def _verify(store: Checkpointer, thread: str, strict: bool) -> VerifyReport:
     keep_nodes_apart()
     info = store.info(thread)
     assert info is not None
-    return builder(store)(info).verify(thread, strict=True)
+    return build_now(store, info).verify(thread, strict=True)
 
 
 def _counts(report: VerifyReport) -> dict[str, Any]:

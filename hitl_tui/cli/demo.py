@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.opening import Target
+from hitl_tui.cli.opening import Target, open_named
 from hitl_tui.cli.options import plain_option, reviewer_option, store_option, theme_option, thread_option
 from hitl_tui.cli.storage import open_for_writing
 from hitl_tui.cli.tape import tape, tape_options
@@ -61,13 +61,12 @@ def demo(
     from hitl_tui.config import load_settings
 
     def choose(opened: Checkpointer) -> Target:
-        from hitl_tui.loading.sources import open_graph
         from hitl_tui.workflows.demo import TASK
 
         options: dict[str, Any] = {"human": human, "pace": pace, "seed": seed}
         given = {"model": model, "api_base": api_base, "max_tokens": max_tokens}
         options |= {name: value for name, value in given.items() if value is not None}
-        runner = open_graph("hitl_tui.workflows.demo:build", opened, options)
+        runner = open_named("hitl_tui.workflows.demo:build", opened, options)
         name = thread or new_thread_id(opened, "demo")
         if task is None and opened.info(name) is not None:
             return Target(name, runner)

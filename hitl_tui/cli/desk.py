@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hitl_tui.cli.opening import OpenStore, hub_over
+from hitl_tui.cli.opening import OpenStore, agreed, hub_over, may_ask
 from hitl_tui.cli.output import keep_nodes_apart, say
 from hitl_tui.cli.which_thread import find_thread
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.loading.trust import Question
     from hitl_tui.stores import Checkpointer
 
 T = TypeVar("T")
@@ -64,6 +65,8 @@ def work_on(settings: Settings, open_store: OpenStore, work: Callable[[Desk], Aw
         start_log()
         store = open_store(settings)
         hub = hub_over(store)
+        if may_ask():
+            hub.ask_by(ask_on_terminal)
         try:
             return await work(Desk(settings, store, hub))
         finally:
@@ -74,6 +77,11 @@ def work_on(settings: Settings, open_store: OpenStore, work: Callable[[Desk], Aw
     keep_nodes_apart()
     with keyboard_kept():
         return _run(sit())
+
+
+async def ask_on_terminal(question: Question) -> bool:
+    """Whether the person at the terminal trusts a graph."""
+    return agreed(question)
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

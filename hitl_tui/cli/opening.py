@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hitl_tui.cli.options import named_graph, same_store
+import click
+
+from hitl_tui.cli.options import named_graph, same_store, trusting
 from hitl_tui.errors import ReducerError, SchemaMismatch, UsageError, ValueRejected
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
     from hitl_tui.engine.log.threads import ThreadInfo
     from hitl_tui.engine.runner import GraphRunner
+    from hitl_tui.loading.trust import Question, Trust
     from hitl_tui.stores import Checkpointer
 
 
@@ -38,15 +42,78 @@ OpenStore = Callable[["Settings"], "Checkpointer"]
 Choose = Callable[["Checkpointer"], Target]
 
 
+def trust_in(store: Checkpointer) -> Trust:
+    """What this user agreed to run from a store, and whether the command line agrees to all of it."""
+    from hitl_tui.config import trust_file
+    from hitl_tui.loading.trust import Trust
+
+    return Trust(trust_file(), str(getattr(store, "path", "")), given=trusting())
+
+
+def open_named(
+    spec: str,
+    store: Checkpointer,
+    options: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> GraphRunner:
+    """The graph that the command line names, which is a word of trust; arguments as for `open_graph`."""
+    from hitl_tui.loading.sources import open_graph
+
+    runner = open_graph(spec, store, options, defaults)
+    trust_in(store).record(runner.source, "named")
+    return runner
+
+
 def builder(store: Checkpointer) -> Callable[[ThreadInfo], GraphRunner]:
     """What builds threads' graphs: from their records, or the one that the command line names.
 
-    To be called where click's context is: what builds a graph later may run on another thread.
+    To be called where click's context is: what builds a graph later may run on another thread.  It raises
+    `NotTrusted` for a record's graph that the user has not agreed to.
     """
     from hitl_tui.loading.sources import reopen_graph
 
-    options, graph = same_store(), named_graph()
-    return lambda info: reopen_graph(info.thread_id, info.source, store, options=options, graph=graph)
+    options, graph, trust = same_store(), named_graph(), trust_in(store)
+    return lambda info: reopen_graph(
+        info.thread_id, info.source, store, options=options, graph=graph, trust=trust
+    )
+
+
+def build_now(store: Checkpointer, info: ThreadInfo) -> GraphRunner:
+    """A thread's graph for a command that opens no driver; asks on a terminal where it is not trusted."""
+    from hitl_tui.loading.trust import NotTrusted
+
+    build = builder(store)
+    try:
+        return build(info)
+    except NotTrusted as error:
+        if not (may_ask() and agreed(error.question)):
+            raise
+        error.question.agree()
+        return build(info)
+
+
+def may_ask() -> bool:
+    """Whether somebody sits at a terminal who can be asked, and has not asked for quiet."""
+    context = click.get_current_context(silent=True)
+    given = context.params if context else {}
+    quiet = given.get("headless") or given.get("as_json")
+    return not quiet and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def agreed(question: Question) -> bool:
+    """Ask on the terminal; ctrl+c is a no."""
+    from hitl_tui.cli.output import say
+    from hitl_tui.drivers.node_streams import own_input
+    from hitl_tui.plain.console import interruptible
+
+    say(f"{question.why[0].upper()}{question.why[1:]}. It would run:", err=True)
+    say(*(f"  {line}" for line in question.lines), err=True)
+    with interruptible():
+        try:
+            say("Run it? Type yes to confirm:", err=True)
+            return own_input("").strip().lower() == "yes"
+        except (EOFError, KeyboardInterrupt, UnicodeDecodeError):
+            return False
 
 
 def hub_over(store: Checkpointer, unbuilt: Unbuilt | None = None) -> LocalHub:

@@ -85,8 +85,21 @@ def named_graph() -> str | None:
     return context.meta.get("hitl_tui.own_graph") if context else None
 
 
+def trusting() -> bool:
+    """Whether the command line says to trust what a thread's record names."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get("hitl_tui.trust"))
+
+
 def building_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option of a command that builds a thread's graph; `named_graph` tells of it."""
+    """The options of a command that builds a thread's graph; `named_graph` and `trusting` tell of them."""
+    command = click.option(
+        "--trust",
+        is_flag=True,
+        callback=_keep,
+        expose_value=False,
+        help="Run the graph that the thread's record names, though you have not run it yet.",
+    )(command)
     return click.option(
         "--graph",
         "own_graph",

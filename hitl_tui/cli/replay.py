@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.opening import builder
+from hitl_tui.cli.opening import build_now
 from hitl_tui.cli.options import building_options, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
 from hitl_tui.errors import ExitCode
@@ -38,7 +38,7 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
         name = find_thread(opened, thread)
         info = opened.info(name)
         assert info is not None
-        report = run_again(opened, builder(opened)(info).graph, name)
+        report = run_again(opened, build_now(opened, info).graph, name)
     finally:
         opened.close()
     if as_json:

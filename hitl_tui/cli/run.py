@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.opening import Target
+from hitl_tui.cli.opening import Target, open_named
 from hitl_tui.cli.options import thread_option
 from hitl_tui.cli.run_options import RunOptions, run_options
 from hitl_tui.cli.storage import open_for_writing
@@ -56,14 +56,13 @@ def run(
     settings = how.settings(**flags)
 
     def choose(opened: Checkpointer) -> Target:
-        from hitl_tui.loading.sources import open_graph
 
         options = {
             name: value for name, value in {**flags, "max_tokens": max_tokens}.items() if value is not None
         }
         defaults = {"model": settings.model, "api_base": settings.api_base}
         defaults = {name: value for name, value in defaults.items() if value is not None}
-        runner = open_graph(graph, opened, options, defaults)
+        runner = open_named(graph, opened, options, defaults)
         name = thread or new_thread_id(opened, runner.graph.name)
         return Target(name, runner, given.for_graph(runner.graph.info) if given else None)
 

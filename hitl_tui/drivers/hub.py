@@ -17,6 +17,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import UnknownThread
+from hitl_tui.loading.trust import Ask, Question
 
 
 class LocalHub:
@@ -34,6 +35,19 @@ class LocalHub:
         self._unbuilt = unbuilt
         self._drivers: dict[str, LocalDriver] = {}
         self._below = Below()
+        self._ask_person: Ask | None = None
+
+    def ask_by(self, ask: Ask) -> None:
+        """Ask a person in this way, on this event loop, before a graph is built that they don't trust yet."""
+        loop = asyncio.get_running_loop()
+
+        async def from_engine(question: Question) -> bool:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_asked(ask, question), loop))
+
+        self._ask_person = from_engine
+
+    async def _ask(self, question: Question) -> bool | None:
+        return None if self._ask_person is None else await self._ask_person(question)
 
     async def threads(
         self,
@@ -122,6 +136,7 @@ class LocalHub:
             open_session,
             self._store,
             graph_of=self._graph_of,
+            ask=self._ask,
             build=self._build,
             below=self._below,
             unbuilt=self._unbuilt,
@@ -129,3 +144,7 @@ class LocalHub:
         )
         self._drivers[thread_id] = driver
         return driver
+
+
+async def _asked(ask: Ask, question: Question) -> bool:
+    return await ask(question)

@@ -46,9 +46,11 @@ from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphInvalid, HitlError, ThreadBusy, UsageError
 from hitl_tui.loading.sources import source_file
+from hitl_tui.loading.trust import NotTrusted, Question
 
 T = TypeVar("T")
 GraphOf: TypeAlias = Callable[[ThreadInfo], Awaitable[CompiledGraph]]
+AskIfAny: TypeAlias = Callable[[Question], Awaitable[bool | None]]
 Unbuilt: TypeAlias = Callable[[str, HitlError], str]
 log = logging.getLogger(__name__)
 
@@ -66,6 +68,8 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         open_session: opens (or prepares) the thread; called on the engine's thread.
         store: where the thread lives.
         graph_of: builds the thread's graph from its record, once something wants to run; None never does.
+        ask: asks a person whether a graph may be built that they don't trust yet; it gives None where nobody
+            can be asked.
         build: makes the graph again when its file was saved; None never does.
         below: what runs inside the runs of others; None where only this thread is open.
         unbuilt: says of a graph that can't be built why the thread can only be looked at.
@@ -79,6 +83,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         store: Store,
         *,
         graph_of: GraphOf | None = None,
+        ask: AskIfAny | None = None,
         build: BuildGraph | None = None,
         below: Below | None = None,
         unbuilt: Unbuilt | None = None,
@@ -87,6 +92,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         self.thread_id = thread_id
         self.capabilities = capabilities or Capabilities()
         self._graph_of = graph_of
+        self._ask = ask
         self._unbuilt = unbuilt
         self._building = asyncio.Lock()
         self._open_session = open_session
@@ -213,7 +219,11 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
                 return preview_edit(session, values, as_node, None)
             return preview_edit(session, values, as_node, reading.place(session, self._store, step))
 
-        return await self._on_engine(look, graph=True)
+        async def job() -> Preview:
+            # A card shows where its answers lead before anybody wants to run anything: that asks nobody.
+            return look(await self._with_graph(ask=answer is None))
+
+        return await self._engine.call(job())
 
     async def update_state(
         self,
@@ -259,7 +269,11 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
             if alongside is None or file is None:
                 raise UsageError("the graph of this thread comes from no file that can be loaded again")
             self._refuse_running()
-            found = await file.reload(actor)
+            try:
+                found = await file.reload(actor)
+            except NotTrusted as error:
+                await self._agree(error)
+                found = await file.reload(actor)
             self.capabilities = Capabilities()
             alongside.deadlines.watch()
             self._resync()
@@ -356,10 +370,14 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         """Whether the graph could not be built, and was not mended since."""
         return not self.capabilities.can_run
 
-    async def _with_graph(self) -> Session:
+    async def _with_graph(self, *, ask: bool = True) -> Session:
         """The session on a graph that can run; until something wants to, it is on the one of its log.
 
+        Args:
+            ask: ask the person where they don't trust the graph yet.
+
         Raises:
+            NotTrusted: nothing of it was imported.
             GraphInvalid, UsageError: the graph can't be built.
         """
         session = self._opened()
@@ -369,13 +387,21 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
                     raise UsageError(
                         f"thread {self.thread_id!r} can only be looked at", self.capabilities.why_not
                     )
-                await self._build_graph(session, self._graph_of)
+                await self._build_graph(session, self._graph_of, ask=ask)
         return session
 
-    async def _build_graph(self, session: Session, graph_of: GraphOf) -> None:
+    async def _build_graph(self, session: Session, graph_of: GraphOf, *, ask: bool) -> None:
         logged = session.graph
         try:
-            graph = await graph_of(session.info)
+            try:
+                graph = await graph_of(session.info)
+            except NotTrusted as error:
+                if not ask:
+                    raise
+                await self._agree(error)
+                graph = await graph_of(session.info)
+        except NotTrusted:
+            raise
         except (GraphInvalid, UsageError) as error:
             if self._unbuilt is not None:
                 log.warning("%s: %s\n%s", self.thread_id, error, error.details)
@@ -389,6 +415,27 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
             session.notice = ". ".join(filter(None, (session.notice, told)))
             self._resync()
         self._follow_graph_file()
+        if self._alongside:
+            self._alongside.deadlines.apply_due()
+
+    async def _agree(self, error: NotTrusted) -> None:
+        """Ask the person about a graph; one they don't want is never asked about again, and not run.
+
+        Raises:
+            NotTrusted: nobody can be asked, or the answer is no.
+        """
+        answer = await self._ask(error.question) if self._ask is not None else None
+        if answer is None:
+            raise error
+        if not answer:
+            why = "you said no to running its graph; `hitl-tui resume --trust` runs it all the same"
+            if isinstance(self._opened().graph, RecordedGraph):
+                self.capabilities = only_reading(why)
+                self._resync()
+            refused = NotTrusted(error.question)
+            refused.message, refused.hint, refused.details = "it was not run, as you said", why, ""
+            raise refused
+        error.question.agree()
 
     def _follow_graph_file(self) -> None:
         if self._alongside:
@@ -396,7 +443,8 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
 
     async def _expire(self) -> None:
         """Let what nobody answered in time be answered as its gate says."""
-        session = await self._with_graph()
+        # It is nobody's wish to run anything now: a graph that one would be asked about is left alone.
+        session = await self._with_graph(ask=False)
         with session.writing():
             answering.expire(session)
 

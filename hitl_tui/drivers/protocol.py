@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -22,6 +22,9 @@ from hitl_tui.engine.log.threads import Owner, ThreadSummary
 from hitl_tui.engine.reports.taint_lineage import Arrival
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
 from hitl_tui.engine.verification.findings import Mismatch
+
+if TYPE_CHECKING:
+    from hitl_tui.loading.trust import Ask
 
 __all__ = [
     "AgentInfo",
@@ -390,6 +393,9 @@ class Hub(Protocol):
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread; one that is open already is returned as it is."""
+
+    def ask_by(self, ask: Ask) -> None:
+        """Ask a person in this way, on this event loop, before a graph is built that they don't trust yet."""
 
     async def close(self) -> tuple[str, ...]:
         """Close all drivers; what was not committed, a sentence for each thread concerned."""

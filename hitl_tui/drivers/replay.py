@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,6 +30,9 @@ from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import nesting
+
+if TYPE_CHECKING:
+    from hitl_tui.loading.trust import Ask
 
 _NO_PREVIEW = Preview(updates=(), problems={}, next_node=None, rebinds=(), forks=False)
 
@@ -385,6 +388,9 @@ class ReplayHub:
         if thread_id not in self._drivers:
             raise UnknownThread(f"there is no tape of thread {thread_id}")
         return self._drivers[thread_id]
+
+    def ask_by(self, ask: Ask) -> None:
+        """A tape builds no graph."""
 
     async def close(self) -> tuple[str, ...]:
         """Close all drivers."""

@@ -12,12 +12,14 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from hitl_tui.engine.channels.reducers import IS_FILE
 from hitl_tui.errors import GraphInvalid, HitlError, UsageError
 
 T = TypeVar("T")
+OURS: Final = "hitl_tui."
+"""Modules that are found wherever one stands."""
 
 _NOT_THEIRS = (f"{Path(__file__).resolve().parent.parent}{os.sep}", importlib.__file__, "<frozen importlib")
 
@@ -54,7 +56,7 @@ def import_file(path: Path) -> ModuleType:
 
 
 def import_named(name: str, directory: Path) -> ModuleType:
-    """Import a module by name, from `directory` where it isn't installed.
+    """Import a module by name, from `directory` where it is neither installed nor one of ours.
 
     Raises:
         UsageError: there is no such module.
@@ -69,7 +71,7 @@ def import_named(name: str, directory: Path) -> ModuleType:
                 return None
             raise
 
-    with _importable(directory):
+    with contextlib.nullcontext() if name.startswith(OURS) else _importable(directory):
         module = blaming(name, load)
     if module is None:
         raise UsageError(

@@ -107,6 +107,11 @@ def spec_file(spec: str) -> Path | None:
     return path
 
 
+def named_file(spec: str) -> Path | None:
+    """The file that a GRAPH names, None for a module or a sample."""
+    return None if sample_path(spec) else _split(spec)[0]
+
+
 def load_graph(
     spec: str,
     options: Mapping[str, Any] | None = None,

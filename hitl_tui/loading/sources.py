@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,12 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.subgraphs.children import WITHIN, inner_graph
 from hitl_tui.errors import UsageError
-from hitl_tui.loading.code import blaming, code_files
-from hitl_tui.loading.graphs import current_directory, load_graph, resolve_spec, spec_file
+from hitl_tui.loading.code import OURS, blaming, code_files
+from hitl_tui.loading.graphs import current_directory, load_graph, named_file, resolve_spec, spec_file
 from hitl_tui.loading.toml import read_toml
+from hitl_tui.loading.trust import Trust
 
 _STORE_OPTION = "checkpointer"
-_OURS = "hitl_tui."
-"""Modules that are found wherever one stands."""
 
 
 def open_graph(
@@ -40,7 +38,7 @@ def open_graph(
     """
     directory = directory or current_directory()
     where = {"graph": resolve_spec(spec, directory)}
-    if ":" in spec and not spec.startswith(_OURS) and ".py" not in spec and not spec.endswith(".toml"):
+    if ":" in spec and not spec.startswith(OURS) and ".py" not in spec and not spec.endswith(".toml"):
         where["directory"] = str(directory)
     for place in where.values():
         if keepable(place) != place:
@@ -85,16 +83,8 @@ def source_files(source: Mapping[str, Any]) -> set[Path]:
     files = {path, *code_files(path.parent)}
     if path.suffix == ".toml":
         with suppress(UsageError):
-            named = (path.parent / name for name in _texts(read_toml(path).values))
-            files |= {file for file in named if os.path.isfile(file)}  # a text may be no name at all
+            files |= set(read_toml(path).named_files())
     return files
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _texts(part)
 
 
 def reopen_graph(
@@ -104,19 +94,24 @@ def reopen_graph(
     *,
     options: str = "",
     graph: str | None = None,
+    trust: Trust | None = None,
 ) -> GraphRunner:
     """The runner of a thread, from the source in its record.
 
     Args:
         graph: what GRAPH is, where the record is not to say it.
         options: what a suggested command needs to find the store, as " --store FILE".
+        trust: what the user agreed to run; None where the caller answers for the record.
 
     Raises:
+        NotTrusted: the user has not agreed to what the record names; nothing of it was imported.
         UsageError: the source names nothing that is there now.
         GraphInvalid: it isn't a graph any more, or its code failed.
     """
     if graph is not None:
         runner = open_graph(graph, store)
+        if trust is not None:
+            trust.record(runner.source, "named")
         source = {**runner.source, WITHIN: source.get(WITHIN, [])}
         return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)
     spec = source.get("graph")
@@ -126,14 +121,18 @@ def reopen_graph(
             f"open it with its graph: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
         )
     directory = source.get("directory")
-    if (file := spec_file(spec)) and not file.is_file():
+    if (file := named_file(spec)) and not file.is_file():
         raise UsageError(
             f"there is no file {file} any more",
             f"say where it is now: hitl-tui run GRAPH --thread {shlex.quote(thread_id)}{options}",
         )
+    if trust is not None:
+        trust.check(source)
     runner = open_graph(
         spec, store, source.get("options"), directory=Path(directory) if isinstance(directory, str) else None
     )
+    if trust is not None:
+        trust.record(source)
     if not source.get(WITHIN):
         return runner
     return GraphRunner(inner_graph(runner.graph, source), store).with_store(store, source)

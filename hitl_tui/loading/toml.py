@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,18 @@ class TomlFile(msgspec.Struct, frozen=True):
         """`file:line` of a path of keys, or of the nearest table around it."""
         line = line_of(line_index(self.text), path)
         return f"{self.path}:{line}" if line else str(self.path)
+
+    def named_files(self) -> list[Path]:
+        """The files that its texts name, also as in `file.py:function`, relative to where it is."""
+        heads = {head for text in _texts(self.values) for head in (text, text.rpartition(":")[0]) if head}
+        return sorted(path for head in heads if os.path.isfile(path := self.path.parent / head))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(part)
 
 
 def read_toml(path: Path) -> TomlFile:

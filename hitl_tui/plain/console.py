@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from hitl_tui.drivers.node_streams import own_input, own_out
@@ -74,6 +77,19 @@ class Terminal:
     def _shown(text: str) -> str:
         encoding = (own_out().encoding or "utf-8").lower()
         return sanitise(text) if encoding in ("utf-8", "utf8") else plain_chars(sanitise(text), encoding)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let a ctrl+c end a question inside an event loop, which would keep it for later."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def ask_text(console: Console, prompt: str) -> str:

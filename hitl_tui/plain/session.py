@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from hitl_tui.drivers.breakpoints import read_breakpoints, stopped_by
@@ -12,11 +14,12 @@ from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
 from hitl_tui.engine.graphs.description import InputField
 from hitl_tui.engine.log.events import RunEnded
 from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.loading.trust import Question
 from hitl_tui.plain.agents import agents
 from hitl_tui.plain.answers import read_limit
 from hitl_tui.plain.breakpoints import toggle_breakpoint
 from hitl_tui.plain.checking import check
-from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
+from hitl_tui.plain.console import Console, Left, Terminal, confirm, interruptible, refusal
 from hitl_tui.plain.content import content
 from hitl_tui.plain.deciding import decide, question, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
@@ -71,7 +74,17 @@ def run_plain(
     with keyboard_kept(), asyncio.Runner() as runner:
 
         async def opened() -> tuple[Hub, Driver]:
-            return await open_driver()
+            hub, driver = await open_driver()
+            if console is not None or sys.stdin.isatty():
+                hub.ask_by(ask)
+            return hub, driver
+
+        async def ask(question: Question) -> bool:
+            said.say(f"{question.why[0].upper()}{question.why[1:]}. It would run:")
+            said.say(*content(question.lines, len(question.lines)))
+            with interruptible(), suppress(Left):
+                return confirm(said, "Trust it, and run it?")
+            return False
 
         hub, driver = runner.run(opened())
         try:

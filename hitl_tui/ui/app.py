@@ -174,6 +174,9 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             await loading
             self.exit(AppResult(error=error))
             return
+        from hitl_tui.ui.screens.dialogs import ask_trust
+
+        self.hub.ask_by(partial(ask_trust, self))
         await self._begin_with(self.hub, driver)
 
     async def _begin_with(self, hub: Hub, driver: Driver) -> None:

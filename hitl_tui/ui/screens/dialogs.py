@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Span
 
 if TYPE_CHECKING:
+    from hitl_tui.loading.trust import Question
     from hitl_tui.ui.app import HitlApp
     from hitl_tui.ui.screens.run import RunScreen
 
@@ -187,6 +189,35 @@ def ask_quit(app: HitlApp) -> None:
             app.leave_keeping()
 
     app.push_screen(QuitDialog("Quit?", text or ["What is committed stays."], options), answered)
+
+
+class TrustDialog(Dialog):
+    """Asks whether a graph of a thread's record may run; whoever leaves it in any way says no."""
+
+    def __init__(self, question: Question) -> None:
+        options = [
+            Option("back", "ask.back", "don't run it", "the thread can be looked at"),
+            Option("trust", "t", "trust it, and run it"),
+        ]
+        text = [f"{question.why[0].upper()}{question.why[1:]}. It would run:", *question.lines]
+        super().__init__("Trust this graph?", text, options)
+        self.agreed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def settle(self, answer: Answer | None) -> None:
+        """Take an answer."""
+        if not self.agreed.done():
+            self.agreed.set_result(answer is not None and answer.id == "trust")
+
+    def on_unmount(self) -> None:
+        """Something took it away without an answer."""
+        self.settle(None)
+
+
+async def ask_trust(app: HitlApp, question: Question) -> bool:
+    """Ask whether a graph may run, over whatever is open."""
+    dialog = TrustDialog(question)
+    app.call_later(app.push_screen, dialog, dialog.settle)
+    return await dialog.agreed
 
 
 def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:

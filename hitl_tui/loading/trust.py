@@ -1,0 +1,355 @@
+"""Trust: whether a graph that a thread's record names may be built, which runs the code that it names.
+
+A store may come from anybody, so what its records name is built only where this user has named that graph on
+the command line, or has agreed to it, for this store and from this path.  That is kept in the user's own
+data directory, never in a store, with hashes of the files that were run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import stat
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.machinery import PathFinder, all_suffixes
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from hitl_tui.engine.channels.canonical import channel_hash
+from hitl_tui.errors import StoreUnusable, UsageError
+from hitl_tui.loading.code import OURS, code_files
+from hitl_tui.loading.graphs import current_directory, named_file, resolve_spec
+from hitl_tui.loading.samples import sample_path
+from hitl_tui.loading.toml import read_toml
+from hitl_tui.stores.files_io import locked, make_directories, read_file, replace_file
+
+log = logging.getLogger(__name__)
+
+_MOST_FILES = 1_000
+_MOST_GRAPHS = 500
+_SHOWN_FILES = 6
+_SHOWN_TEXT = 200
+_SUFFIXES = (*all_suffixes(), ".pyc")
+
+
+class NotTrusted(UsageError):
+    """A graph of a record that nobody has agreed to; nothing of it was imported."""
+
+    title = "The graph is not trusted"
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(
+            f"{question.why}; it would run {question.what}, and nothing was run",
+            "look at these files and options; where you trust them, say so with --trust",
+        )
+        self.question = question
+        self.details = "\n".join(question.lines)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a person is asked before a graph is built.
+
+    Args:
+        why: why it is asked, in words.
+        what: the graph, quoted.
+        lines: what would run: store, graph, directory, options, files, and what changed.
+        agree: keeps that the person agrees to just this.
+    """
+
+    why: str
+    what: str
+    lines: tuple[str, ...]
+    agree: Callable[[], None]
+
+
+Ask: TypeAlias = Callable[[Question], Awaitable[bool]]
+
+
+class _Entry(msgspec.Struct):
+    """A graph that this user ran: how it was agreed to, when last, and the hashes of its files."""
+
+    store: str
+    graph: str
+    how: str
+    when: str
+    files: dict[str, str]
+
+
+class _Entries(msgspec.Struct):
+    graphs: dict[str, _Entry] = {}
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a record would have built; nothing of it is imported to know that."""
+
+    spec: str
+    directory: str
+    options: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, source: Mapping[str, Any]) -> _Source:
+        named, options = source.get("directory"), source.get("options")
+        directory = Path(named) if isinstance(named, str) else current_directory()
+        spec = resolve_spec(str(source.get("graph")), directory)
+        beside = "" if sample_path(spec) or named_file(spec) else str(directory)
+        return cls(spec, beside, options if isinstance(options, Mapping) else {})
+
+    @property
+    def is_ours(self) -> bool:
+        """A sample or a workflow of this package that takes no text: that could be a server or a file."""
+        ours = sample_path(self.spec) is not None or self.spec.startswith(f"{OURS}workflows.")
+        return ours and not any(isinstance(value, str | list | dict) for value in self.options.values())
+
+    @property
+    def main_files(self) -> list[Path]:
+        """The file that is named, and those that a TOML file names."""
+        if sample_path(self.spec):
+            return []
+        if (file := named_file(self.spec)) is None:
+            return _module_files(self.spec.partition(":")[0], Path(self.directory))
+        if file.suffix != ".toml":
+            return [file]
+        with contextlib.suppress(UsageError):
+            return [file, *read_toml(file).named_files()]
+        return [file]
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its imports are looked for first, None where that is nowhere of the user's."""
+        if sample_path(self.spec) or self.spec.startswith(OURS):
+            return None
+        file = named_file(self.spec)
+        return Path(self.directory) if file is None else file.parent
+
+    def hashes(self, known: Iterable[str] = ()) -> dict[str, str]:
+        """A hash of each file that may come to run: those named, those loaded, all that can be imported.
+
+        Args:
+            known: files that were loaded when it ran before.
+        """
+        files = dict.fromkeys([*self.main_files, *map(Path, known)])
+        if self.folder is not None:
+            beside = islice(_importable(self.folder), _MOST_FILES)
+            files |= dict.fromkeys([*sorted(code_files(self.folder)), *beside])
+        return {str(file): _hash(file) for file in files}
+
+
+class Trust:
+    """What this user agreed to run from one store.
+
+    Args:
+        file: where that is kept, in the user's own data directory.
+        store: the store's path; "" for one in memory, whose threads all began in this process.
+        given: whatever its records name is agreed to, as the command line says.
+    """
+
+    def __init__(self, file: Path, store: str, *, given: bool = False) -> None:
+        self._file = file
+        self._store = os.path.realpath(store) if store else ""
+        self._given = given
+        self._agreed: dict[str, _Entry] = {}
+
+    def check(self, source: Mapping[str, Any]) -> None:
+        """Refuse a source that this user has not agreed to; nothing of it is imported.
+
+        Raises:
+            NotTrusted: holds what to ask.
+            UsageError: the source names nothing that is there.
+        """
+        read = _Source.read(source)
+        if not self._store or read.is_ours:
+            return
+        entry = self._entries().get(_key(self._store, read))
+        before = None if entry is None else entry.files
+        hashes = read.hashes(before or ())
+        if before == hashes:
+            return
+        if self._given:
+            self._keep(read, hashes, "--trust")
+        elif before is None or not all(_is_own(Path(path)) for path in _changed(before, hashes)):
+            raise NotTrusted(self._question(read, hashes, before))
+
+    def record(self, source: Mapping[str, Any], how: str = "") -> None:
+        """Keep that a graph of this source was built, with all that it has loaded.
+
+        Args:
+            how: how the user agreed to it, "" where that is known.
+        """
+        read = _Source.read(source)
+        if not self._store or (read.is_ours and not how):
+            return
+        hashes = read.hashes()
+        known = self._entries().get(_key(self._store, read))
+        if known is None or known.files != hashes:
+            self._keep(read, hashes, how or (known.how if known else "named"))
+
+    def _question(
+        self, read: _Source, hashes: Mapping[str, str], before: Mapping[str, str] | None
+    ) -> Question:
+        what = _quoted(read.spec)
+        if before is None:
+            why = "you have not run this graph from this store yet"
+        else:
+            why = "files of this graph changed, and others than you may write them"
+        lines = [f"store: {_quoted(self._store)}", f"graph: {what}"]
+        lines += [f"directory: {_quoted(read.directory)}"] if read.directory else []
+        lines += [
+            f"option {_quoted(name)}: {_quoted(value if isinstance(value, str) else json.dumps(value))}"
+            for name, value in read.options.items()
+        ]
+        if before is None:
+            lines += _few("file", [str(file) for file in read.main_files])
+            main = {str(file) for file in read.main_files}
+            lines += _few("beside it", [path for path in hashes if path not in main])
+        else:
+            for word, paths in (
+                ("changed", [path for path in before if path in hashes and before[path] != hashes[path]]),
+                ("new", [path for path in hashes if path not in before]),
+                ("gone", [path for path in before if path not in hashes]),
+            ):
+                lines += _few(word, paths)
+        return Question(why, what, tuple(lines), lambda: self._keep(read, dict(hashes), "asked"))
+
+    def _entries(self) -> dict[str, _Entry]:
+        """What is kept; a file that can't be read is as none: its user is asked again."""
+        try:
+            kept = msgspec.json.decode(read_file(self._file) or b"{}", type=_Entries).graphs
+        except (msgspec.DecodeError, UnicodeDecodeError, StoreUnusable):
+            kept = {}
+        return kept | self._agreed
+
+    def _keep(self, read: _Source, hashes: dict[str, str], how: str) -> None:
+        key = _key(self._store, read)
+        when = datetime.now(UTC).isoformat(timespec="seconds")
+        self._agreed[key] = _Entry(self._store, read.spec, how, when, hashes)
+        try:
+            make_directories(self._file.parent)
+            with _alone(self._file.with_suffix(".lock")):
+                graphs = self._entries()
+                graphs[key] = graphs.pop(key)  # the newest stand last
+                newest = dict(list(graphs.items())[-_MOST_GRAPHS:])
+                data = msgspec.json.format(msgspec.json.encode(_Entries(newest)), indent=1)
+                replace_file(self._file, data + b"\n", durable=False)
+        except (OSError, StoreUnusable) as error:
+            log.warning("what may run is known to this process alone: %s", error)
+
+
+def _key(store: str, read: _Source) -> str:
+    return channel_hash([store, read.spec, read.directory, dict(read.options)]).hex()
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Hold the lock where the system has such locks; the last of two writers wins elsewhere."""
+    if os.name != "posix":
+        yield
+        return
+    with locked(lock):
+        yield
+
+
+def _module_files(name: str, directory: Path) -> list[Path]:
+    """The files that importing a module by name would run, its packages' first; none of them is imported."""
+    files: list[Path] = []
+    places: Iterable[str] = [str(directory), *_search_path()]
+    for part in name.split("."):
+        found = PathFinder.find_spec(part, list(places))
+        if found is None:
+            break
+        if found.origin and os.path.isfile(found.origin):
+            files.append(Path(found.origin))
+        places = found.submodule_search_locations or ()
+    return files
+
+
+def _search_path() -> list[str]:
+    return [place for place in sys.path if place]
+
+
+def _importable(folder: Path) -> Iterator[Path]:
+    """The files of what an `import` finds in a folder: its modules, and all of its regular packages."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.endswith(_SUFFIXES):
+            yield Path(entry.path)
+        elif entry.name.isidentifier() and entry.name != "__pycache__":
+            package = Path(entry.path)
+            if any((package / f"__init__{suffix}").is_file() for suffix in _SUFFIXES):
+                yield from _importable(package)
+
+
+def _hash(file: Path) -> str:
+    """A hash of what a file holds; of one that can't be read, of nothing."""
+    try:
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()[:32]
+    except OSError:
+        return ""
+
+
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return [path for path in {**before, **now} if before.get(path) != now.get(path)]
+
+
+def _is_own(path: Path) -> bool:
+    """Whether nobody but this user, and root, can have written a file or put another in its place."""
+    places = {path, Path(os.path.realpath(path))}
+    return all(_is_private(part) for place in places for part in (place, *place.parents))
+
+
+def _is_private(place: Path) -> bool:
+    if not hasattr(os, "getuid"):
+        return True
+    try:
+        facts = place.stat()
+    except FileNotFoundError:
+        return True  # its directory says who may have taken it away
+    except OSError:
+        return False
+    if facts.st_uid not in (os.getuid(), 0):
+        return False
+    if stat.S_ISDIR(facts.st_mode) and facts.st_mode & stat.S_ISVTX:
+        return True  # as in /tmp: others may add files, each of which is looked at, but replace none
+    if facts.st_mode & stat.S_IWOTH:
+        return False
+    return not facts.st_mode & stat.S_IWGRP or _is_private_group(facts.st_gid)
+
+
+@cache
+def _is_private_group(gid: int) -> bool:
+    """Whether a group is its user's alone, as Linux distributions make one for each."""
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.getuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return gid == user.pw_gid and group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
+
+
+def _few(word: str, paths: list[str]) -> list[str]:
+    lines = [f"{word}: {_quoted(path)}" for path in paths[:_SHOWN_FILES]]
+    more = len(paths) - _SHOWN_FILES
+    return [*lines, f"{word}: {more:,} more"] if more > 0 else lines
+
+
+def _quoted(text: str) -> str:
+    """Somebody's text on one line."""
+    text = text if text.isprintable() else json.dumps(text)
+    return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT]}… ({len(text):,} characters)"
