@@ -1,7 +1,8 @@
-"""A store that somebody sent: looking at its threads runs nothing that it names."""
+"""A store that somebody sent: nothing that it names runs unless its user says so."""
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import msgspec
 import pytest
 
 from hitl_tui import END, START, Channel, SQLiteCheckpointer, StateGraph
+from hitl_tui.config import trust_file
 from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.loading.code import forget_code
+from tests.cli.test_deadlines import left_waiting
 from tests.support.commands import App
 
 LOOKS = (
@@ -66,12 +70,156 @@ def test_no_look_runs_what_a_store_names(
     assert not (tmp_path / "PWNED").exists()
 
 
+RUNS = (
+    ("step", "t"),
+    ("resume", "t", "--headless"),
+    ("resume", "t", "--plain"),
+    ("resume", "t", "--json"),
+    ("update-state", "t", "text=x"),
+    ("update-state", "t", "text=x", "--json"),
+    ("fork", "t", "u"),
+    ("fork", "t", "u", "text=x"),
+    ("extend", "t", "max_iterations=9"),
+    ("rollback", "t", "--yes"),
+    ("verify", "t", "--strict"),
+    ("replay", "t"),
+    ("approve", "t"),
+    ("answer", "t", "1-write", "approve", "--step", "0"),
+    ("agents", "t"),
+)
+"""Commands that run a thread, or build its graph to do something with it."""
+NOTHING_BUILT = (("pause", "t"), ("cancel", "t"))
+
+
+@pytest.mark.parametrize("kind", range(4), ids=["os:system", "a file", "a graph file", "a module"])
+def test_no_command_runs_what_a_store_names_unless_told_to(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: int
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = planted(tmp_path, sources(tmp_path)[kind])
+    before = app.expect(0, "log", "t", "--json", "--store", str(file)).out
+    for arguments in RUNS:
+        done = app(*arguments, "--store", str(file))
+        assert done.code != 0 or arguments in BUILD_NOTHING, arguments
+        assert not (tmp_path / "PWNED").exists(), arguments
+    for arguments in NOTHING_BUILT:
+        app(*arguments, "--store", str(file))
+    assert not (tmp_path / "PWNED").exists()
+    assert app.expect(0, "log", "t", "--json", "--store", str(file)).out == before
+
+
+BUILD_NOTHING = (("resume", "t", "--plain"),)
+
+
+@pytest.mark.parametrize("arguments", [RUNS[0], RUNS[1], RUNS[4], RUNS[10], RUNS[11]], ids=" ".join)
+def test_a_refusal_names_the_way_to_trust_it(app: App, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    file = planted(tmp_path, {"graph": str(tmp_path / "evil.py"), "options": {"api_base": "http://evil"}})
+    sources(tmp_path)
+    told = app.expect(2, *arguments, "--store", str(file)).err
+    assert "The graph is not trusted: you have not run this graph from this store yet" in told
+    assert f"file: {tmp_path / 'evil.py'}" in told
+    assert "option api_base: http://evil" in told
+    assert "--trust" in told
+
+
 def test_what_builds_no_graph_is_refused_before_it_is_called(app: App, tmp_path: Path) -> None:
     file = planted(tmp_path, sources(tmp_path)[0])
-    told = app.expect(2, "update-state", "t", "text=x", "--store", str(file)).err
+    told = app.expect(2, "update-state", "t", "text=x", "--trust", "--store", str(file)).err
     assert "isn't declared to build a graph" in told
     app.expect(2, "run", "os:system", "--headless", "--store", str(file))
     assert not (tmp_path / "PWNED").exists()
+
+
+GRAPH = """
+from pathlib import Path
+from hitl_tui import END, START, Channel, StateGraph
+Path(__file__).with_name("BUILT").open("a").write("x")
+graph = StateGraph({"text": Channel("")}, name="sent")
+graph.add_node("write", lambda state: {"text": state["text"] + "a"})
+graph.add_node("more", lambda state: {"text": state["text"] + "b"})
+graph.add_edge(START, "write").add_edge("write", "more").add_edge("more", END)
+"""
+
+
+def sent(app: App, folder: Path) -> list[str]:
+    """A store with a thread at step 1 that another user ran, and the graph beside it; gives --store FILE."""
+    (folder / "flow.py").write_text(GRAPH)
+    store = ["--store", str(folder / "sent.db")]
+    app.expect(3, "run", str(folder / "flow.py"), "--headless", "--break", "more", "--thread", "t", *store)
+    forget_code(folder)
+    trust_file().unlink()
+    (folder / "BUILT").unlink()
+    return store
+
+
+def test_with_trust_it_runs_and_is_trusted_from_then_on(app: App, tmp_path: Path) -> None:
+    store = sent(app, tmp_path)
+    app.expect(2, "fork", "t", "u", *store)
+    assert not (tmp_path / "BUILT").exists()
+    app.expect(0, "fork", "t", "u", "--trust", *store)
+    assert (tmp_path / "BUILT").exists()
+    assert '"ab"' in app.expect(0, "resume", "t", "--headless", *store).out + app("show", "t", *store).out
+
+
+def test_a_file_of_ones_own_is_edited_and_resumed_without_a_question(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "flow.py"
+    file.write_text(GRAPH)
+    store = ["--store", str(tmp_path / "own.db")]
+    app.expect(3, "run", str(file), "--headless", "--break", "more", "--thread", "t", *store)
+    for edit in ("# edited\n", "import helper\n"):
+        (tmp_path / "helper.py").write_text("")
+        file.write_text(edit + GRAPH)
+        forget_code(tmp_path)
+        app.expect(0, "update-state", "t", f'text="{edit.strip()}"', *store)
+    app.expect(0, "resume", "t", "--headless", *store)
+
+
+def test_a_file_that_others_may_write_is_asked_about_again_when_it_changed(app: App, tmp_path: Path) -> None:
+    file = tmp_path / "flow.py"
+    file.write_text(GRAPH)
+    file.chmod(0o666)
+    store = ["--store", str(tmp_path / "own.db")]
+    app.expect(3, "run", str(file), "--headless", "--break", "more", "--thread", "t", *store)
+    app.expect(0, "update-state", "t", "text=x", *store)
+    file.write_text("open('PWNED', 'w')\n" + GRAPH)
+    forget_code(tmp_path)
+    told = app.expect(2, "step", "t", *store).err
+    assert "others than you may write them" in told
+    assert f"changed: {file}" in told
+    assert not (tmp_path / "PWNED").exists()
+    forget_code(tmp_path)
+    file.write_text(GRAPH)
+    app.expect(0, "step", "t", *store)
+
+
+def test_a_store_that_was_copied_is_another_one(app: App, tmp_path: Path) -> None:
+    store = sent(app, tmp_path)
+    app.expect(0, "fork", "t", "u", "--trust", *store)
+    shutil.copy(tmp_path / "sent.db", tmp_path / "copy.db")
+    app.expect(2, "step", "t", "--store", str(tmp_path / "copy.db"))
+
+
+def test_naming_the_graph_is_trust(app: App, tmp_path: Path) -> None:
+    store = sent(app, tmp_path)
+    app.expect(0, "step", "t", "--graph", str(tmp_path / "flow.py"), *store)
+    app.expect(0, "fork", "t", "u", *store)
+
+
+def test_a_deadline_that_passed_builds_nothing_that_is_not_trusted(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_waiting(tmp_path, "approve", monkeypatch)
+    text = (tmp_path / "late.py").read_text()
+    (tmp_path / "late.py").write_text(f"open({str(tmp_path / 'PWNED')!r}, 'w').close()\n{text}")
+    forget_code(tmp_path)
+    assert "expired" in app.expect(0, "show", "t").out
+    app.expect(0, "pause", "t")
+    assert not (tmp_path / "PWNED").exists()
+    app.expect(2, "resume", "t", "--headless")
+    assert not (tmp_path / "PWNED").exists()
+    assert "expired" in app.expect(0, "show", "t").out
+    app.expect(0, "resume", "t", "--headless", "--trust")
+    assert '"approved"' in app.expect(0, "show", "t").out
 
 
 def test_an_import_brings_no_word_of_what_to_run(app: App, tmp_path: Path) -> None:
