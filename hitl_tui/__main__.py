@@ -20,4 +20,7 @@ def main() -> NoReturn:
 
 
 if __name__ == "__main__":
+    # `python -m` puts the current directory first, and what lies there would stand in for libraries.
+    if not sys.flags.safe_path:
+        del sys.path[0]
     main()

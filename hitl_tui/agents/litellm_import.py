@@ -37,6 +37,8 @@ def _import(result: Future[Any]) -> None:
     try:
         # Read at import; without it litellm fetches its price list from the network.
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        # Else it reads a file .env of a directory above, which may name another server for a key.
+        os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
         warnings.filterwarnings("ignore", module=r"(litellm|pydantic|aiohttp)\b")
         with _uncollected():
             litellm = import_module("litellm")

@@ -102,7 +102,7 @@ class Desk:
         graph, store = runner.graph, runner.store
         options: dict[str, Any] = {"clock": self.clock, "sink": self.events.append}
         if store.info(thread_id) is None:
-            self.session = Session.new(graph, store, thread_id, **options)
+            self.session = Session.new(graph, store, thread_id, source=runner.source, **options)
         else:
             self.session = Session.open(graph, store, thread_id, **options)
 

@@ -1,0 +1,150 @@
+"""A graph that the user does not trust yet: asked once, with what it would run; a no runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hitl_tui import SQLiteCheckpointer
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.loading.code import forget_code
+from hitl_tui.loading.sources import open_graph, reopen_graph
+from hitl_tui.loading.trust import Trust
+from hitl_tui.ui.app import HitlApp, Look, Start
+from tests.ui.harness import Screen
+
+GRAPH = """
+from pathlib import Path
+from hitl_tui import END, START, Channel, StateGraph
+Path(__file__).with_name("BUILT").touch()
+graph = StateGraph({"text": Channel("")}, name="sent")
+graph.add_node("write", lambda state: {"text": state["text"] + "a"})
+graph.add_node("more", lambda state: {"text": state["text"] + "b"})
+graph.add_edge(START, "write").add_edge("write", "more").add_edge("more", END)
+"""
+
+
+class Sent:
+    """A store with a thread at step 1, and its graph beside it, as another user left them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / "flow.py"
+        self.file.write_text(GRAPH)
+        with_store = SQLiteCheckpointer(folder / "sent.db")
+        runner = open_graph(str(self.file), with_store)
+        runner.step({}, thread_id="t")
+        with_store.close()
+        self.forget()
+
+    def forget(self) -> None:
+        """As in a new process."""
+        forget_code(self.folder)
+        (self.folder / "BUILT").unlink(missing_ok=True)
+
+    @property
+    def built(self) -> bool:
+        return (self.folder / "BUILT").exists()
+
+    @asynccontextmanager
+    async def opened(self, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Screen]:
+        store = SQLiteCheckpointer(self.folder / "sent.db")
+        trust = Trust(self.folder / "data" / "trust.json", str(self.folder / "sent.db"))
+        hub = LocalHub(
+            store,
+            lambda info: reopen_graph(info.thread_id, info.source, store, trust=trust),
+            lambda *_: "lost",
+        )
+
+        async def open_driver() -> tuple[Hub, Driver]:
+            return hub, await hub.open("t")
+
+        app = HitlApp(Start(open_driver, "anna", None, False), Look(""))
+        async with app.run_test(size=size, notifications=True) as pilot:
+            screen = Screen(app, pilot)
+            await screen.shows("Timeline", "thread t", "write")
+            yield screen
+        await hub.close()
+        self.forget()
+
+
+@pytest.fixture
+def sent(tmp_path: Path) -> Sent:
+    return Sent(tmp_path)
+
+
+async def test_opening_and_looking_asks_nothing_and_builds_nothing(sent: Sent) -> None:
+    async with sent.opened() as screen:
+        await screen.press("left", "D")
+        await screen.press("escape")
+        assert "Trust this graph?" not in screen.text()
+        assert not sent.built
+
+
+async def test_a_yes_runs_it_and_is_asked_for_once(sent: Sent) -> None:
+    async with sent.opened() as screen:
+        await screen.press("s")
+        await screen.shows("Trust this graph?", "You have not run", "flow.py", "sent.db")
+        assert not sent.built
+        await screen.press("t")
+        await screen.shows("DONE")
+        assert sent.built
+    async with sent.opened() as screen:
+        await screen.press("left", "e")
+        await screen.until(lambda: sent.built, "the graph")
+        assert "Trust this graph?" not in screen.text()
+
+
+@pytest.mark.parametrize("key", ["enter", "escape"])
+async def test_a_no_leaves_the_thread_to_be_looked_at(sent: Sent, key: str) -> None:
+    async with sent.opened() as screen:
+        await screen.press("s")
+        await screen.shows("Trust this graph?")
+        await screen.press(key)
+        await screen.gone("Trust this graph?")
+        await screen.shows("you said no to running its graph")
+        await screen.press("s", "c", "e")
+        assert "Trust this graph?" not in screen.text()
+        assert not sent.built
+    async with sent.opened() as screen:
+        await screen.press("s")
+        await screen.shows("Trust this graph?")
+
+
+async def test_leaving_while_it_asks_is_a_no(sent: Sent) -> None:
+    async with sent.opened() as screen:
+        await screen.press("s")
+        await screen.shows("Trust this graph?")
+        await screen.press("ctrl+q")
+        await screen.until(lambda: not screen.app.is_running or "Trust" not in screen.text(), "leaving")
+    assert not sent.built
+
+
+async def test_an_edit_asks_before_it_is_written(sent: Sent) -> None:
+    async with sent.opened() as screen:
+        await screen.press("e")
+        await screen.shows("Trust this graph?")
+        assert not sent.built
+        await screen.press("t")
+        await screen.until(lambda: sent.built, "the graph")
+        await screen.gone("Trust this graph?")
+
+
+async def test_files_that_others_may_write_are_asked_about_again_with_what_changed(sent: Sent) -> None:
+    sent.file.chmod(0o666)
+    async with sent.opened() as screen:
+        await screen.press("e")
+        await screen.shows("Trust this graph?")
+        await screen.press("t")
+        await screen.until(lambda: sent.built, "the graph")
+    sent.file.write_text(GRAPH + "\n")
+    async with sent.opened(size=(80, 24)) as screen:
+        await screen.press("s")
+        await screen.shows("others than you may write", "changed:", "flow.py", "trust it, and run it")
+        assert not sent.built
+        await screen.press("t")
+        await screen.shows("DONE")
