@@ -1,10 +1,10 @@
-"""`export`, `import`, `verify`: a thread's log out of a store, into another, and checked."""
+"""`export`, `import`, `verify`, `anchor`: a thread's log out of a store, into another, and checked."""
 
 from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -24,8 +24,11 @@ from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from hitl_tui.engine.verification.anchor import Anchor
     from hitl_tui.engine.verification.findings import VerifyReport
     from hitl_tui.stores import Checkpointer
+
+_ANCHORS = "give what `hitl-tui anchor` wrote"
 
 
 @click.command("export")
@@ -122,24 +125,38 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
 
 @click.command()
 @thread_argument
-@click.option("--strict", is_flag=True, help="Reduce every update again, with the graph as it is today.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Reduce every update again, with the graph as it is today.",
+)
+@click.option(
+    "--anchor",
+    "anchors",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE|-",
+    help="Check against lines that `anchor` wrote.",
+)
 @building_options
 @store_option
 @json_option
-def verify(thread: str, strict: bool, store: str | None, as_json: bool) -> int:
+def verify(thread: str, strict: bool, anchors: Path | None, store: str | None, as_json: bool) -> int:
     """Check that a thread's log agrees with itself.
 
     Every step holds hashes of the state it made and of the steps before it, every decision one of the
     decisions before it: a change made behind the app's back is found. Nothing is changed. Exit code 1
     where something is wrong, each finding named where it is. The threads of its subgraphs are checked, too.
+    A store that was put back to an earlier copy, or written anew as a whole, agrees with itself: what
+    `anchor` wrote, kept elsewhere, shows it. Lines about other threads are passed over.
     """
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.cli.which_thread import find_thread
     from hitl_tui.config import load_settings
 
+    known = _read_anchors(anchors) if anchors else []
     opened = open_existing(load_settings({"store": store}))
     try:
-        report = _verify(opened, find_thread(opened, thread), strict)
+        report = _verify(opened, find_thread(opened, thread), strict, known)
     finally:
         opened.close()
     if as_json:
@@ -149,6 +166,35 @@ def verify(thread: str, strict: bool, store: str | None, as_json: bool) -> int:
     else:
         say(*_findings(report))
     return ExitCode.DONE if report.ok else ExitCode.FAILED
+
+
+@click.command()
+@thread_argument
+@store_option
+@json_option
+def anchor(thread: str, store: str | None, as_json: bool) -> int:
+    """Write where a thread stands, to check the store against.
+
+    One line of JSON, with --json and without: the newest step and decision, their hashes and the time.
+    Keep it where those who can write the store can't; `verify --anchor` then finds a store that was put
+    back to an earlier copy or written anew as a whole.
+    """
+    import msgspec
+
+    from hitl_tui.cli.shapes import document
+    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.which_thread import find_thread
+    from hitl_tui.config import load_settings
+    from hitl_tui.engine.thread.session import now_us
+    from hitl_tui.engine.verification.anchor import anchor as stands
+
+    opened = open_existing(load_settings({"store": store}))
+    try:
+        found = stands(opened, find_thread(opened, thread), now_us())
+    finally:
+        opened.close()
+    emit(document("anchor", **msgspec.structs.asdict(found)))
+    return ExitCode.DONE
 
 
 def _check_target(file: Path | None, *, as_json: bool, force: bool) -> None:
@@ -228,16 +274,29 @@ def _read_thread(store: Checkpointer, file: Path, thread: str | None) -> str:
         ) from None
 
 
-def _verify(store: Checkpointer, thread: str, strict: bool) -> VerifyReport:
+def _read_anchors(file: Path) -> list[Anchor]:
+    from hitl_tui.engine.verification.anchor import read_anchor
+
+    try:
+        with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as lines:
+            found = [read_anchor(line) for line in lines if line.strip()]
+    except OSError as error:
+        raise UsageError(f"{file} can't be read: {error.strerror}", _ANCHORS) from None
+    if not found:
+        raise UsageError(f"{file} holds no anchor", _ANCHORS)
+    return found
+
+
+def _verify(store: Checkpointer, thread: str, strict: bool, anchors: list[Anchor]) -> VerifyReport:
     from hitl_tui.engine.verification.verify_tree import verify_tree as check
 
     if not strict:
-        return check(store, thread)
+        return check(store, thread, anchors=anchors)
 
     keep_nodes_apart()
     info = store.info(thread)
     assert info is not None
-    return build_now(store, info).verify(thread, strict=True)
+    return build_now(store, info).verify(thread, strict=True, anchor=anchors)
 
 
 def _counts(report: VerifyReport) -> dict[str, Any]:

@@ -42,7 +42,12 @@ EXAMPLES = {
         "hitl-tui graph review",
         "hitl-tui graph --thread r1 --format svg > way.svg",
     ],
-    "verify": ["hitl-tui verify r1", "hitl-tui verify r1 --strict"],
+    "verify": [
+        "hitl-tui verify r1",
+        "hitl-tui verify r1 --strict",
+        "hitl-tui verify r1 --anchor anchors.jsonl",
+    ],
+    "anchor": ["hitl-tui anchor r1 >> anchors.jsonl", "hitl-tui anchor r1 | ssh desk 'cat >> anchors.jsonl'"],
     "replay": ["hitl-tui replay r1"],
     "export": ["hitl-tui export r1 r1.jsonl", "hitl-tui export r1 | ssh desk hitl-tui import -"],
     "import": ["hitl-tui import r1.jsonl", "hitl-tui import r1.jsonl --thread r2 --store files:threads"],

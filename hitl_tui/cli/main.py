@@ -48,6 +48,7 @@ GROUPS = {
     },
     "Check and carry": {
         "verify": Entry("hitl_tui.cli.carry", "Check that a thread's log agrees with itself."),
+        "anchor": Entry("hitl_tui.cli.carry", "Write where a thread stands, to check the store against."),
         "replay": Entry("hitl_tui.cli.replay", "Run a thread's graph again on its recorded results."),
         "export": Entry(
             "hitl_tui.cli.carry", "Write a thread to a file, or to stdout for a pipe.", "export_command"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hitl_tui.engine.graphs.compiled import CompiledGraph
@@ -11,7 +11,8 @@ from hitl_tui.engine.reports import drawing
 from hitl_tui.engine.reports.costs import CostReport, cost_report
 from hitl_tui.engine.reports.run_info import RunInfo, run_info
 from hitl_tui.engine.subgraphs.children import inner_graph
-from hitl_tui.engine.thread.session import Session
+from hitl_tui.engine.thread.session import Session, now_us
+from hitl_tui.engine.verification.anchor import Anchor, anchor
 from hitl_tui.engine.verification.findings import VerifyReport
 from hitl_tui.engine.verification.replay import ReplayReport, replay
 from hitl_tui.engine.verification.verify_tree import verify_tree
@@ -25,13 +26,27 @@ class Reporting:
     store: Store | None
     source: Mapping[str, Any]
 
-    def verify(self, thread_id: str, strict: bool = False) -> VerifyReport:
+    def anchor(self, thread_id: str) -> Anchor:
+        """Where a thread stands, to be kept outside the store: `str()` of it is one line (SPEC 10).
+
+        Raises:
+            UnknownThread, LogCorrupt: there is nothing to stand on.
+        """
+        return anchor(self._store(), thread_id, now_us())
+
+    def verify(
+        self, thread_id: str, strict: bool = False, anchor: Anchor | Sequence[Anchor] = ()
+    ) -> VerifyReport:
         """Check the log of a thread, and of those below it, against itself; changes nothing (SPEC 12).
 
         Args:
             strict: reduce every update again with this graph's reducers.
+            anchor: where the thread once stood; it must have stood there, and gone on from there.
         """
-        return verify_tree(self._store(), thread_id, self._graph_of(thread_id), strict=strict)
+        anchors = (anchor,) if isinstance(anchor, Anchor) else anchor
+        return verify_tree(
+            self._store(), thread_id, self._graph_of(thread_id), strict=strict, anchors=anchors
+        )
 
     def replay(self, thread_id: str) -> ReplayReport:
         """Run the graph with the recorded results of its nodes served in order; changes nothing (SPEC 12).

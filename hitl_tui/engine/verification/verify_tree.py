@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -11,9 +11,10 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.subgraphs.below import Inside, inside
 from hitl_tui.engine.subgraphs.children import inner_graph
+from hitl_tui.engine.verification.anchor import Anchor, about, moved
 from hitl_tui.engine.verification.findings import Kind, Mismatch, VerifyReport
 from hitl_tui.engine.verification.verify import verify
-from hitl_tui.errors import GraphInvalid, LogCorrupt
+from hitl_tui.errors import GraphInvalid, LogCorrupt, UsageError
 
 
 def verify_tree(
@@ -22,6 +23,7 @@ def verify_tree(
     graph: CompiledGraph | None = None,
     *,
     strict: bool = False,
+    anchors: Sequence[Anchor] = (),
     watch: Callable[[int, int], object] | None = None,
 ) -> VerifyReport:
     """Check a thread and the threads of its subgraphs' runs, and change nothing.
@@ -29,10 +31,35 @@ def verify_tree(
     Args:
         graph: the thread's; the threads below are checked with the graphs inside it.
         strict, watch: as for `verify`.
+        anchors: where threads stood; those of other threads than these are passed over.
 
     Raises:
         UnknownThread, UsageError: as `verify`.
+        UsageError: no anchor is about the thread.
     """
+    if anchors and not about(store, thread_id, anchors):
+        named = ", ".join(sorted({repr(one.thread) for one in anchors})[:3])
+        raise UsageError(
+            f"none of these anchors is about thread {thread_id!r}, but about {named}",
+            f"see `hitl-tui anchor {thread_id}`",
+        )
+    report = _verify_tree(store, thread_id, graph, strict=strict, watch=watch)
+    for name in (thread_id, *report.threads) if anchors else ():
+        found = tuple(moved(store, name, anchors))
+        inside = "" if name == thread_id else name
+        own = tuple([replace(one, thread=inside) for one in found])
+        report = replace(report, mismatches=(*report.mismatches, *own))
+    return report
+
+
+def _verify_tree(
+    store: Store,
+    thread_id: str,
+    graph: CompiledGraph | None,
+    *,
+    strict: bool,
+    watch: Callable[[int, int], object] | None,
+) -> VerifyReport:
     channels = graph.channels if graph else None
     report = verify(store, thread_id, channels, strict=strict, watch=watch)
     report = replace(report, mismatches=(*_of_store(store), *report.mismatches))
