@@ -57,7 +57,7 @@ def test_of_several_that_wait_each_is_answered_by_its_id(app: App, tmp_path: Pat
     assert first in refused
     assert second in refused
     assert "--request ID" in refused
-    app.expect(0, "answer", "m", second, "reject", "--step", "0")
+    app.expect(3, "answer", "m", second, "reject", "--step", "0")
     assert [one["id"] for one in app.expect(0, "show", "m", "--json").document["standing"]["pending"]] == [
         first
     ]

@@ -176,7 +176,7 @@ async def test_of_two_processes_one_wins_and_the_other_is_told(
         bob.tell()
         outcomes = await asyncio.gather(ann.says("done"), bob.says("done"))
     assert sorted(outcomes) == ["done 3", f"done {refusal}"]
-    kind = "edit" if role == "edit" else "refused"
+    kind = "update_state" if role == "edit" else "refused"
     view = await watcher.until(lambda view: kind in [entry.kind for entry in view.ledger])
     winner = ("ann", "bob")[outcomes.index("done 3")]
     assert (view.head and view.head.actor, desk.store.checkpoint("t", 4)) == (winner, None)

@@ -62,7 +62,7 @@ def test_every_screen(watched: Watched) -> None:
     watched.press("escape", gone="end the thread for good")
     watched.press("e", shows="Becomes step 2")
     terminal.press_until("q", "no JSON yet")  # until the editor has the focus
-    watched.press("shift+tab", "a note [/] $(rm)", shows="a note [/] $(rm)")
+    watched.press("tab", "a note [/] $(rm)", shows="a note [/] $(rm)")
     watched.press("escape", shows="Drop the changes")
     watched.press("d", gone="no JSON yet")
 

@@ -228,6 +228,7 @@ def test_a_gate_sets_channels_and_takes_words(load_file: LoadFile) -> None:
         recommended = "b"
         reviewers = ["ann", "bob"]
         quorum = 2
+        one_account = true
         deadline = 60
         on_timeout = "b"
         risk = "high"

@@ -171,7 +171,9 @@ def test_what_took_less_than_a_tenth_of_a_second_is_not_told() -> None:
 
 def test_a_run_that_ended_by_its_termination_condition_says_by_which() -> None:
     runner = debate_workflow(
-        {"a": Agent("a", ScriptedModel(["x"] * 4, pace=0))}, max_rounds=2, checkpointer=MemoryCheckpointer()
+        {name: Agent(name, ScriptedModel(["x"] * 4, pace=0)) for name in "ab"},
+        max_rounds=1,
+        checkpointer=MemoryCheckpointer(),
     )
     runner.invoke({"task": "t"}, thread_id="t")
     store = runner.store
