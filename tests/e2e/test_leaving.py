@@ -53,7 +53,7 @@ def test_a_thread_that_another_process_runs_is_left_with_the_code_of_a_conflict(
         with Terminal([*APP, "resume", "t", "--store", url], cwd=tmp_path) as screen:
             screen.wait_for(f"process {holder.pid}")
             screen.press("s")
-            screen.wait_for("you can look at it, or fork it")
+            screen.wait_for("or fork it")
             screen.press("q")
             assert screen.wait_exit() == 4
         with Terminal([*APP, "resume", "t", "--store", url, "--plain"], cwd=tmp_path) as lines:

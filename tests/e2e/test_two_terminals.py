@@ -57,7 +57,7 @@ def test_one_runs_and_the_other_watches(isolated: Path, tmp_path: Path) -> None:
             step_after(watches, first)
             assert "count" in watches.text()
             watches.press("s")
-            watches.wait_for("you can look at it, or fork it")
+            watches.wait_for("or fork it")
             watches.press("[")
             watches.wait_for("not the newest")
             watches.press("g")
