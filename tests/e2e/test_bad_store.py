@@ -156,7 +156,7 @@ def test_a_damaged_thread_on_screen_is_told_and_another_one_can_be_opened(app: A
         terminal.wait_for("state_hash")
         terminal.press("q")
         assert terminal.wait_exit() == 1
-        assert "the log rebuilds another state" in terminal.text()
+        assert "was changed in the store" in terminal.text()
 
 
 def test_a_damaged_thread_opened_from_another_one_is_told_with_the_way_back(app: App, tmp_path: Path) -> None:

@@ -37,12 +37,11 @@ def test_without_a_command_the_newest_thread_is_shown_from_its_log(file: Path) -
     with Terminal(APP, size=(260, 40)) as terminal:  # the path of the file may be long
         terminal.wait_for("enter Open")
         terminal.press("escape")
+        terminal.wait_for("draft 1")
+        terminal.wait_for("ways   true → write")
+        terminal.press("s")
         terminal.wait_for("its graph can't be built: there is no file")
         terminal.wait_for("hitl-tui run GRAPH --thread t")
-        terminal.wait_for("draft 1")
-        terminal.wait_for("its nodes are unknown")
-        terminal.press("s")
-        terminal.wait_for("Step: its graph can't be built")
         terminal.press("t")
         terminal.wait_for("enter Open")
         terminal.press("down", "enter")
@@ -55,8 +54,9 @@ def test_without_a_command_the_newest_thread_is_shown_from_its_log(file: Path) -
 def test_code_that_fails_by_now_is_told_too(file: Path) -> None:
     file.write_text(GRAPH + "raise ValueError('half done')\n")
     with Terminal([*APP, "resume", "t"]) as terminal:
-        terminal.wait_for("half done")
         terminal.wait_for("draft 1")
+        terminal.press("s")
+        terminal.wait_for("half done")
         terminal.press("q")
         assert terminal.wait_exit() == 3
 
