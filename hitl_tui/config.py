@@ -36,6 +36,7 @@ class Settings(msgspec.Struct, frozen=True):
         store: URL of the store.
         durability: which commits no power cut takes back: "decisions", "steps" or "none".
         reviewer: the name under which decisions are recorded.
+        signing_key: file of the key that signs decisions, None signs none.
         theme: name of the theme, "" for the app's own choice.
         model: litellm name for graphs that take a model, None for their own default.
         api_base: address of the model's server, None for the provider's.
@@ -48,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True):
     store: str
     durability: Durability
     reviewer: str
+    signing_key: str | None
     theme: str
     model: str | None
     api_base: str | None
@@ -208,6 +210,14 @@ def _address(value: object) -> str:
     return "must not hold a password; keys come from the environment" if "@" in address else ""
 
 
+def _key_file(value: object) -> str:
+    if problem := _one_line(value):
+        return problem
+    # A name from the current directory would be another file elsewhere.
+    fixed = str(value).startswith("~") or Path(str(value)).is_absolute()
+    return "" if fixed else "must be the whole path of a key, as ~/.ssh/id_ed25519"
+
+
 def _durability(value: object) -> str:
     from hitl_tui.engine.log.store import Durability
 
@@ -223,6 +233,7 @@ _SETTINGS: dict[str, tuple[Callable[[], str | None], Callable[[object], str]]] =
     "store": (default_store, _one_line),
     "durability": (lambda: "decisions", _durability),
     "reviewer": (_os_user, _one_line),
+    "signing_key": (_nothing, _key_file),
     "theme": (str, _one_line),
     "model": (_nothing, _one_line),
     "api_base": (_nothing, _address),

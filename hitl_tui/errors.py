@@ -161,6 +161,12 @@ class AnswerRefused(HitlError):
     exit_code = ExitCode.CONFLICT
 
 
+class SigningFailed(HitlError):
+    """A decision that could not be signed; nothing was decided."""
+
+    title = "The decision could not be signed"
+
+
 class LogCorrupt(HitlError):
     """The log does not agree with itself or is not ours (SPEC 12)."""
 

@@ -61,7 +61,7 @@ def _terms(snapshot: Snapshot, request: Request) -> list[str]:
     from hitl_tui.plain.content import spans
     from hitl_tui.plain.words import name
     from hitl_tui.view.format import duration
-    from hitl_tui.view.review import review_card
+    from hitl_tui.view.review import review_card, signing_line
     from hitl_tui.view.run_view import open_view
 
     lines: list[str] = []
@@ -70,6 +70,10 @@ def _terms(snapshot: Snapshot, request: Request) -> list[str]:
     if request.quorum > 1:
         lines.append(f"  {len(request.votes)} of {request.quorum} votes so far")
         lines += spans(review_card(request, open_view(snapshot), snapshot.values).votes, _MOST_LINES)
+    if request.signed:
+        lines.append("  an answer must be signed")
+    if line := signing_line(request, snapshot.signing_key):
+        lines += spans((line,))
     if request.deadline is not None:
         left = request.deadline - time.time_ns() // 1000
         lines.append(f"  expires in {duration(left)}" if left > 0 else "  expired")

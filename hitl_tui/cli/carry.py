@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from hitl_tui.cli.opening import build_now
+from hitl_tui.cli.opening import build_now, signer_of
 from hitl_tui.cli.options import (
     building_options,
     named_thread,
@@ -24,6 +24,7 @@ from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from hitl_tui.config import Settings
     from hitl_tui.engine.verification.anchor import Anchor
     from hitl_tui.engine.verification.findings import VerifyReport
     from hitl_tui.stores import Checkpointer
@@ -73,7 +74,7 @@ def export_command(
         threads = [found] if alone else _with_inside(opened, found)
         if private:
             for one in threads:
-                _note_export(opened, one, settings.reviewer, str(target or "stdout"))
+                _note_export(opened, one, settings, str(target or "stdout"))
         lines = export_thread(opened, found, private=private, alone=alone)
         if target is None:
             _write_all(sys.stdout.buffer, lines)
@@ -125,11 +126,7 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
 
 @click.command()
 @thread_argument
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Reduce every update again, with the graph as it is today.",
-)
+@click.option("--strict", is_flag=True, help="Reduce every update again, with the graph as it is today.")
 @click.option(
     "--anchor",
     "anchors",
@@ -137,17 +134,32 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
     metavar="FILE|-",
     help="Check against lines that `anchor` wrote.",
 )
+@click.option(
+    "--signers",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Check who signed which decisions, by ssh-keygen's file of allowed signers.",
+)
 @building_options
 @store_option
 @json_option
-def verify(thread: str, strict: bool, anchors: Path | None, store: str | None, as_json: bool) -> int:
+def verify(
+    *,
+    thread: str,
+    strict: bool,
+    anchors: Path | None,
+    signers: Path | None,
+    store: str | None,
+    as_json: bool,
+) -> int:
     """Check that a thread's log agrees with itself.
 
     Every step holds hashes of the state it made and of the steps before it, every decision one of the
     decisions before it: a change made behind the app's back is found. Nothing is changed. Exit code 1
     where something is wrong, each finding named where it is. The threads of its subgraphs are checked, too.
     A store that was put back to an earlier copy, or written anew as a whole, agrees with itself: what
-    `anchor` wrote, kept elsewhere, shows it. Lines about other threads are passed over.
+    `anchor` wrote, kept elsewhere, shows it. Lines about other threads are passed over. With --signers it
+    lists who signed which decisions; an unknown or a wrong signature is a finding.
     """
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.cli.which_thread import find_thread
@@ -156,7 +168,7 @@ def verify(thread: str, strict: bool, anchors: Path | None, store: str | None, a
     known = _read_anchors(anchors) if anchors else []
     opened = open_existing(load_settings({"store": store}))
     try:
-        report = _verify(opened, find_thread(opened, thread), strict, known)
+        report = _verify(opened, find_thread(opened, thread), strict, known, signers)
     finally:
         opened.close()
     if as_json:
@@ -232,7 +244,7 @@ def _write_all(stream: BinaryIO, lines: Iterable[bytes]) -> int:
     return count
 
 
-def _note_export(store: Checkpointer, thread: str, actor: str, to: str) -> None:
+def _note_export(store: Checkpointer, thread: str, settings: Settings, to: str) -> None:
     """Write down who takes private values out; a thread without any needs no note."""
     from hitl_tui.engine.humans.disclosure import exported
     from hitl_tui.engine.thread.session import Session
@@ -240,8 +252,8 @@ def _note_export(store: Checkpointer, thread: str, actor: str, to: str) -> None:
 
     channels = private_channels(store, thread)
     if channels:
-        session = Session.recorded(store, thread, with_state=False)
-        exported(session, channels, actor=actor, to=to)
+        session = Session.recorded(store, thread, with_state=False, signer=signer_of(settings))
+        exported(session, channels, actor=settings.reviewer, to=to)
 
 
 def _write_file(file: Path, lines: Iterable[bytes]) -> int:
@@ -287,20 +299,26 @@ def _read_anchors(file: Path) -> list[Anchor]:
     return found
 
 
-def _verify(store: Checkpointer, thread: str, strict: bool, anchors: list[Anchor]) -> VerifyReport:
+def _verify(
+    store: Checkpointer, thread: str, strict: bool, anchors: list[Anchor], signers: Path | None
+) -> VerifyReport:
     from hitl_tui.engine.verification.verify_tree import verify_tree as check
+    from hitl_tui.signing import AllowedSigners
 
+    allowed = AllowedSigners(signers) if signers else None
     if not strict:
-        return check(store, thread, anchors=anchors)
+        return check(store, thread, anchors=anchors, signers=allowed)
 
     keep_nodes_apart()
     info = store.info(thread)
     assert info is not None
-    return build_now(store, info).verify(thread, strict=True, anchor=anchors)
+    return build_now(store, info).verify(thread, strict=True, anchor=anchors, signers=allowed)
 
 
 def _counts(report: VerifyReport) -> dict[str, Any]:
     import msgspec
+
+    from hitl_tui.cli.shapes import signed_decision
 
     return {
         "records": report.records,
@@ -309,11 +327,12 @@ def _counts(report: VerifyReport) -> dict[str, Any]:
         "threads": list(report.threads),
         "missing": list(report.missing),
         "mismatches": [msgspec.structs.asdict(one) for one in report.mismatches],
+        "decisions": None if report.decisions is None else list(map(signed_decision, report.decisions)),
     }
 
 
 def _findings(report: VerifyReport) -> list[str]:
-    from hitl_tui.view.findings import finding_line
+    from hitl_tui.view.findings import decision_line, finding_line
 
     lines = [finding_line(one) for one in report.mismatches]
     also = f", those of {_inside_it(report.threads)} among them" if report.threads else ""
@@ -321,4 +340,7 @@ def _findings(report: VerifyReport) -> list[str]:
     if report.unchecked:
         checked += f"; --strict would check {report.unchecked:,} more"
     found = f"{len(lines):,} finding{'s' if len(lines) > 1 else ''}" if lines else "ok"
-    return [*lines, f"{found}: {checked}"]
+    signed = [decision_line(one) for one in report.decisions or ()]
+    if report.decisions is not None and not signed:
+        signed = ["no decisions"]
+    return [*signed, *lines, f"{found}: {checked}"]

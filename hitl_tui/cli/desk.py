@@ -64,7 +64,7 @@ def work_on(settings: Settings, open_store: OpenStore, work: Callable[[Desk], Aw
 
         start_log()
         store = open_store(settings)
-        hub = hub_over(store)
+        hub = hub_over(store, settings)
         if may_ask():
             hub.ask_by(ask_on_terminal)
         try:

@@ -13,7 +13,7 @@ import click
 
 from hitl_tui.cli.options import store_option
 from hitl_tui.cli.output import emit, json_option, one_line, say, table
-from hitl_tui.errors import ExitCode, HitlError, NoSuchStore
+from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, SigningFailed
 
 _LIBRARIES = ("textual", "rich", "litellm", "click", "msgspec", "tomli", "jsonschema-rs", "rfc8785")
 _KEYS = (
@@ -39,7 +39,7 @@ def doctor(store: str | None, as_json: bool) -> int:
 
     Of the models' keys it tells only whether they are set. Exit code 1 where something is wrong.
     """
-    found = [*_versions(), *_settings(store), *_terminal(), *_directories(), *_keys()]
+    found = [*_versions(), *_settings(store), *_signing(), *_terminal(), *_directories(), *_keys()]
     well = all(one.ok for one in found)
     if as_json:
         from hitl_tui.cli.shapes import listed
@@ -102,6 +102,26 @@ def _settings(store: str | None) -> Iterator[Finding]:
     yield Finding("store", f"{settings.store}: can be read, {what}")
     if path is not None and not os.access(path, os.W_OK):
         yield Finding("store", f"{path} is read-only for you", ok=False)
+
+
+def _signing() -> Iterator[Finding]:
+    """Whether decisions can be signed: the key is tried."""
+    from hitl_tui.config import load_settings
+    from hitl_tui.signing import SshSigner, fingerprint
+
+    try:
+        key = load_settings().signing_key
+        if key is None:
+            there = shutil.which("ssh-keygen")
+            yield Finding("signing", f"no signing_key; {there or 'there is no ssh-keygen'}")
+            return
+        signature = SshSigner(key).sign(b"doctor")
+    except SigningFailed as error:
+        yield Finding("signing", f"{error.message} ({error.hint})", ok=False)
+    except HitlError:
+        return  # told of the settings
+    else:
+        yield Finding("signing", f"{key} signs ({fingerprint(signature)})")
 
 
 def _terminal() -> Iterator[Finding]:

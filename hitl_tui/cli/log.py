@@ -77,12 +77,15 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
     from hitl_tui.cli.shapes import time
     from hitl_tui.plain.content import content
     from hitl_tui.plain.words import name
+    from hitl_tui.signing import fingerprint
     from hitl_tui.view.agent_settings import entry_words
 
     whole = "--json has all of it"
     lines = []
     for entry in ledger:
         who = f" by {name(entry.actor)} ({name(entry.account)})" if entry.actor else ""
+        if entry.signature:
+            who += f", signed with {fingerprint(entry.signature) or 'no key'}"
         about = f", {name(entry.request_id)}" if entry.request_id else ""
         at = (time(entry.at) or "").partition(".")[0].replace("T", " ")
         lines.append(f"{entry.n}. {at} UTC: {name(entry.kind)} at step {entry.step}{who}{about}")

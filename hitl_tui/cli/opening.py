@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.hub import LocalHub
     from hitl_tui.drivers.local import Unbuilt
     from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.log.signing import Signer
     from hitl_tui.engine.log.threads import ThreadInfo
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.loading.trust import Question, Trust
@@ -116,7 +117,7 @@ def agreed(question: Question) -> bool:
             return False
 
 
-def hub_over(store: Checkpointer, unbuilt: Unbuilt | None = None) -> LocalHub:
+def hub_over(store: Checkpointer, settings: Settings, unbuilt: Unbuilt | None = None) -> LocalHub:
     """The hub over an open store, which it closes; graphs are built as `builder` does.
 
     Args:
@@ -124,7 +125,16 @@ def hub_over(store: Checkpointer, unbuilt: Unbuilt | None = None) -> LocalHub:
     """
     from hitl_tui.drivers.hub import LocalHub
 
-    return LocalHub(store, builder(store), unbuilt)
+    return LocalHub(store, builder(store), unbuilt, signer_of(settings))
+
+
+def signer_of(settings: Settings) -> Signer | None:
+    """What signs decisions, where the settings name a key."""
+    if settings.signing_key is None:
+        return None
+    from hitl_tui.signing import SshSigner
+
+    return SshSigner(settings.signing_key)
 
 
 async def open_target(hub: LocalHub, target: Target, settings: Settings, breaks: Sequence[str]) -> Driver:

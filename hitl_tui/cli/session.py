@@ -132,7 +132,7 @@ async def _open(
             raise
 
     store, target = await asyncio.to_thread(prepare)
-    hub = hub_over(store, partial(_unbuilt, settings))
+    hub = hub_over(store, settings, partial(_unbuilt, settings))
     try:
         driver = await open_target(hub, target, settings, breaks)
     except BaseException:

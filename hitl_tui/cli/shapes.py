@@ -18,6 +18,7 @@ from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
 from hitl_tui.engine.log.outcomes import BranchOutcome, ToolUse
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.signing import SignedDecision
 from hitl_tui.engine.log.taint import Taint
 from hitl_tui.engine.log.threads import Owner, ThreadSummary
 from hitl_tui.errors import ExitCode, HitlError
@@ -141,6 +142,23 @@ def standing(progress: Progress) -> dict[str, Any]:
     }
 
 
+def signed_decision(one: SignedDecision) -> dict[str, Any]:
+    """Who has signed a decision."""
+    return {
+        "n": one.n,
+        "decision": one.kind,
+        "step": one.step,
+        "request": one.request,
+        "actor": one.actor,
+        "account": one.account,
+        "at": time(one.at),
+        "signature": one.found.verdict,
+        "signer": one.found.signer or None,
+        "key": one.found.key or None,
+        "thread": one.thread,
+    }
+
+
 def request(one: Request) -> dict[str, Any]:
     """What waits for a human: `choices` are the allowed answers, `step` is what an answer names."""
     return {
@@ -158,6 +176,7 @@ def request(one: Request) -> dict[str, Any]:
         "breakpoint": one.breakpoint,
         "reviewers": list(one.reviewers),
         "quorum": one.quorum,
+        "signed": one.signed,
         "votes": [
             {"actor": vote.actor, "answer": vote.answer, "note": vote.note, "at": time(vote.at)}
             for vote in one.votes
@@ -274,6 +293,7 @@ def decision(one: LedgerEntry, secret: bool) -> dict[str, Any]:
         "request": one.request_id,
         "actor": one.actor,
         "account": one.account,
+        "signature": one.signature or None,
         "note": one.note,
         "seen": PRIVATE_TEXT if secret and one.seen else sha(one.seen),
         "data": one.data,

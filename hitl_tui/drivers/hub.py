@@ -11,6 +11,7 @@ from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver, Unbuilt, only_reading
 from hitl_tui.drivers.protocol import Capabilities, Driver
 from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary
 from hitl_tui.engine.runner import GraphRunner
@@ -27,12 +28,20 @@ class LocalHub:
         store: where the threads live.
         build: makes a thread's graph again from its record (`ThreadInfo.source`).
         unbuilt: says of a thread whose graph can't be built why it can only be looked at from then on.
+        signer: signs what is decided.
     """
 
-    def __init__(self, store: Store, build: BuildGraph, unbuilt: Unbuilt | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        build: BuildGraph,
+        unbuilt: Unbuilt | None = None,
+        signer: Signer | None = None,
+    ) -> None:
         self._store = store
         self._build = build
         self._unbuilt = unbuilt
+        self._signer = signer
         self._drivers: dict[str, LocalDriver] = {}
         self._below = Below()
         self._ask_person: Ask | None = None
@@ -82,7 +91,7 @@ class LocalHub:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
         return self._add(
             thread_id,
-            lambda: Session.recorded(self._store, thread_id),
+            lambda: Session.recorded(self._store, thread_id, signer=self._signer),
             only_reading(why_not) if why_not else None,
         )
 
@@ -114,9 +123,15 @@ class LocalHub:
         def prepare() -> Session:
             graph, store = runner.graph, self._store
             if store.info(thread_id) is not None:
-                return Session.open(graph, store, thread_id)
+                return Session.open(graph, store, thread_id, signer=self._signer)
             return Session.new(
-                graph, store, thread_id, source=source, actor=actor, agents=fresh_agents(graph)
+                graph,
+                store,
+                thread_id,
+                source=source,
+                actor=actor,
+                agents=fresh_agents(graph),
+                signer=self._signer,
             )
 
         return self._add(thread_id, prepare)

@@ -93,6 +93,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     `held_by` who runs it in another process, "" for nobody; `graph_changed` what differs in the graph
     since its file was saved, None while it wasn't.  `owners` are, for the thread of a subgraph's run, the
     threads it runs for, the outermost first; `unfinished` what is kept of a node with branches that waits.
+    `signing_key` is the key that signs what is decided, "" where nothing is signed.
     """
 
     thread_id: str
@@ -111,6 +112,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     graph_changed: tuple[str, ...] | None = None
     owners: tuple[Owner, ...] = ()
     unfinished: Unfinished | None = None
+    signing_key: str = ""
 
 
 class Checked(msgspec.Struct, frozen=True):

@@ -54,6 +54,7 @@ def snapshot(
         graph_changed=graph_changed,
         owners=_owners(session, store),
         unfinished=_unfinished(session),
+        signing_key=session.signer.key if session.signer else "",
     )
 
 

@@ -17,6 +17,7 @@ from hitl_tui.engine.humans.agent_changes import AgentControl
 from hitl_tui.engine.humans.control import ThreadControl
 from hitl_tui.engine.log.events import AppliedUpdate, Event, RunEnded
 from hitl_tui.engine.log.records import Checkpoint, Limits
+from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.results import RunResult, StepResult
 from hitl_tui.engine.reports.reporting import Reporting
@@ -40,17 +41,21 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
     Args:
         graph: from `StateGraph.compile`.
         store: where threads live; None keeps nothing.
+        signer: signs what is decided about its threads under a name, as `SshSigner`.
     """
 
-    def __init__(self, graph: CompiledGraph, store: Store | None = None) -> None:
+    def __init__(
+        self, graph: CompiledGraph, store: Store | None = None, signer: Signer | None = None
+    ) -> None:
         self.graph = graph
         self.store = store
+        self.signer = signer
         self.source: Mapping[str, Any] = {}
         self._agents: dict[str, dict[str, Any]] = {}
 
     def with_store(self, store: Store, source: Mapping[str, Any] | None = None) -> GraphRunner:
         """The same graph on another store; `source` says how to build the graph again."""
-        runner = GraphRunner(self.graph, store)
+        runner = GraphRunner(self.graph, store, self.signer)
         runner.source = dict(source or self.source)
         return runner
 
@@ -256,7 +261,12 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         """A thread of the store; raises `UnknownThread`."""
         check_callback("on_event", on_event)
         return Session.open(
-            self._graph_of(thread_id), self._store(), thread_id, agents=self.agents(thread_id), sink=on_event
+            self._graph_of(thread_id),
+            self._store(),
+            thread_id,
+            agents=self.agents(thread_id),
+            sink=on_event,
+            signer=self.signer,
         )
 
     def agents(self, thread_id: str) -> dict[str, Any]:
@@ -285,7 +295,13 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
             session = self.open(name, sink)
         else:
             session = Session.new(
-                self.graph, self.store, name, source=self.source, agents=self.agents(name), sink=sink
+                self.graph,
+                self.store,
+                name,
+                source=self.source,
+                agents=self.agents(name),
+                sink=sink,
+                signer=self.signer,
             )
         session.max_iterations = max_iterations
         from_entry = resume == "entry" and session.cursor.head >= 0

@@ -215,6 +215,8 @@ def card_lines(card: ReviewCard) -> list[str]:
         lines += ["Decided here last time:", *spans(card.before)]
     if card.votes:
         lines += ["Votes so far:", *spans(card.votes)]
+    if card.signing:
+        lines.append(_ended(f"Signature: {plain_text(card.signing)}"))
     if card.high_risk:
         lines.append("This decision is of high risk: it must be confirmed.")
     return [*lines, f"It is {card.bound}."]

@@ -261,7 +261,7 @@ def spending_of(body: bytes) -> list[Spent]:
     return _decode_spending(body)
 
 
-LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash, request_hash, account"
+LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash, request_hash, account, signature"
 
 
 def ledger_row(base: int, entry: LedgerEntry) -> Row:
@@ -279,17 +279,18 @@ def ledger_row(base: int, entry: LedgerEntry) -> Row:
         entry.hash,
         entry.request_hash,
         entry.account,
+        entry.signature,
     )
 
 
 def ledger_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[LedgerEntry]:
     """The ledger entries of consecutive rows, given the hash of the one before them."""
     for row in found:
-        _typed(row, (int, str, int, _TEXT, _TEXT, _TEXT, bytes, bytes, int, bytes, bytes, _TEXT))
-        row_id, kind, step, request_id, actor, note, seen, data, at, own, asked, account = row
+        _typed(row, (int, str, int, _TEXT, _TEXT, _TEXT, bytes, bytes, int, bytes, bytes, str, str))
+        row_id, kind, step, request_id, actor, note, seen, data, at, own, asked, *who = row
         n, value = row_id & NUMBER, _decode(data)
         yield LedgerEntry(
-            thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own, asked, account
+            thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own, asked, *who
         )
         previous = own
 

@@ -144,7 +144,8 @@ TABLES = (
         at INTEGER NOT NULL,
         hash BLOB NOT NULL,
         request_hash BLOB NOT NULL,
-        account TEXT NOT NULL
+        account TEXT NOT NULL,
+        signature TEXT NOT NULL
     )""",
     # Graphs as data, each as JSON by the SHA-256 of it, in hex.
     "CREATE TABLE graph (digest TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",

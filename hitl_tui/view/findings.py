@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from hitl_tui.engine.log.signing import SignedDecision
 from hitl_tui.engine.verification.findings import Kind, Mismatch
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -25,6 +26,7 @@ MEANING: Final[Mapping[Kind, str]] = {
     "row": "Something that lies beside the log is not what it should be, or belongs to nothing.",
     "gate": "The step came after a gate, and the decisions hold no answer to it.",
     "anchor": "The store is not what it was when the anchor was taken: rolled back, or written anew.",
+    "signature": "A decision is not signed that must be, or its signature is not that of who decided this.",
     "unreadable": "This part of the store can't be read at all.",
     "node": "With the results its nodes had then, the graph goes another way today.",
 }
@@ -59,6 +61,21 @@ def finding_line(one: Mismatch) -> str:
         return f"{one.kind}: {where}{shown(one.expected)} ran inside it and is not in this store"
     expected, actual = values_of(one)
     return f"{one.kind}: {place_of(one)}: {one.field}: expected {expected}, found {actual}"
+
+
+def decision_line(one: SignedDecision) -> str:
+    """A decision with who has signed it, on one line."""
+    who = sanitise_line(one.actor, _SHORT) if one.actor else "nobody named"
+    inside = f"{sanitise_line(one.thread, _SHORT)}: " if one.thread else ""
+    signer, key = sanitise_line(one.found.signer, _SHORT), sanitise_line(one.found.key, _SHORT)
+    said = {
+        "good": f"signed by {signer} ({key})",
+        "unsigned": "not signed",
+        "unknown": f"signed by an unknown key ({key})",
+        "other": f"signed by {signer} ({key}), not by {who}",
+        "wrong": "with a signature of something else",
+    }[one.found.verdict]
+    return f"{inside}{one.n}. {sanitise_line(one.kind, _SHORT)} at step {one.step} by {who}: {said}"
 
 
 def is_missing_thread(one: Mismatch) -> bool:

@@ -63,6 +63,7 @@ class ReviewCard:
         about: what is decided about, how large it is and how it changed.
         votes: who voted so far, where several must.
         before: what was decided at this node last time, by whom and why; () where nothing was.
+        signing: what will sign the answer, or that it must be signed and nothing does.
         bound: "bound to step 4 · sha 5e431cea".
     """
 
@@ -76,6 +77,7 @@ class ReviewCard:
     about: tuple[Line, ...]
     votes: tuple[Line, ...]
     before: tuple[Line, ...]
+    signing: Line
     choices: tuple[ChoiceView, ...]
     bound: str
     seen: bytes
@@ -126,6 +128,7 @@ def review_card(
         about=_about(request, view, values, version, previous),
         votes=_votes(request),
         before=_before(request, view.ledger),
+        signing=signing_line(request, view.signing_key),
         choices=tuple(choice_view(choice, request.recommended) for choice in request.choices),
         bound=f"bound to step {request.step}{sha}" if not request.thread else _bound_inside(request),
         seen=seen,
@@ -175,6 +178,16 @@ def vote_given(request: Request) -> str:
     voted = {vote.actor for vote in request.votes}
     left = ", ".join(sanitise_line(name, _NAME) for name in request.reviewers if name not in voted)
     return f"your vote counts: {len(voted)} of {request.quorum}; it waits for {left or 'another reviewer'}"
+
+
+def signing_line(request: Request, key: str) -> Line:
+    """What signs an answer, before somebody begins to type one; () where nothing does and nothing must."""
+    if key:
+        return (trusted(f"your decision is signed with {sanitise_line(key, _WIDE)}", "dim"),)
+    if request.signed:
+        words = "it must be signed, and no key signs yours: name one as signing_key in config.toml"
+        return (trusted(words, "error"),)
+    return ()
 
 
 def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]:

@@ -53,6 +53,7 @@ class RunView:
         graph_changed: what differs in the graph since its file was saved, None while it wasn't.
         owners: of the thread of a subgraph's run: the threads it runs for, the outermost first.
         inside: what goes on, or went on last, inside a map, a parallel or a subgraph.
+        signing_key: what signs the decisions made here, "" where nothing does.
     """
 
     thread_id: str
@@ -78,6 +79,7 @@ class RunView:
     graph_changed: tuple[str, ...] | None = None
     owners: tuple[Owner, ...] = ()
     inside: InsideView = EMPTY
+    signing_key: str = ""
     last_event: int = 0
 
     @property
@@ -125,6 +127,7 @@ def open_view(snapshot: Snapshot) -> RunView:
         inside=inside_at_start(
             snapshot.unfinished, progress.pending, _members(snapshot.graph, snapshot.unfinished)
         ),
+        signing_key=snapshot.signing_key,
         last_event=snapshot.last_event,
     )
 

@@ -127,7 +127,8 @@ def test_a_files_store_with_any_byte_flipped(app: App, tmp_path: Path) -> None:
 def damage_newest(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as database, database:
         database.execute(
-            "UPDATE checkpoint SET hashes = zeroblob(length(hashes)) WHERE id = (SELECT max(id) FROM checkpoint)"
+            "UPDATE checkpoint SET hashes = zeroblob(length(hashes)) "
+            "WHERE id = (SELECT max(id) FROM checkpoint)"
         )
 
 

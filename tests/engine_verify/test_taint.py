@@ -100,7 +100,11 @@ def test_what_follows_is_not() -> None:
     ("change", "kind", "step"),
     [
         ("UPDATE checkpoint SET tainted = NULL WHERE id & 255 = 2", "taint", 2),
-        ("UPDATE checkpoint SET tainted = CAST(replace(tainted, 'web', 'ann') AS BLOB) WHERE id & 255 = 1", "taint", 1),
+        (
+            "UPDATE checkpoint SET tainted = CAST(replace(tainted, 'web', 'ann') AS BLOB) WHERE id & 255 = 1",
+            "taint",
+            1,
+        ),
         ("UPDATE record SET lineage = NULL WHERE step = 2", "record", 2),
         ("UPDATE record SET flags = flags & ~32 WHERE step = 3", "record", 3),
     ],

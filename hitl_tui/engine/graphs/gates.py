@@ -64,6 +64,7 @@ class Gate:
         quorum: how many different people must give the same answer.
         one_account: whether one account of the operating system may give several of a quorum's votes, under
             other names, as where people share a machine.
+        signed: whether only a decision signed with the key of who decides is an answer.
         deadline: seconds until it expires; None waits for ever.
         on_timeout: the answer then; None fails the thread with reason "deadline".
         risk: "high" wants a second key press on screen.
@@ -79,6 +80,7 @@ class Gate:
     reviewers: Sequence[str] = ()
     quorum: int = 1
     one_account: bool = False
+    signed: bool = False
     deadline: float | None = None
     on_timeout: Any = None
     risk: Literal["normal", "high"] = "normal"

@@ -26,6 +26,7 @@ from hitl_tui.engine.log.taint import OnTaint, declared_policy, declared_source
 from hitl_tui.errors import GraphInvalid, in_words
 
 if TYPE_CHECKING:
+    from hitl_tui.engine.log.signing import Signer
     from hitl_tui.engine.log.store import Store
     from hitl_tui.engine.runner import GraphRunner
 
@@ -158,6 +159,7 @@ class StateGraph(Composing, Compensating):
         inputs: Sequence[InputField] = (),
         output: str = "output",
         max_update_bytes: int = DEFAULT_MAX_BYTES,
+        signer: Signer | None = None,
     ) -> GraphRunner:
         """Check the graph and make a runner of it.
 
@@ -170,6 +172,7 @@ class StateGraph(Composing, Compensating):
             inputs: what to ask a person for when a thread starts.
             output: the channel that `RunResult.output()` gives.
             max_update_bytes: how large one update may be; 1 MiB by default.
+            signer: signs what is decided about its threads under a name, as `SshSigner`.
 
         Raises:
             GraphInvalid: says what is wrong and how to mend it.
@@ -197,7 +200,7 @@ class StateGraph(Composing, Compensating):
             compensations=dict(self._compensations),
         )
         self._check(graph, kept=checkpointer is not None)
-        return GraphRunner(graph, checkpointer)
+        return GraphRunner(graph, checkpointer, signer)
 
     def _check(self, graph: CompiledGraph, *, kept: bool) -> None:
         """What can only be seen of the whole graph; `kept`: whether its threads outlive a stop."""

@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from hitl_tui.engine.humans.ledger import decision_entry
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
+from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, agent_info, apply, differences, merged
@@ -68,19 +70,30 @@ def configure_agents(
     _refuse_unstarted(session)
     before = session.cursor.agents
     now = merged(session.agents, before, changes)
-    ledger = agent_entries(session.cursor, before, now, at=session.clock(), actor=actor, note=note)
+    ledger = agent_entries(
+        session.cursor, before, now, at=session.clock(), actor=actor, note=note, signer=session.signer
+    )
     session.commit_cursor(replace(session.cursor, agents=now), ledger)
     apply(session.agents, now)
 
 
 def agent_entries(
-    cursor: Cursor, before: Settings, now: Settings, *, at: int, actor: str | None, note: str | None
+    cursor: Cursor,
+    before: Settings,
+    now: Settings,
+    *,
+    at: int,
+    actor: str | None,
+    note: str | None,
+    signer: Signer | None,
 ) -> list[LedgerEntry]:
     """The ledger's entries for a change of settings, after those that the cursor knows."""
     entries: list[LedgerEntry] = []
     for data in differences(before, now):
         known = journal.behind(cursor, entries)
-        entries.append(journal.ledger_entry(known, "agent", at=at, actor=actor, note=note, data=data))
+        entries.append(
+            journal.ledger_entry(known, "agent", at=at, actor=actor, note=note, data=data, signer=signer)
+        )
     return entries
 
 
@@ -108,9 +121,7 @@ def clear_turns(session: Session, name: str, *, actor: str | None = None, note: 
         )
     count = len(agent.turns)
     data = {"agent": name, "forgot": count}
-    entry = journal.ledger_entry(
-        session.cursor, "agent", at=session.clock(), actor=actor, note=note, data=data
-    )
+    entry = decision_entry(session, [], "agent", actor=actor, note=note, data=data)
     session.commit_cursor(session.cursor, [entry])
     agent.set_turns([])
     return count

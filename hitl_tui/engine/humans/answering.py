@@ -43,11 +43,20 @@ def answer(
 
     Raises:
         AnswerRefused: recorded in the ledger; nothing else was stored.
+        SigningFailed: nothing was stored.
     """
     expire(session)
     try:
         request = find_request(session.cursor, request_id, how_it_ended(session, request_id))
-        value = check_answer(request, value, step=step, actor=actor, account=account(), now=session.clock())
+        value = check_answer(
+            request,
+            value,
+            step=step,
+            actor=actor,
+            account=account(),
+            signer=session.signer,
+            now=session.clock(),
+        )
         if seen and seen != state_hash(session.state.digests):
             raise AnswerRefused(
                 f"{request.title!r} was answered on another state than the thread has now",

@@ -8,6 +8,7 @@ from typing import Any
 
 from hitl_tui.engine.graphs.compiled import CompiledGraph
 from hitl_tui.engine.humans import answering, decisions, disclosure, forking
+from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.thread.agent_settings import Settings
 from hitl_tui.engine.thread.session import Session
@@ -15,6 +16,8 @@ from hitl_tui.engine.thread.session import Session
 
 class ThreadControl(ABC):
     """The part of a runner by which humans decide about its threads; each call is one commit."""
+
+    signer: Signer | None
 
     @abstractmethod
     def open(self, thread_id: str) -> Session:
@@ -66,7 +69,8 @@ class ThreadControl(ABC):
         """Answer a pending request bound to `step`; returns the newest step.
 
         Raises:
-            AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such.
+            AnswerRefused: late, unknown, duplicate, stale, unauthorised or not signed; recorded as such.
+            SigningFailed: nothing was decided.
         """
         session = self.open(thread_id)
         with session.writing():
@@ -90,7 +94,9 @@ class ThreadControl(ABC):
             agents: other settings of agents, as {"worker": {"model": "...", "temperature": 0}}.
         """
         store = self._store()
-        parent = Session.open(self._graph_of(thread_id), store, thread_id, agents={}, with_state=False)
+        parent = Session.open(
+            self._graph_of(thread_id), store, thread_id, agents={}, with_state=False, signer=self.signer
+        )
         child = forking.fork(
             parent, store, step, new_thread_id, changes=changes, agents=agents, actor=actor, note=note
         )

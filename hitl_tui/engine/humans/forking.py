@@ -59,12 +59,17 @@ def fork(
     info = _fork_info(session, checkpoint, new_thread_id, now, actor)
     info = replace(info, facts_hash=facts_hash(info, len(decided)))
     cursor = _fork_cursor(session, store, checkpoint, info, decided, edited=bool(changes))
-    child = Session(session.graph, store, info, cursor, state, clock=session.clock)
+    child = Session(session.graph, store, info, cursor, state, clock=session.clock, signer=session.signer)
     settings = merged(child.agents, cursor.agents, agents or {})
     data = {"parent": session.thread_id, "step": step}
-    entry = journal.ledger_entry(cursor, "fork", at=now, actor=actor, note=note, data=data)
+    entry = journal.ledger_entry(
+        cursor, "fork", at=now, actor=actor, note=note, data=data, signer=child.signer
+    )
     said = journal.behind(cursor, [entry])
-    ledger = [entry, *agent_entries(said, cursor.agents, settings, at=now, actor=actor, note=note)]
+    changed = agent_entries(
+        said, cursor.agents, settings, at=now, actor=actor, note=note, signer=child.signer
+    )
+    ledger = [entry, *changed]
     cursor = replace(cursor, agents=settings)
     with child.writing():
         if changes:

@@ -36,5 +36,11 @@ def decision_entry(
     """
     cursor = journal.behind(session.cursor, written)
     return journal.ledger_entry(
-        cursor, kind, at=session.clock(), request=request, request_id=request_id, **facts
+        cursor,
+        kind,
+        at=session.clock(),
+        request=request,
+        request_id=request_id,
+        signer=session.signer,
+        **facts,
     )

@@ -14,6 +14,7 @@ from hitl_tui.engine.graphs.gates import check_choice
 from hitl_tui.engine.interrupts import foreign
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request, Vote
+from hitl_tui.engine.log.signing import Signer
 from hitl_tui.errors import AnswerRefused, SchemaMismatch, ValueRejected
 
 ANSWER = "answer:"
@@ -44,12 +45,19 @@ def find_request(cursor: Cursor, wanted: str, ended: str = "") -> Request:
 
 
 def check_answer(
-    request: Request, answer: Any, *, step: int, actor: str | None, account: str, now: int
+    request: Request,
+    answer: Any,
+    *,
+    step: int,
+    actor: str | None,
+    account: str,
+    signer: Signer | None,
+    now: int,
 ) -> Any:
     """An answer that may be applied, as JSON.
 
     Raises:
-        AnswerRefused: late, stale, unauthorised, a second vote, or not an allowed answer.
+        AnswerRefused: late, stale, unauthorised, a second vote, not signed, or not an allowed answer.
     """
     if step != request.step:
         raise AnswerRefused(
@@ -73,6 +81,13 @@ def check_answer(
         )
     if request.quorum > 1 and not actor:
         raise AnswerRefused(f"{request.title!r} wants {request.quorum} reviewers by name", "give an actor")
+    if request.signed and not signer:
+        raise AnswerRefused(
+            f"{request.title!r} wants a signed decision, and no key signs yours",
+            'name one: signing_key = "~/.ssh/id_ed25519" in config.toml, or HITL_TUI_SIGNING_KEY',
+        )
+    if request.signed and not actor:
+        raise AnswerRefused(f"{request.title!r} wants a decision signed by name", "give an actor")
     return checked_value(request, answer)
 
 

@@ -38,6 +38,7 @@ class _Asked(msgspec.Struct, forbid_unknown_fields=True):
     reviewers: tuple[str, ...] = ()
     quorum: int = 1
     one_account: bool = False
+    signed: bool = False
     deadline: float | None = None
     on_timeout: Any = None
     risk: Literal["normal", "high"] = "normal"
@@ -90,6 +91,7 @@ def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, n
         reviewers=tuple(gate.reviewers),
         quorum=gate.quorum,
         one_account=gate.one_account,
+        signed=gate.signed,
         deadline=None if gate.deadline is None else now + int(gate.deadline * 1e6),
         on_timeout=gate.on_timeout,
         risk=gate.risk,
@@ -130,6 +132,7 @@ def inside_request(
         reviewers=asked.reviewers,
         quorum=asked.quorum,
         one_account=asked.one_account,
+        signed=asked.signed,
         deadline=None if asked.deadline is None else now + int(asked.deadline * 1e6),
         risk=asked.risk,
         asked_at=now,

@@ -160,7 +160,8 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     state_hash that was on screen, b"" where there was none.  `request_hash` is that of the whole request
     that the entry is about, as it then stood, b"" where it is about none.
     `account` is the operating system's account and host that wrote it, as "ann@box": a fact beside the name
-    that was claimed.  Entries form a hash chain of their own.
+    that was claimed.  `signature` is that of the person's key over what was decided (see `signed_words`), ""
+    where it was not signed.  Entries form a hash chain of their own.
     """
 
     thread_id: str
@@ -177,6 +178,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     hash: bytes
     request_hash: bytes = b""
     account: str = ""
+    signature: str = ""
 
 
 class Limits(msgspec.Struct, frozen=True):

@@ -65,6 +65,7 @@ class Request(msgspec.Struct, frozen=True):
         thread: the thread of a subgraph that asks; the answer goes there.
         thread_step: the step of that thread which the request is bound to.
         one_account: whether one account of the operating system may give several votes.
+        signed: whether only a decision signed with a person's key is an answer.
         policy: "on_taint" where the node's policy asks, before it reads what is tainted (SPEC 8).
     """
 
@@ -95,3 +96,4 @@ class Request(msgspec.Struct, frozen=True):
     policy: Literal["", "on_taint"] = ""
     key: str = ""
     one_account: bool = False
+    signed: bool = False

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.log.signing import Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.reports import drawing
 from hitl_tui.engine.reports.costs import CostReport, cost_report
@@ -35,18 +36,23 @@ class Reporting:
         return anchor(self._store(), thread_id, now_us())
 
     def verify(
-        self, thread_id: str, strict: bool = False, anchor: Anchor | Sequence[Anchor] = ()
+        self,
+        thread_id: str,
+        strict: bool = False,
+        *,
+        anchor: Anchor | Sequence[Anchor] = (),
+        signers: Signers | None = None,
     ) -> VerifyReport:
         """Check the log of a thread, and of those below it, against itself; changes nothing (SPEC 12).
 
         Args:
             strict: reduce every update again with this graph's reducers.
             anchor: where the thread once stood; it must have stood there, and gone on from there.
+            signers: checks who has signed which decisions, as `AllowedSigners`.
         """
         anchors = (anchor,) if isinstance(anchor, Anchor) else anchor
-        return verify_tree(
-            self._store(), thread_id, self._graph_of(thread_id), strict=strict, anchors=anchors
-        )
+        graph = self._graph_of(thread_id)
+        return verify_tree(self._store(), thread_id, graph, strict=strict, anchors=anchors, signers=signers)
 
     def replay(self, thread_id: str) -> ReplayReport:
         """Run the graph with the recorded results of its nodes served in order; changes nothing (SPEC 12).

@@ -73,15 +73,24 @@ def open_child(session: Session, node: Node, thread_id: str) -> Session:
     assert isinstance(node.work, SubgraphWork)
     child = session.children.get(thread_id)
     if child is not None and child.graph is node.work.graph:
+        child.signer = session.signer
         child.reload()
         return child
     if session.store and session.store.info(thread_id) is not None:
-        child = Session.open(node.work.graph, session.store, thread_id, clock=session.clock)
+        child = Session.open(
+            node.work.graph, session.store, thread_id, clock=session.clock, signer=session.signer
+        )
     else:
         source = {**session.info.source, WITHIN: [*session.info.source.get(WITHIN, ()), node.name]}
         owner = Owner(session.thread_id, node.name)
         child = Session.new(
-            node.work.graph, session.store, thread_id, source=source, owner=owner, clock=session.clock
+            node.work.graph,
+            session.store,
+            thread_id,
+            source=source,
+            owner=owner,
+            clock=session.clock,
+            signer=session.signer,
         )
     session.children[thread_id] = child
     return child
@@ -201,15 +210,17 @@ def relay(
 
     Raises:
         AnswerRefused: the child's thread has refused it.
+        SigningFailed: neither thread has decided anything.
     """
     child = waiting_child(session)
     if child is None or child.thread_id != request.thread:
         raise UnknownThread(
             f"there is no thread {request.thread!r} to take the answer", "resume the thread that asked"
         )
+    relayed = entry()
     with child.writing():
         act(child)
-    refresh(session, [entry()])
+    refresh(session, [relayed])
 
 
 def may_go_on(session: Session) -> bool:

@@ -150,6 +150,33 @@ def request_hash(request: Request) -> bytes:
     return sha256(_encoded(request)).digest()
 
 
+def signed_words(entry: LedgerEntry) -> bytes:
+    """What a person's signature of a decision is over, as canonical JSON: all of it, and where it stands.
+
+    Raises:
+        ValueRejected: an answer or a note that is no text that can be written.
+    """
+    facts = {
+        "thread": entry.thread_id,
+        "n": entry.n,
+        "kind": entry.kind,
+        "step": entry.step,
+        "request": entry.request_id,
+        "request_hash": entry.request_hash.hex(),
+        "actor": entry.actor,
+        "account": entry.account,
+        "note": entry.note,
+        "seen": entry.seen.hex(),
+        "data": entry.data,
+        "at": entry.at,
+        "previous": entry.prev_hash.hex(),
+    }
+    try:
+        return canonical(facts)
+    except UnicodeEncodeError as error:
+        raise _surrogate(error) from None
+
+
 def ledger_hash(entry: LedgerEntry) -> bytes:
     """The digest of a ledger entry, chained to the one before it."""
     facts = [
@@ -165,6 +192,7 @@ def ledger_hash(entry: LedgerEntry) -> bytes:
         entry.data,
         entry.at,
         entry.account,
+        entry.signature,
     ]
     try:
         return sha256(entry.prev_hash + canonical(facts)).digest()

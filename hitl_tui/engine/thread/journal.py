@@ -16,8 +16,9 @@ from hitl_tui.engine.channels.state import OtherChannels
 from hitl_tui.engine.channels.values import freeze, thaw
 from hitl_tui.engine.log.records import Cursor, LedgerEntry, Source, UpdateRecord
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.signing import DECISIONS, Signer
 from hitl_tui.engine.log.threads import Lease
-from hitl_tui.engine.thread.hashes import ledger_hash, record_hash, request_hash
+from hitl_tui.engine.thread.hashes import ledger_hash, record_hash, request_hash, signed_words
 from hitl_tui.errors import LogCorrupt, UsageError, in_words
 
 CHANNELS = "channels"
@@ -114,14 +115,17 @@ def ledger_entry(
     note: str | None = None,
     seen: bytes = b"",
     data: Any = None,
+    signer: Signer | None = None,
 ) -> LedgerEntry:
     """The next entry of the decision ledger after the cursor's last one; see `behind`.
 
     Args:
         request, request_id: the request it is about, as it stands after it; or its id alone where there is
             none (any more).
+        signer: signs it, where it is a decision of somebody named.
 
     Raises:
+        SigningFailed: nothing was decided.
         UsageError: the actor or the note is no text, as which it would be read again.
     """
     for name, text in (("actor", actor), ("note", note)):
@@ -143,19 +147,18 @@ def ledger_entry(
         request_hash=request_hash(request) if request else b"",
         account=account(),
     )
+    if signer and actor is not None and kind in DECISIONS:
+        entry = msgspec.structs.replace(entry, signature=signer.sign(signed_words(entry)))
     return msgspec.structs.replace(entry, hash=ledger_hash(entry))
 
 
 def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
     """The ledger's entry for a request that was opened."""
+    data = {"node": request.node, "when": request.when, "kind": request.kind, "payload": request.payload}
+    if request.signed:
+        data["signed"] = True
     return ledger_entry(
-        cursor,
-        "request",
-        at=at,
-        step=request.step,
-        request=request,
-        note=request.title,
-        data={"node": request.node, "when": request.when, "kind": request.kind, "payload": request.payload},
+        cursor, "request", at=at, step=request.step, request=request, note=request.title, data=data
     )
 
 

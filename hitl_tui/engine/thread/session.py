@@ -18,6 +18,7 @@ from hitl_tui.engine.graphs.limits import limits_near
 from hitl_tui.engine.log.events import Event, LedgerWritten, ProgressChanged, StepCommitted
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, ThreadInfo, takeover_notice
 from hitl_tui.engine.thread import journal
@@ -48,7 +49,8 @@ def now_us() -> int:
 class Session(Outlook):
     """A thread of a graph, in a store or (without one) in memory only.
 
-    Facts go to `sink` once they are committed.  Nothing is changed here unless its commit went through.
+    Facts go to `sink` once they are committed; `signer` signs what a person decides.  Nothing is changed
+    here unless its commit went through.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Session(Outlook):
         agents: Mapping[str, Any] | None = None,
         sink: Sink | None = None,
         clock: Clock = now_us,
+        signer: Signer | None = None,
     ) -> None:
         self.graph = graph
         self.store = store
@@ -72,6 +75,7 @@ class Session(Outlook):
         apply(self.agents, cursor.agents)
         self.sink = sink
         self.clock = clock
+        self.signer = signer
         self.notice = ""
         self.children: dict[str, Session] = {}
         self.on_moved: Callable[[], None] | None = None  # taking the thread has loaded what others wrote
@@ -94,6 +98,7 @@ class Session(Outlook):
         agents: Mapping[str, Any] | None = None,
         sink: Sink | None = None,
         clock: Clock = now_us,
+        signer: Signer | None = None,
     ) -> Session:
         """A thread that does not exist yet; its first commit creates it."""
         now = clock()
@@ -123,17 +128,20 @@ class Session(Outlook):
             updated_at=now,
         )
         state = LiveState.initial(graph.channels)
-        return cls(graph, store, info, cursor, state, agents=agents, sink=sink, clock=clock)
+        return cls(graph, store, info, cursor, state, agents=agents, sink=sink, clock=clock, signer=signer)
 
     @classmethod
-    def recorded(cls, store: Store, thread_id: str, *, with_state: bool = True) -> Session:
+    def recorded(
+        cls, store: Store, thread_id: str, *, with_state: bool = True, signer: Signer | None = None
+    ) -> Session:
         """A thread of a store on the graph that its log holds: it can be looked at, and nothing runs.
 
         Raises:
             UnknownThread, LogCorrupt.
         """
         info, cursor = standing(store, thread_id)
-        return cls.open(recorded_graph(store, info, cursor), store, thread_id, with_state=with_state)
+        graph = recorded_graph(store, info, cursor)
+        return cls.open(graph, store, thread_id, with_state=with_state, signer=signer)
 
     @classmethod
     def open(
@@ -146,6 +154,7 @@ class Session(Outlook):
         sink: Sink | None = None,
         clock: Clock = now_us,
         with_state: bool = True,
+        signer: Signer | None = None,
     ) -> Session:
         """A thread of a store; without its state where only its place is needed.
 
@@ -154,7 +163,8 @@ class Session(Outlook):
         """
         info, cursor = standing(store, thread_id)
         cursor = frozen(cursor)
-        session = cls(graph, store, info, cursor, LiveState({}, {}), agents=agents, sink=sink, clock=clock)
+        state = LiveState({}, {})
+        session = cls(graph, store, info, cursor, state, agents=agents, sink=sink, clock=clock, signer=signer)
         if with_state:
             session.load_state()
         return session

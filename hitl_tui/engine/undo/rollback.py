@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from hitl_tui.engine.channels.values import thaw
 from hitl_tui.engine.graphs.compensation import UNDO_FAILED, UNDONE, RollbackEntry, unknown_handler
 from hitl_tui.engine.graphs.compiled import Node
+from hitl_tui.engine.humans.ledger import decision_entry
 from hitl_tui.engine.log.events import AttemptDropped, NodeStarted
 from hitl_tui.engine.log.events import NodeFailed as NodeFailedEvent
 from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse
@@ -23,7 +25,6 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.made import Made
 from hitl_tui.engine.running.loop import Run
-from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.session import Session, replace
 from hitl_tui.engine.thread.spending import spent
 from hitl_tui.engine.thread.steps import Step
@@ -272,10 +273,9 @@ class Rollback(Run):
         assert isinstance(self._entry, RollbackEntry)
         return self._entry
 
-    def _write_down(self, written: list[LedgerEntry], kind: str, **facts: object) -> None:
+    def _write_down(self, written: list[LedgerEntry], kind: str, **facts: Any) -> None:
         """Add an entry of the ledger to those of the same commit."""
-        cursor = journal.behind(self.session.cursor, written)
-        written.append(journal.ledger_entry(cursor, kind, at=self.session.clock(), **facts))  # type: ignore[arg-type]
+        written.append(decision_entry(self.session, written, kind, **facts))
 
 
 def rollback_report(session: Session) -> RollbackReport:

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from hitl_tui.engine.log.signing import SignedDecision
+
 Kind = Literal[
     "gap",
     "record",
@@ -22,6 +24,7 @@ Kind = Literal[
     "row",
     "gate",
     "anchor",
+    "signature",
     "unreadable",
     "node",
 ]
@@ -38,7 +41,8 @@ class Mismatch(msgspec.Struct, frozen=True):
             "checkpoint", "snapshot", "ledger", "request" (one that waits is not what its newest decision
             says), "cursor", "thread" (what is fixed about it), "row" (stored
             beside the log, and not what it should be), "gate" (strict: a step behind a gate that nobody
-            answered), "anchor" (the store is not what it was then), "unreadable", or of a replay "node" (the
+            answered), "anchor" (the store is not what it was then), "signature" (of a decision: missing where
+            it was wanted, wrong, or not that of who decided), "unreadable", or of a replay "node" (the
             graph goes another way today).
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
@@ -65,6 +69,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
             the defaults of channels that nothing has written yet are unknown.
         threads: of subgraphs' runs below, which were checked, too.
         missing: threads of such runs that are not in this store; each is a finding, too.
+        decisions: who has signed what; None where nobody's signature was checked.
     """
 
     mismatches: tuple[Mismatch, ...] = ()
@@ -73,6 +78,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
     unchecked: int = 0
     threads: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    decisions: tuple[SignedDecision, ...] | None = None
 
     @property
     def ok(self) -> bool:

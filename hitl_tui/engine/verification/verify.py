@@ -18,10 +18,12 @@ from hitl_tui.engine.channels.canonical import GrowingHashes, show_hash, state_h
 from hitl_tui.engine.channels.channel import BoundChannel
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.signing import SignedDecision, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, ledger_hash, record_hash
 from hitl_tui.engine.thread.journal import decode_snapshot
 from hitl_tui.engine.thread.standing import unbound
+from hitl_tui.engine.verification import signatures
 from hitl_tui.engine.verification.channel_sets import ChannelSets
 from hitl_tui.engine.verification.findings import Kind, Mismatch, VerifyReport
 from hitl_tui.engine.verification.taint_trace import TaintTrace
@@ -39,12 +41,14 @@ def verify(
     *,
     strict: bool = False,
     watch: Callable[[int, int], object] | None = None,
+    signers: Signers | None = None,
 ) -> VerifyReport:
     """Check a thread's log and change nothing.
 
     Args:
         channels: the graph's; without them defaults are taken from the log as far as it tells them.
         strict: reduce every update again, custom reducers included, as the graph does it today.
+        signers: checks the signatures of decisions; None checks only that those are there that must be.
         watch: called with (steps done, steps in all) now and then; what it raises ends the check.
 
     Raises:
@@ -56,18 +60,25 @@ def verify(
         raise UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
     if strict and channels is None:
         raise UsageError("a strict check needs the graph's channels", "verify with the graph at hand")
-    return _Check(store, cursor, channels, strict).run(watch)
+    return _Check(store, cursor, channels, strict, signers).run(watch)
 
 
 class _Check:
     """One pass over one thread."""
 
     def __init__(
-        self, store: Store, cursor: Cursor, channels: Mapping[str, BoundChannel] | None, strict: bool
+        self,
+        store: Store,
+        cursor: Cursor,
+        channels: Mapping[str, BoundChannel] | None,
+        strict: bool,
+        signers: Signers | None,
     ) -> None:
         self.store = store
         self.thread_id = cursor.thread_id
         self.cursor = cursor
+        self.signers = signers
+        self.signed: list[SignedDecision] = []
         self.trace = Trace(channels, strict)
         self.sets = ChannelSets(store, self.thread_id, self.trace)
         self.taint = TaintTrace()
@@ -108,7 +119,13 @@ class _Check:
         self.found += ledger
         self._cursor()
         self._faults()
-        return VerifyReport(tuple(self.found), self.records, self.checkpoints, self.unchecked)
+        return VerifyReport(
+            tuple(self.found),
+            self.records,
+            self.checkpoints,
+            self.unchecked,
+            decisions=tuple(self.signed) if self.signers else None,
+        )
 
     def _add(self, kind: Kind, field: str, expected: Any, actual: Any, **place: Any) -> None:
         shown = [show_hash(value) if isinstance(value, bytes) else value for value in (expected, actual)]
@@ -399,6 +416,7 @@ class _Check:
             if part.after_entry == n:
                 stored, true = chained(stored, part.facts), chained(true, part.facts)
                 stood[stored] = stood[true] = n
+        self._signatures(entries)
         lost = any(one.kind == "gap" for one in self.found[gaps:])
         self.stood = None if lost else stood
         for request in self.cursor.pending:
@@ -406,6 +424,12 @@ class _Check:
                 self._add("request", request.id, *wrong, step=request.step)
         for name, expected in (("ledger_n", n), ("ledger_hash", (stored, true))):
             self._same(name, expected)
+
+    def _signatures(self, entries: list[LedgerEntry]) -> None:
+        self.found += signatures.unsigned_answers(entries)
+        if self.signers:
+            self.signed = signatures.decisions(entries, self.signers)
+            self.found += signatures.wrong_signatures(self.signed)
 
     def _cursor(self) -> None:
         self._same("last_seq", self.seq)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.log.signing import Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.subgraphs.below import Inside, inside
@@ -25,12 +26,13 @@ def verify_tree(
     strict: bool = False,
     anchors: Sequence[Anchor] = (),
     watch: Callable[[int, int], object] | None = None,
+    signers: Signers | None = None,
 ) -> VerifyReport:
     """Check a thread and the threads of its subgraphs' runs, and change nothing.
 
     Args:
         graph: the thread's; the threads below are checked with the graphs inside it.
-        strict, watch: as for `verify`.
+        strict, watch, signers: as for `verify`.
         anchors: where threads stood; those of other threads than these are passed over.
 
     Raises:
@@ -43,7 +45,7 @@ def verify_tree(
             f"none of these anchors is about thread {thread_id!r}, but about {named}",
             f"see `hitl-tui anchor {thread_id}`",
         )
-    report = _verify_tree(store, thread_id, graph, strict=strict, watch=watch)
+    report = _verify_tree(store, thread_id, graph, strict=strict, watch=watch, signers=signers)
     for name in (thread_id, *report.threads) if anchors else ():
         found = tuple(moved(store, name, anchors))
         inside = "" if name == thread_id else name
@@ -59,9 +61,10 @@ def _verify_tree(
     *,
     strict: bool,
     watch: Callable[[int, int], object] | None,
+    signers: Signers | None,
 ) -> VerifyReport:
     channels = graph.channels if graph else None
-    report = verify(store, thread_id, channels, strict=strict, watch=watch)
+    report = verify(store, thread_id, channels, strict=strict, watch=watch, signers=signers)
     report = replace(report, mismatches=(*_of_store(store), *report.mismatches))
     info, cursor = store.info(thread_id), store.cursor(thread_id, unchecked=True)
     if info is None or cursor is None:
@@ -75,7 +78,9 @@ def _verify_tree(
             report = _without(report, one, thread_id) if one.needed else report
             continue
         report = _added(report, one.thread_id, VerifyReport(tuple(_ownership(store, one))))
-        for part in _verify_one(store, one.thread_id, info, graph, strict=strict, watch=watch):
+        for part in _verify_one(
+            store, one.thread_id, info, graph, strict=strict, watch=watch, signers=signers
+        ):
             report = _added(report, one.thread_id, part)
     return report
 
@@ -123,6 +128,7 @@ def _verify_one(
     *,
     strict: bool,
     watch: Callable[[int, int], object] | None,
+    signers: Signers | None,
 ) -> Iterator[VerifyReport]:
     try:
         info = store.info(thread_id)
@@ -133,7 +139,9 @@ def _verify_one(
             if strict and info:
                 yield _only("node", "subgraph", info.graph_name, error.message)
         channels = own.channels if own else None
-        yield verify(store, thread_id, channels, strict=strict and own is not None, watch=watch)
+        yield verify(
+            store, thread_id, channels, strict=strict and own is not None, watch=watch, signers=signers
+        )
     except LogCorrupt as error:
         yield _only("unreadable", "thread", None, error.message)
 
@@ -144,6 +152,7 @@ def _only(kind: Kind, field: str, expected: str | None, actual: str | None) -> V
 
 def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyReport:
     found = [replace(one, thread=thread_id) for one in below.mismatches]
+    signed = [replace(one, thread=thread_id) for one in below.decisions or ()]
     return VerifyReport(
         (*report.mismatches, *found),
         report.records + below.records,
@@ -151,4 +160,5 @@ def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyR
         report.unchecked + below.unchecked,
         tuple(dict.fromkeys((*report.threads, thread_id))),
         report.missing,
+        None if report.decisions is None else (*report.decisions, *signed),
     )

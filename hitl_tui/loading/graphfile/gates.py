@@ -44,6 +44,7 @@ def build_gate(context: Context, node: str, table: GateTable, path: positions.Pa
             reviewers=tuple(table.reviewers),
             quorum=table.quorum,
             one_account=table.one_account,
+            signed=table.signed,
             deadline=None if table.deadline is UNSET else table.deadline,
             on_timeout=table.on_timeout or None,
             risk=table.risk,

@@ -36,6 +36,8 @@ def card_lines(card: ReviewCard, width: int, since: tuple[Line, ...] = ()) -> li
         lines += [(), (Span("Decided here last time", "dim"),), *_wrapped(card.before, width)]
     if card.votes:
         lines += [(), *card.votes]
+    if card.signing:
+        lines += [(), *_wrapped((card.signing,), width)]
     return [*lines, ()]
 
 
