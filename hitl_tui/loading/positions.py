@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -24,8 +25,14 @@ _STRING = re.compile(
 
 
 def line_index(text: str) -> dict[Path, int]:
-    """Line numbers, from 1, by path; a path is keys and places in arrays, as in ("edges", 0, "to")."""
-    return _Scanner(text).scan()
+    """Line numbers, from 1, by path; a path is keys and places in arrays, as in ("edges", 0, "to").
+
+    What stands behind a value that is nested too deep to be followed has none.
+    """
+    scanner = _Scanner(text)
+    with suppress(RecursionError):
+        scanner.scan()
+    return scanner.lines
 
 
 def line_of(index: Mapping[Path, int], path: Path) -> int | None:
@@ -41,11 +48,12 @@ class _Scanner:
         self._text = text.replace("\r\n", "\n")
         self._at = 0
         self._line = 1
-        self._found: dict[Path, int] = {}
+        self.lines: dict[Path, int] = {}
         self._lengths: dict[Path, int] = {}
         self._counted_to = 0
 
-    def scan(self) -> dict[Path, int]:
+    def scan(self) -> None:
+        """Fill `lines`."""
         table: Path = ()
         self._skip()
         while self._at < len(self._text):
@@ -54,7 +62,6 @@ class _Scanner:
             else:
                 self._pair(table)
             self._skip()
-        return self._found
 
     def _header(self) -> Path:
         arrays = self._peek("[[")
@@ -135,7 +142,7 @@ class _Scanner:
     def _note(self, path: Path) -> None:
         self._line += self._text.count("\n", self._counted_to, self._at)
         self._counted_to = self._at
-        self._found.setdefault(path, self._line)
+        self.lines.setdefault(path, self._line)
 
     def _skip(self) -> None:
         found = _BLANK.match(self._text, self._at)

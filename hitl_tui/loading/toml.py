@@ -36,10 +36,12 @@ class TomlFile(msgspec.Struct, frozen=True):
 
 
 def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _texts(part)
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            yield part
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
 
 
 def read_toml(path: Path) -> TomlFile:
