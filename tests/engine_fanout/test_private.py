@@ -78,9 +78,9 @@ def test_a_copy_from_private_to_public_is_refused_when_built(how: Any, told: str
 def test_other_copies_are_built_and_told_to_nobody(store: Checkpointer, how: Any) -> None:
     runner = composed(**how).compile(checkpointer=store)
     told: list[Any] = []
-    runner.invoke({"secret": "a"}, thread_id="t", on_event=told.append)
-    assert runner.get_state("t")["result"] == "a!"
-    assert "a!" not in repr(told)
+    runner.invoke({"secret": WORD}, thread_id="t", on_event=told.append)
+    assert runner.get_state("t")["result"] == f"{WORD}!"
+    assert WORD not in repr(told)
 
 
 def mapped(store: Checkpointer, node: Any, **options: Any) -> Any:
