@@ -39,7 +39,7 @@ def test_what_a_node_prints_is_an_event_and_never_between_documents(app: App, wr
     path = write("print('from the node')", "return {'draft': 'x'}", before="print('from the file')")
     done = app.expect(0, "run", path, "--json")
     told = [one["text"] for one in done.documents if one.get("event") == "text"]
-    assert "from the node\n" in told
+    assert "from the node\n" in "".join(told)
     assert done.err == "  | from the file\n"
 
 
