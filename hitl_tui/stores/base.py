@@ -288,6 +288,18 @@ class Checkpointer(ABC):
     def faults(self, thread_id: str | None) -> Iterator[Fault]:
         """See `Store.faults`."""
 
+    def _unreadable(self, thread_id: str) -> Iterator[Fault]:
+        """Who holds a thread and what is asked of it, where that can't be read.
+
+        Both are in no hash: they tell of the present, and a commit wants the lease's token and the version.
+        So they may be forged, to make a thread look busy, free or asked to pause; they decide nothing.
+        """
+        for field, read in (("lease", self.lease), ("pause", self.pause_request)):
+            try:
+                read(thread_id)
+            except LogCorrupt as error:
+                yield Fault(field, None, None, error.message)
+
     def parts(self, thread_id: str) -> list[Part]:
         """Who wrote which rows of a thread's log, its own part last."""
         return [

@@ -143,6 +143,7 @@ class FileCheckpointer(Checkpointer):
         if thread_id is not None:
             thread = self._thread(thread_id)
             yield from thread.spending_faults(thread.cursor(unchecked=True).head)
+            yield from self._unreadable(thread_id)
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         found = [thread for thread in self._all() if thread.origin.info.parent == thread_id]

@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 # Every so many steps a step's file notes what all so far took, so that totals read no whole thread.
 _SPENDING_STEPS = 64
+_LET_GO = "it tells who holds the thread alone: delete it where nobody runs the thread"
 _SNAPSHOT = re.compile(r"([0-9]{8,10})\.part")
 
 
@@ -70,12 +71,12 @@ class ThreadFiles:
     def lease(self) -> Lease | None:
         """Who holds the thread, dead or alive."""
         data = read_file(self.lease_file)
-        return None if data is None else _read(self.lease_file, data, shapes.lease_of)
+        return None if data is None else _read(self.lease_file, data, shapes.lease_of, _LET_GO)
 
     def pause(self) -> PauseRequest | None:
         """What was asked of whoever holds the thread."""
         data = read_file(self.pause_file)
-        return None if data is None else _read(self.pause_file, data, shapes.pause_of)
+        return None if data is None else _read(self.pause_file, data, shapes.pause_of, _LET_GO)
 
     def point(self, step: int) -> Checkpoint:
         """The checkpoint of a step that the cursor reaches."""
@@ -171,8 +172,8 @@ def _decoded(file: Path, decode: Callable[[bytes], T]) -> T:
     return _read(file, data, decode)
 
 
-def _read(file: Path, data: bytes, decode: Callable[[bytes], T]) -> T:
+def _read(file: Path, data: bytes, decode: Callable[[bytes], T], hint: str = "put back a copy of it") -> T:
     try:
         return decode(data)
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
-        raise damaged(file, str(error)) from error
+        raise damaged(file, str(error), hint) from error

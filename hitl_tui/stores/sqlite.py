@@ -87,6 +87,9 @@ _SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id
 _LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
 _LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _ADD_SPENDING = _insert("spending", "id, body")
+_LET_GO = (
+    "it tells who holds the thread alone: where nobody runs it, delete the rows of the tables lease and pause"
+)
 _LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
 _TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -222,6 +225,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             key, cursor = self._key(thread_id), self.cursor(thread_id, unchecked=True)
             with self._decoding():
                 yield from sqlite_faults.of_thread(self._rows, key, origin, cursor)
+            yield from self._unreadable(thread_id)
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         found = self._rows(_CHILDREN, (self._find(thread_id),))
@@ -244,14 +248,14 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def lease(self, thread_id: str) -> Lease | None:
         found = self._rows(_LEASE, (self._find(thread_id),))
-        return Lease(*found[0]) if found else None
+        with self._decoding(_LET_GO):
+            return rows.lease_of(found[0]) if found else None
 
     def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
         self._be_there()
         key = self._key(thread_id)
         with self._writing as db:
-            held = db.execute(_LEASE, (key,)).fetchone()
-            dead = refuse_takeover(thread_id, Lease(*held) if held else None, lease, now)
+            dead = refuse_takeover(thread_id, self.lease(thread_id), lease, now)
             db.execute(_TAKE, (key, *msgspec.structs.astuple(lease)))
             self._touched.pop(key, None)
             return dead
@@ -282,7 +286,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         self._presence.check()  # here, as this is asked again and again during a run
         sql = "SELECT actor, note, at FROM pause WHERE thread = ?"
         found = self._rows(sql, (self._find(thread_id),))
-        return PauseRequest(*found[0]) if found else None
+        with self._decoding(_LET_GO):
+            return rows.pause_of(found[0]) if found else None
 
     def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
         version = self._rows("SELECT version FROM cursor WHERE thread = ?", (key,))[0][0]
@@ -456,8 +461,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return []
 
     @contextmanager
-    def _decoding(self) -> Iterator[None]:
+    def _decoding(self, hint: str = "") -> Iterator[None]:
         try:
             yield
         except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as error:
-            raise damaged(self.path, f"a row can't be read ({error})") from error
+            raise damaged(self.path, f"a row can't be read ({error})", hint) from error

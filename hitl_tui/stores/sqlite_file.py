@@ -145,11 +145,11 @@ def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> HitlErro
     return StoreUnusable(f"the store {path} can't be used: {error}")
 
 
-def damaged(path: Path, what: str) -> LogCorrupt:
+def damaged(path: Path, what: str, hint: str = "") -> LogCorrupt:
     """The error for a store that is ours but can't be read as it should."""
     return LogCorrupt(
         f"the store {path} is damaged: {what}",
-        f"go back to a copy of it, or save what can be read with `sqlite3 {path} .recover`",
+        hint or f"go back to a copy of it, or save what can be read with `sqlite3 {path} .recover`",
     )
 
 

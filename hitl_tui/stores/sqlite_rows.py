@@ -27,7 +27,7 @@ from hitl_tui.engine.log.records import (
     next_of,
 )
 from hitl_tui.engine.log.taint import Lineage, Taint
-from hitl_tui.engine.log.threads import Lease, Owner, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.stores.base import waiting
 from hitl_tui.stores.lineage import Past, Spent, summed
@@ -389,12 +389,24 @@ SUMMARY = (
 )
 
 
+def lease_of(row: Row) -> Lease:
+    """Who holds a thread; its columns are the fields of `Lease` in their order."""
+    _typed(row, (str, str, str, int, int, int, str, str))
+    return Lease(*row)
+
+
+def pause_of(row: Row) -> PauseRequest:
+    """What is asked of whoever holds a thread: actor, note, at."""
+    _typed(row, (_TEXT, _TEXT, int))
+    return PauseRequest(*row)
+
+
 def summary_of(row: Row, now: int) -> ThreadSummary:
     """A line of a list of threads; a holder counts only while it lives."""
     facts, held, inside = row[THREAD_COLUMNS:-9], row[-9:-1], row[-1]
     _typed(facts, (int, str, str, str, str, (int, type(None)), str, int))
     head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
-    held_by = holder(Lease(*held) if held[0] is not None else None, now)
+    held_by = holder(lease_of(held) if any(part is not None for part in held) else None, now)
     if status == "running" and held_by is None:
         # As whoever opens it finds it (`base.put_down`).
         status, reason = "waiting", "paused"

@@ -1,71 +1,84 @@
-"""Flips bits of a store file, or tears it, and reads all of it; run as a process of its own, with bounds.
+"""Flips bits of a store or tears its files, and reads all of it each time; a process of its own, with bounds.
 
-`python -m tests.engine_verify.flipping FILE PLACES` prints one line for each place where something else came
-out than an error in words, a finding or the same output.
+`python -m tests.engine_verify.flipping STORE flip|tear FIRST STOP STEP` damages a copy once for each number,
+prints the number when it has read it, and a line before that tells what came out where that was neither an
+error in words nor a finding nor the same output.  A damage that takes too long ends the process.
 """
 
 from __future__ import annotations
 
 import random
 import resource
-import signal
+import shutil
 import sys
 import tempfile
-from contextlib import closing
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
-from hitl_tui.errors import HitlError
-from hitl_tui.stores import SQLiteCheckpointer
-from tests.engine_verify.rich import outputs
-from tests.engine_verify.test_tampered import undetected
+from tests.engine_verify.rich import Stored
 
 MEMORY = 2 << 30
-SECONDS = 20
-"""What reading one damaged file may take."""
+"""Bytes that the process may take."""
+
+SECONDS = 10
+"""Seconds of CPU that reading one damaged store may take."""
 
 
-class TooLong(BaseException):
-    """Nobody catches it on the way."""
+def files(store: Path) -> list[Path]:
+    """The files of a store that hold something."""
+    found = sorted(store.rglob("*")) if store.is_dir() else [store]
+    return [path for path in found if path.is_file() and path.stat().st_size]
 
 
-def too_long(*_: Any) -> None:
-    raise TooLong
+def size(store: Path) -> int:
+    """The bytes of all files of a store."""
+    return sum(path.stat().st_size for path in files(store))
 
 
-def main(path: Path, places: int) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.signal(signal.SIGALRM, too_long)
-    whole = path.read_bytes()
-    with closing(SQLiteCheckpointer(path)) as store:
-        names = sorted(row.info.thread_id for row in store.threads("", 999))
-        shown = outputs(store, names)
-    chosen = random.Random(places)
-    for number in range(places):
-        at = chosen.randrange(len(whole))
-        damaged = whole[:at] + bytes([whole[at] ^ (1 << chosen.randrange(8))]) + whole[at + 1 :]
-        if number % 10 == 0:
-            damaged = whole[:at]
-        with tempfile.TemporaryDirectory() as directory:
-            told = read(Path(directory) / "damaged.db", damaged, names, shown)
-        if told:
-            print(f"{'torn' if number % 10 == 0 else 'flipped'} at {at}: {told}")
+def main(store: Path, deed: str, numbers: range) -> None:
+    original = Stored.at(store)
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place) / "copy"
+        (shutil.copytree if store.is_dir() else shutil.copy)(store, copy)
+        parts = files(copy)
+        ends = list(accumulate(path.stat().st_size for path in parts))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        for number in numbers:
+            bound()
+            if deed == "hang":
+                while True:
+                    pass
+            chosen = random.Random(number)
+            at = number if deed == "tear" else chosen.randrange(ends[-1])
+            part = next(index for index, end in enumerate(ends) if at < end)
+            path, whole = parts[part], parts[part].read_bytes()
+            at -= ends[part] - len(whole)
+            flipped = bytes([whole[at] ^ (1 << chosen.randrange(8))])
+            path.write_bytes(whole[:at] if deed == "tear" else whole[:at] + flipped + whole[at + 1 :])
+            told = read(original, copy, path)
+            path.write_bytes(whole)
+            if told:
+                print(f"{number}: {deed} at {at} of {path.relative_to(copy)}: {told}", flush=True)
+            print(number, flush=True)
 
 
-def read(path: Path, data: bytes, names: list[str], shown: list[Any]) -> str:
-    """What came of a damaged file, "" where it is as it should be."""
-    path.write_bytes(data)
-    signal.alarm(SECONDS)
+def read(original: Stored, copy: Path, damaged: Path) -> str:
+    """What came of reading a damaged copy, "" where it is as it should be."""
     try:
-        with closing(SQLiteCheckpointer(path)) as store:
-            return "" if undetected(store, names, shown) is None else "something else is shown"
-    except HitlError:
-        return ""
-    except BaseException as error:
+        return original.undetected(copy, original.named.get(damaged.parent.name))
+    except Exception as error:
         return f"{type(error).__name__}: {error}"
     finally:
-        signal.alarm(0)
+        for beside in copy.parent.glob(f"{copy.name}-*"):
+            beside.unlink()
+
+
+def bound() -> None:
+    """Allow some more seconds of CPU; the signal of their end kills."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(usage.ru_utime + usage.ru_stime) + SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[2], range(*map(int, sys.argv[3:])))

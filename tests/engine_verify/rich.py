@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+import sqlite3
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from hitl_tui import (
     END,
@@ -18,8 +24,13 @@ from hitl_tui import (
 )
 from hitl_tui.agents.scripted import ToolCall
 from hitl_tui.engine.graphs.gates import Gate, GateChoice
+from hitl_tui.engine.log.signing import Signature
+from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadSummary
 from hitl_tui.engine.subgraphs.below import inside
-from hitl_tui.stores import Checkpointer
+from hitl_tui.engine.verification.verify_tree import verify_tree
+from hitl_tui.errors import HitlError
+from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
+from hitl_tui.stores.files_layout import directory_name
 from hitl_tui.stores.transfer import export_thread, import_thread
 
 QUORUM = Gate(
@@ -96,30 +107,60 @@ def fetch(_state: Any) -> NodeResult:
     return NodeResult(updates, text="fetched", compensation=("unpublish", {"id": 7, "rate": 0.5}))
 
 
+class Seal:
+    """A key that signs with a hash, as a process of ssh-keygen for each signature would be slow."""
+
+    key = "seal"
+
+    def sign(self, words: bytes) -> str:
+        return sha256(b"sealed" + words).hexdigest()
+
+    def check(self, words: bytes, signature: str, actor: str | None, _at: int) -> Signature:
+        return Signature("good" if signature == self.sign(words) else "wrong", actor or "", "seal")
+
+
 def runner(store: Checkpointer) -> GraphRunner:
     """The graph on a store."""
     script = ScriptedModel([ToolCall("weather", {"city": "Bern"}), "it rains"] * 9, pace=0)
     agents = {"a": Agent("a", script, tools=[weather])}
-    return graph().compile(checkpointer=store, agents=agents, interrupt_before=[QUORUM])
+    made = graph().compile(checkpointer=store, agents=agents, interrupt_before=[QUORUM])
+    made.signer = Seal()
+    return made
+
+
+HELD = Lease(
+    token="t0k3n",
+    user="hal",
+    host="afar",
+    pid=4711,
+    process_started=17,
+    expires_at=1 << 60,
+    boot="b00t",
+    namespace="pid:[1]",
+)
+"""A lease of a process on another machine, which nobody here can know the end of."""
+
+ASKED = PauseRequest("ivy", "lunch", 1_700_000_000_000_000)
 
 
 def fill(store: Checkpointer) -> None:
-    """A thread that waits with one of two votes, a finished one, forks, one undone, one carried here."""
+    """A thread that waits with one of two votes, one undone, forks, one carried here; one is held."""
     made = runner(store)
-    for thread in ("done", "undone", "waits"):
+    for thread in ("undone", "waits"):
         made.invoke({"notes": "go", "goal": "a report"}, thread_id=thread)
         vote(made, thread, "ann")
-        if thread != "waits":
-            vote(made, thread, "bob")
-            made.invoke(thread_id=thread)
+    vote(made, "undone", "bob")
+    made.invoke(thread_id="undone")
+    made.fork("undone", 3, "early", changes={"total": 2.5}, actor="eve")
+    made.fork("undone", 2, "bare", actor="eve")
     made.rollback("undone", actor="cy", note="wrong")
     made.update_state("waits", {"plan": {"go": True, "items": ["q"]}}, actor="dee", note="shorter")
     vote(made, "waits", "ann")
-    made.fork("done", 3, "early", changes={"total": 2.5}, actor="eve")
-    made.fork("done", 2, "bare", actor="eve")
     made.declassify("early", "page", actor="flo", reason="read it")
     import_thread(store, export_thread(store, "early", private=True), "carried")
     made.update_state("carried", {"approved": True}, actor="gil")
+    store.acquire("early", HELD, 0)
+    store.request_pause("early", ASKED)
 
 
 _CACHE = re.compile(rb',"snapshot":"[^"]*"')
@@ -131,9 +172,66 @@ def vote(made: GraphRunner, thread: str, actor: str) -> None:
     made.answer(thread, waits.id, "approve", step=waits.step, actor=actor, note=f"{actor} agrees")
 
 
+class Stored(NamedTuple):
+    """A store at rest, and what can be read of it.
+
+    Args:
+        named: the threads by the number of their rows, or by the name of their directory.
+    """
+
+    path: Path
+    named: dict[Any, str]
+    shown: list[Any]
+
+    @classmethod
+    def at(cls, path: Path) -> Stored:
+        with closing(opened(path)) as store:
+            names = sorted(row.info.thread_id for row in store.threads("", 999))
+            shown = outputs(store, names)
+        if path.is_dir():
+            return cls(path, {directory_name(name): name for name in names}, shown)
+        with closing(sqlite3.connect(path)) as db:
+            return cls(path, dict(db.execute("SELECT key, id FROM thread ORDER BY id")), shown)
+
+    def undetected(self, path: Path, thread: str | None = None) -> str:
+        """What a changed copy shows though no check finds it, in a few words; "" where one does.
+
+        Args:
+            thread: the one that is checked first, as it was changed.
+        """
+        names = list(self.named.values())
+        try:
+            with closing(opened(path)) as store:
+                for name in sorted(names, key=lambda name: name != thread):
+                    if verify_tree(store, name).mismatches:
+                        return ""
+                return difference(self.shown, outputs(store, names))
+        except HitlError:
+            return ""
+
+
+def opened(path: Path) -> Checkpointer:
+    """The store at a path; nothing here waits for the disk."""
+    kind = FileCheckpointer if path.is_dir() else SQLiteCheckpointer
+    return kind(path, "none")
+
+
+def filled(path: Path) -> Stored:
+    """A new store with everything in it, which no check finds anything wrong with."""
+    with closing(opened(path)) as store:
+        fill(store)
+    store = Stored.at(path)
+    assert store.undetected(path) == ""
+    return store
+
+
 def outputs(store: Checkpointer, names: list[str]) -> list[Any]:
     """All that anything can show of the threads of a store."""
-    told: list[Any] = [store.threads("", 999), store.threads("", 999, 0, ""), store.threads(waiting=True)]
+    told: list[Any] = [
+        _unheld(store.threads("", 999)),
+        _unheld(store.threads("", 999, 0, "")),
+        _unheld(store.threads(waiting=True)),
+    ]
     for name in names:
         cursor = store.cursor(name)
         told += [
@@ -141,8 +239,8 @@ def outputs(store: Checkpointer, names: list[str]) -> list[Any]:
             store.info(name),
             store.cursor(name),
             store.children(name),
-            store.summary(name),
-            store.threads(within=name),
+            _unheld([line for line in [store.summary(name)] if line]),
+            _unheld(store.threads(within=name)),
         ]
         if cursor is not None:
             # Snapshots are a cache: what is made of them is below.
@@ -151,3 +249,18 @@ def outputs(store: Checkpointer, names: list[str]) -> list[Any]:
             told.append([store.load_step(name, step) for step in range(cursor.head + 1)])
             told.append(inside(store, cursor))
     return told
+
+
+def _unheld(lines: list[ThreadSummary]) -> list[ThreadSummary]:
+    """Lines without who holds the thread, which is advice about the present and in no hash."""
+    return [replace(line, held_by=None) for line in lines]
+
+
+def difference(shown: list[Any], now: list[Any]) -> str:
+    """Where two outputs part, "" where they do not."""
+    if shown == now:
+        return ""
+    pairs = ((str(one), str(other)) for one, other in zip(shown, now, strict=False) if one != other)
+    one, other = next(pairs, (str(len(shown)), str(len(now))))
+    at = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
+    return f"...{one[max(0, at - 40) : at + 60]} is ...{other[max(0, at - 40) : at + 60]}"

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pytest
 
-from hitl_tui.engine.verification.verify_tree import verify_tree
-from hitl_tui.errors import HitlError
-from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
-from tests.engine_verify.rich import fill, outputs
+from tests.engine_verify.flipping import size
+from tests.engine_verify.rich import Stored, filled
 
 TABLES = (
     "graph",
@@ -42,41 +41,20 @@ SAMPLE = 2
 """How many rows of a table the core run changes."""
 
 
-class Stored(NamedTuple):
-    """A store at rest, and what can be read of it."""
-
-    path: Path
-    names: list[str]
-    shown: list[Any]
+PARTS = 4
+"""Into how many tests the longest walks are cut, so that several processes share them."""
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Stored:
-    return stored(SQLiteCheckpointer, tmp_path_factory.mktemp("rich") / "runs.db")
+    return filled(tmp_path_factory.mktemp("rich") / "runs.db")
 
 
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Stored:
-    return stored(FileCheckpointer, tmp_path_factory.mktemp("rich") / "runs")
-
-
-def stored(kind: Callable[[Path], Checkpointer], path: Path) -> Stored:
-    with closing(kind(path)) as store:
-        fill(store)
-        names = sorted(row.info.thread_id for row in store.threads("", 999))
-        assert undetected(store, names, []) is not None
-        return Stored(path, names, outputs(store, names))
-
-
-def undetected(store: Checkpointer, names: list[str], shown: list[Any]) -> list[Any] | None:
-    """What is shown in place of `shown` though no check finds a thing; None where one does, or nothing is."""
-    try:
-        if any(verify_tree(store, name).mismatches for name in names):
-            return None
-        now = outputs(store, names)
-    except HitlError:
-        return None
-    return now if now != shown else None
+    path = tmp_path_factory.mktemp("rich") / "runs"
+    path.mkdir()
+    return filled(path)
 
 
 def changed(value: Any) -> Iterator[Any]:
@@ -157,18 +135,15 @@ class TestFile:
         with closing(sqlite3.connect(file.path)) as db:
             columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
             rows = db.execute(f"SELECT {columns[0]}, * FROM {table}").fetchall()
-        key = columns[0]
-        missed = [
-            f"{table}.{column} of row {row[0]}: {was!r} -> {value!r}: {why}"
-            for row in sample(rows, most)
-            for column, was in zip(columns, row[1:], strict=True)
-            for value in changed(was)
-            if (
-                why := self.passes(
-                    file, tmp_path, [(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", (value, row[0]))]
-                )
-            )
-        ]
+        missed = []
+        for row in sample(rows, most):
+            for column, was in zip(columns, row[1:], strict=True):
+                sql = f"UPDATE {table} SET {column} = ? WHERE {columns[0]} = ?"
+                missed += [
+                    f"{table}.{column} of row {row[0]}: {was!r} -> {value!r}: {why}"
+                    for value in changed(was)
+                    if (why := self.passes(file, tmp_path, row[0], [(sql, (value, row[0]))]))
+                ]
         assert missed == []
 
     def each_row(self, file: Stored, tmp_path: Path, table: str, most: int | None) -> None:
@@ -179,76 +154,70 @@ class TestFile:
         key, *rest = columns
         assign = ", ".join(f"{name} = ?" for name in rest)
         copy = f"INSERT INTO {table} SELECT ?, {', '.join(rest)} FROM {table} WHERE {key} = ?"
-        deeds: list[tuple[str, list[tuple[str, tuple[Any, ...]]]]] = []
+        deeds: list[tuple[str, Any, list[tuple[str, tuple[Any, ...]]]]] = []
         for row in sample(rows, most):
-            deeds.append((f"without {row[0]}", [(f"DELETE FROM {table} WHERE {key} = ?", (row[0],))]))
+            deeds.append((f"without {row[0]}", row[0], [(f"DELETE FROM {table} WHERE {key} = ?", (row[0],))]))
             for place in places(row[0]):
-                deeds.append((f"{row[0]} also as {place}", [(copy, (place, row[0]))]))
+                deeds.append((f"{row[0]} also as {place}", row[0], [(copy, (place, row[0]))]))
                 move = f"UPDATE {table} SET {key} = ? WHERE {key} = ?"
-                deeds.append((f"{row[0]} as {place}", [(move, (place, row[0]))]))
+                deeds.append((f"{row[0]} as {place}", row[0], [(move, (place, row[0]))]))
             for other in sample(rows, most):
                 if other[0] > row[0]:
                     set_row = f"UPDATE {table} SET {assign} WHERE {key} = ?"
                     swap = [(set_row, (*other[2:], row[0])), (set_row, (*row[2:], other[0]))]
-                    deeds.append((f"{row[0]} and {other[0]} swapped", swap))
+                    deeds.append((f"{row[0]} and {other[0]} swapped", row[0], swap))
         missed = [
-            f"{table}: {name}: {why}" for name, deed in deeds if (why := self.passes(file, tmp_path, deed))
+            f"{table}: {name}: {why}"
+            for name, key, deed in deeds
+            if (why := self.passes(file, tmp_path, key, deed))
         ]
         assert missed == []
 
-    def passes(self, file: Stored, tmp_path: Path, deed: list[tuple[str, tuple[Any, ...]]]) -> str:
-        """What a change shows though no check finds it, in a few words; "" where one does."""
-        copy = shutil.copy(file.path, tmp_path / "copy.db")
+    def passes(self, file: Stored, tmp_path: Path, key: Any, deed: list[tuple[str, tuple[Any, ...]]]) -> str:
+        """What a change of rows shows though no check finds it, in a few words; "" where one does."""
+        copy = Path(shutil.copy(file.path, tmp_path / "copy.db"))
         with closing(sqlite3.connect(copy, isolation_level=None)) as db:
             try:
                 for sql, values in deed:
                     db.execute(sql, values)
             except sqlite3.Error:
                 return ""
-        try:
-            with closing(SQLiteCheckpointer(copy)) as store:
-                now = undetected(store, file.names, file.shown)
-        except HitlError:
-            return ""
-        return difference(file.shown, now) if now is not None else ""
+        number = key if key in file.named else key >> 32 if isinstance(key, int) else None
+        return file.undetected(copy, file.named.get(number))
 
 
 class TestDirectory:
     """A directory of files."""
 
-    def test_each_file(self, directory: Stored, tmp_path: Path) -> None:
+    def test_a_sample_of_leaves_of_each_file(self, directory: Stored, tmp_path: Path) -> None:
         self.each_file(directory, tmp_path, step=23)
 
     @pytest.mark.slow
-    def test_each_leaf_of_each_file(self, directory: Stored, tmp_path: Path) -> None:
-        self.each_file(directory, tmp_path, step=1)
+    @pytest.mark.parametrize("part", range(PARTS))
+    def test_each_leaf_of_each_file(self, directory: Stored, tmp_path: Path, part: int) -> None:
+        self.each_file(directory, tmp_path, step=1, part=part)
 
-    def each_file(self, directory: Stored, tmp_path: Path, step: int) -> None:
+    def each_file(self, directory: Stored, tmp_path: Path, step: int, part: int | None = None) -> None:
         root = tmp_path / "copy"
         shutil.copytree(directory.path, root)
         files = sorted(path for path in root.rglob("*") if path.is_file() and path.stat().st_size)
         missed = []
         for number, path in enumerate(files):
+            if part not in (None, number % PARTS):
+                continue
             text = path.read_bytes()
             deeds = [*list(leaves(text))[number % step :: step], None, files[number - 1].read_bytes()]
             deeds += [text[:-9], bytes([text[0] ^ 1]) + text[1:]]
+            thread = next((name for key, name in directory.named.items() if key in path.parts), None)
             for deed in deeds:
                 if deed is None:
                     path.unlink()
                 else:
                     path.write_bytes(deed)
-                if why := self.passes(directory, root):
+                if why := directory.undetected(root, thread):
                     missed.append(f"{path.relative_to(root)}: {deed and deed[:2000]!r}: {why}")
                 path.write_bytes(text)
         assert missed == []
-
-    def passes(self, directory: Stored, root: Path) -> str:
-        try:
-            with closing(FileCheckpointer(root)) as store:
-                now = undetected(store, directory.names, directory.shown)
-        except HitlError:
-            return ""
-        return difference(directory.shown, now) if now is not None else ""
 
 
 def places(key: Any) -> tuple[Any, ...]:
@@ -265,25 +234,52 @@ def sample(rows: list[Any], most: int | None) -> list[Any]:
     return [rows[at * (len(rows) - 1) // (most - 1)] for at in range(most)]
 
 
-def difference(shown: list[Any], now: list[Any]) -> str:
-    """Where two outputs part."""
-    pairs = ((str(one), str(other)) for one, other in zip(shown, now, strict=False) if one != other)
-    one, other = next(pairs, (str(len(shown)), str(len(now))))
-    at = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
-    return f"...{one[max(0, at - 40) : at + 60]} is ...{other[max(0, at - 40) : at + 60]}"
-
-
 class TestDamage:
-    """Bits flipped anywhere in the file, and the file torn: an error in words or the same output, soon."""
+    """Bits flipped anywhere and files torn: an error in words, a finding or the same output, soon."""
 
-    def test_at_some_places(self, file: Stored) -> None:
-        self.damage(file, 200)
+    @pytest.mark.parametrize("kind", ["file", "directory"])
+    def test_bits_at_some_places(self, kind: str, request: pytest.FixtureRequest) -> None:
+        assert damage(request.getfixturevalue(kind), "flip", range(150)) == []
 
     @pytest.mark.slow
-    def test_at_ten_thousand_places(self, file: Stored) -> None:
-        self.damage(file, 10_000)
+    @pytest.mark.parametrize("part", range(2 * PARTS))
+    @pytest.mark.parametrize("kind", ["file", "directory"])
+    def test_bits_at_ten_thousand_places(self, kind: str, part: int, request: pytest.FixtureRequest) -> None:
+        assert damage(request.getfixturevalue(kind), "flip", range(part, 10_000, 2 * PARTS)) == []
 
-    def damage(self, file: Stored, places: int) -> None:
-        command = [sys.executable, "-m", "tests.engine_verify.flipping", str(file.path), str(places)]
+    @pytest.mark.parametrize("kind", ["file", "directory"])
+    def test_torn_at_some_lengths(self, kind: str, request: pytest.FixtureRequest) -> None:
+        store = request.getfixturevalue(kind)
+        assert damage(store, "tear", range(0, size(store.path), 607)) == []
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("part", range(2 * PARTS))
+    @pytest.mark.parametrize("kind", ["file", "directory"])
+    def test_torn_at_every_length(self, kind: str, part: int, request: pytest.FixtureRequest) -> None:
+        store = request.getfixturevalue(kind)
+        assert damage(store, "tear", range(part, size(store.path), 2 * PARTS)) == []
+
+    @pytest.mark.slow
+    def test_what_takes_too_long_is_told_with_its_place(self, file: Stored) -> None:
+        assert damage(file, "hang", range(3, 4)) == [f"3: ended by signal {signal.SIGXCPU}"]
+
+
+def damage(store: Stored, deed: str, numbers: range) -> list[str]:
+    """What came of damages that was no error in words, finding or the same output, each with its number.
+
+    A process of its own reads what is damaged; where it runs out of its bounds, another one goes on behind.
+    """
+    told: list[str] = []
+    while numbers and len(told) < 10:
+        bounds = [str(bound) for bound in (numbers.start, numbers.stop, numbers.step)]
+        command = [sys.executable, "-m", "tests.engine_verify.flipping", str(store.path), deed, *bounds]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
+        lines = done.stdout.splitlines()
+        told += [line for line in lines if not line.isdigit()]
+        if done.returncode == 0:
+            break
+        numbers = numbers[sum(map(str.isdigit, lines)) :]
+        ended = f"signal {-done.returncode}" if done.returncode < 0 else done.stderr[-2000:]
+        told.append(f"{numbers.start}: ended by {ended}")
+        numbers = numbers[1:]
+    return told
