@@ -144,7 +144,7 @@ ASKED = PauseRequest("ivy", "lunch", 1_700_000_000_000_000)
 
 
 def fill(store: Checkpointer) -> None:
-    """A thread that waits with one of two votes, one undone, forks, one carried here; one is held."""
+    """A thread that waits with one of two votes, one undone, forks, one carried here."""
     made = runner(store)
     for thread in ("undone", "waits"):
         made.invoke({"notes": "go", "goal": "a report"}, thread_id=thread)
@@ -159,8 +159,6 @@ def fill(store: Checkpointer) -> None:
     made.declassify("early", "page", actor="flo", reason="read it")
     import_thread(store, export_thread(store, "early", private=True), "carried")
     made.update_state("carried", {"approved": True}, actor="gil")
-    store.acquire("early", HELD, 0)
-    store.request_pause("early", ASKED)
 
 
 _CACHE = re.compile(rb',"snapshot":"[^"]*"')
@@ -217,9 +215,11 @@ def opened(path: Path) -> Checkpointer:
 
 
 def filled(path: Path) -> Stored:
-    """A new store with everything in it, which no check finds anything wrong with."""
+    """A new store with everything in it, which no check finds anything wrong with; one thread is held."""
     with closing(opened(path)) as store:
         fill(store)
+        store.acquire("early", HELD, 0)
+        store.request_pause("early", ASKED)
     store = Stored.at(path)
     assert store.undetected(path) == ""
     return store
