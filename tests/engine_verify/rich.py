@@ -220,9 +220,9 @@ def filled(path: Path) -> Stored:
         fill(store)
         store.acquire("early", HELD, 0)
         store.request_pause("early", ASKED)
-    store = Stored.at(path)
-    assert store.undetected(path) == ""
-    return store
+    whole = Stored.at(path)
+    assert whole.undetected(path) == ""
+    return whole
 
 
 def outputs(store: Checkpointer, names: list[str]) -> list[Any]:

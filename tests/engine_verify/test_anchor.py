@@ -78,8 +78,8 @@ def test_a_log_written_anew_as_a_whole_agrees_with_itself() -> None:
 def test_anchors_of_other_threads_alone_are_a_usage_error() -> None:
     store = MemoryCheckpointer()
     fill(store)
-    known = anchor(store, "done", now_us())
-    with pytest.raises(UsageError, match="none of these anchors is about thread 'waits', but about 'done'"):
+    known = anchor(store, "undone", now_us())
+    with pytest.raises(UsageError, match="none of these anchors is about thread 'waits', but about 'undone'"):
         verify_tree(store, "waits", anchors=[known])
 
 
