@@ -21,6 +21,9 @@ from tests.support.spec import spec
 
 pytestmark = spec("10")
 
+DEEP = b'{"format":"hitl-tui thread","version":3,"info":%s1%s}\n'
+"""A header whose facts are nested deeper than anything should follow."""
+
 
 def graph() -> StateGraph:
     def write(state: Any, _config: Any) -> dict[str, Any]:
@@ -246,6 +249,9 @@ class TestRefused:
             (b'{"format":"hitl-tui thread","version":4}\n', StoreUnusable, "newer hitl-tui"),
             (b'{"format":"hitl-tui thread","version":1}\n', LogCorrupt, "line 1"),
             (b"", LogCorrupt, "line 1"),
+            (b"[" * 100_000 + b"]" * 100_000 + b"\n", UsageError, "line 1: this is no thread"),
+            (DEEP % (b"[" * 100_000, b"]" * 100_000), UsageError, "line 1: this is no thread"),
+            (DEEP % (b'{"source":' * 100_000, b"}" * 100_000), UsageError, "line 1: this is no thread"),
         ],
     )
     def test_what_is_no_export_of_ours(
@@ -253,6 +259,7 @@ class TestRefused:
     ) -> None:
         with pytest.raises(kind, match=message):
             import_thread(other, [first])
+        assert other.threads() == []
 
     def test_a_name_that_is_taken_or_can_not_be_one(self, lines: list[bytes], store: Checkpointer) -> None:
         with pytest.raises(ThreadBusy, match="a thread 't' already"):
