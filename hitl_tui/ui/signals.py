@@ -112,10 +112,19 @@ def continue_as_one(driver: Driver | None) -> None:
         return
 
     def continued(number: int, frame: FrameType | None) -> None:
-        if screen._auto_restart and not screen._must_signal_resume:
-            screen.suspend_application_mode()
-            screen._must_signal_resume = True
+        if not screen._auto_restart or screen._must_signal_resume:
+            before(number, frame)
+            return
+        # What was typed since stays in the terminal for the new reader: the driver throws it away where
+        # it ends its reader itself, and a terminal back in line mode would change it.
+        screen.exit_event.set()
+        screen._key_thread.join()
+        modes, screen.attrs_before = screen.attrs_before, None
+        screen.suspend_application_mode()
+        screen.exit_event.clear()
+        screen._must_signal_resume = True
         before(number, frame)
+        screen.attrs_before = modes
 
     signal.signal(signal.SIGCONT, continued)
 

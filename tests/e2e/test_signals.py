@@ -211,6 +211,16 @@ def test_stopped_from_outside_the_terminal_is_still_restored_at_the_end(place: P
         restored.check()
 
 
+def test_no_key_is_lost_while_it_comes_back_from_a_stop_from_outside(place: Path) -> None:
+    with start(place, "t") as terminal:
+        to_the_editor(terminal)
+        os.kill(terminal.pid, signal.SIGSTOP)
+        terminal._wait(lambda: stopped(terminal.pid), "the program to stop", 20)
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.press(*"abcdefghijklmnopqrst", "backspace", "backspace")
+        terminal.wait_for("MINE abcdefghijklmnopqrfirst words")
+
+
 def stopped(pid: int) -> bool:
     state = re.search(r"^State:\s+(\w)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
     return state is not None and state[1] == "T"
