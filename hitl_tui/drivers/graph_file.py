@@ -53,7 +53,7 @@ class GraphFile:
             await self.look()
 
     async def look(self) -> None:
-        """Tell when the file was saved, and what then differs."""
+        """Tell when the file was saved and what then differs, once as long as that stays the same."""
         stamps = self._stamps()
         # What a graph that works has loaded since is no news; what a broken one lacked is.
         known = self._seen if self._broken else {**stamps, **self._seen}
@@ -62,6 +62,7 @@ class GraphFile:
         self._seen = {**self._seen, **stamps}
         if not saved:
             return
+        told = self.changed
         try:
             found = self._fits(await self._load())
         except HitlError as error:
@@ -71,7 +72,9 @@ class GraphFile:
         else:
             self.changed = tuple(one.words for one in found)
             self._broken = isinstance(self._session.graph, RecordedGraph)
-        self._tell(GraphChanged(self.changed))
+        # One save may be seen as several: of several files, or of one in several writes.
+        if self.changed != told:
+            self._tell(GraphChanged(self.changed))
 
     async def reload(self, actor: str | None) -> tuple[str, ...]:
         """Go on with the graph as it is in the file now; returns what is different, in words.
