@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hitl_tui.agents.backend import CallFailed
@@ -38,7 +38,7 @@ def explain(litellm: Any, error: Exception, name: str, options: Mapping[str, Any
             f"{_who(litellm, name)}: no API key", f"set {where} in the environment, or pass api_key"
         )
     reason, hint = _reason_and_hint(litellm, error, status)
-    text = _one_line(redactor(options)(str(getattr(error, "message", None) or error)))
+    text = _one_line(redactor(options)(_message(error)))
     return CallFailed(
         f"{_who(litellm, name)}: {reason}: {text}",
         hint,
@@ -83,10 +83,11 @@ def _reason_and_hint(litellm: Any, error: Exception, status: int | None) -> tupl
         return "the provider refused the content", "change the prompt"
     if "LLM Provider NOT provided" in str(error):
         return "unknown provider", 'write the model as "provider/model"'
-    if "Connection error" in str(error) or "Cannot connect" in str(error):
-        return "no connection", "check the network and api_base"
-    if "Timeout on reading" in str(error):  # in mid-stream; it comes without the status of a timeout
+    # The time may be over in mid-stream or under another error's name: both come without a timeout's status.
+    if any(isinstance(cause, TimeoutError) for cause in _causes(error)):
         status = 408
+    elif "Connection error" in str(error) or "Cannot connect" in str(error):
+        return "no connection", "check the network and api_base"
     return {
         400: ("the provider refused the request", "check the options of the agent"),
         401: ("the API key was refused", "check api_key or the key in the environment"),
@@ -101,6 +102,25 @@ def _reason_and_hint(litellm: Any, error: Exception, status: int | None) -> tupl
         if (status or 0) >= 500
         else ("the call failed", "check the options of the agent"),
     )
+
+
+def _message(error: BaseException) -> str:
+    """What an error says; of a connection that failed why it did, which only its cause knows."""
+    for cause in _causes(error):
+        text = str(getattr(cause, "message", None) or cause)
+        if text and "Connection error" not in text:
+            return text
+    return str(error)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and those that led to it, the last one first."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 def _retry_after(error: Exception) -> float | None:

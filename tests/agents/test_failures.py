@@ -15,7 +15,7 @@ from hitl_tui.agents.redaction import scrub
 from hitl_tui.engine.log.events import NodeRetrying
 from hitl_tui.errors import ModelFailed, NodeFailed
 from tests.agents.conftest import KEY, Node
-from tests.support.openai_server import Answer, Cut, Garbage, Hang, OpenAIServer, Refuse, Say
+from tests.support.openai_server import Answer, Cut, Garbage, Hang, OpenAIServer, Refuse, Reset, Say
 
 MakeAgent = Callable[..., Agent]
 AT_ONCE = {"retry-after": "0"}
@@ -64,6 +64,14 @@ def test_what_will_not_pass_is_not_tried_again(
     assert len(server.requests) == 1
     assert "openai/test" in caught.value.message
     assert caught.value.hint
+
+
+def test_a_connection_that_fails_says_why(make_agent: MakeAgent, server: OpenAIServer) -> None:
+    server.plan(Reset())
+    with pytest.raises(ModelFailed, match="no connection: .*(reset|disconnected)"):
+        make_agent().chat("hi")
+    with pytest.raises(ModelFailed, match="no connection: Cannot connect to host 127.0.0.1:9"):
+        make_agent(api_base="http://127.0.0.1:9").chat("hi")
 
 
 def test_a_refused_key_is_never_shown(make_agent: MakeAgent, server: OpenAIServer) -> None:

@@ -7,13 +7,26 @@ from tests.support.program import APP
 from tests.support.terminal import Terminal
 
 
+KEYS_AND_WHAT_THEY_SHOW = (
+    *(("s", "PAUSED"), ("?", "Keys, words"), ("escape", "‹State›"), ("w", "‹Changed›"), ("w", "Stream")),
+    *(
+        ("t", "1 thread"),
+        ("escape", "Stream"),
+        ("s", "your turn"),
+        ("d", "Your deci"),
+        ("escape", "your turn"),
+    ),
+    *(("e", "edit latest"), ("escape", "your turn")),
+)
+
+
 def test_a_tiny_terminal_and_a_storm_of_sizes() -> None:
     with Terminal([*APP, "demo", "--pace", "0", "--thread", "tiny"], size=(20, 5)) as terminal:
         terminal.wait_for("newest")
-        for key in ("s", "?", "escape", "w", "w", "t", "escape", "s", "d", "escape", "e", "escape"):
+        for key, shown in KEYS_AND_WHAT_THEY_SHOW:
             terminal.press(key)
-            # An escape with a key right behind it would be alt and that key.
-            terminal.settle(0.12)
+            terminal.wait_for(shown)
+        terminal.settle()
         for step in range(60):
             terminal.resize(*((1, 1), (20, 5), (200, 60), (7, 40), (120, 3))[step % 5])
             terminal.press("w" if step % 7 == 0 else "")

@@ -301,9 +301,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Wait, silent, until the client hangs up or the server closes."""
         board = self.server.server
         board.holding.set()
+        poll = select.poll()  # a long run of tests has more open files than select can number
+        poll.register(self.connection, select.POLLIN)
         while not board.closing.is_set():
-            readable, _, _ = select.select([self.connection], [], [], 0.05)
-            if readable and not self.connection.recv(1):
+            if poll.poll(50) and not self.connection.recv(1):
                 board.left.set()
                 break
         self.close_connection = True
