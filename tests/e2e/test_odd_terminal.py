@@ -6,26 +6,26 @@ from tests.support.hostile import unexpected
 from tests.support.program import APP
 from tests.support.terminal import Terminal
 
-
-KEYS_AND_WHAT_THEY_SHOW = (
-    *(("s", "PAUSED"), ("?", "Keys, words"), ("escape", "‹State›"), ("w", "‹Changed›"), ("w", "Stream")),
-    *(
-        ("t", "1 thread"),
-        ("escape", "Stream"),
-        ("s", "your turn"),
-        ("d", "Your deci"),
-        ("escape", "your turn"),
+KEYS_AND_WHAT_THEY_SHOW = {
+    "s ? escape w w t": ("PAUSED", "Keys, words", "‹State›", "‹Changed›", "Stream", "1 thread"),
+    "escape s d escape e escape": (
+        "Stream",
+        "your turn",
+        "Your deci",
+        "your turn",
+        "edit latest",
+        "your turn",
     ),
-    *(("e", "edit latest"), ("escape", "your turn")),
-)
+}
 
 
 def test_a_tiny_terminal_and_a_storm_of_sizes() -> None:
     with Terminal([*APP, "demo", "--pace", "0", "--thread", "tiny"], size=(20, 5)) as terminal:
         terminal.wait_for("newest")
-        for key, shown in KEYS_AND_WHAT_THEY_SHOW:
-            terminal.press(key)
-            terminal.wait_for(shown)
+        for keys, screens in KEYS_AND_WHAT_THEY_SHOW.items():
+            for key, shown in zip(keys.split(), screens, strict=True):
+                terminal.press(key)
+                terminal.wait_for(shown)
         terminal.settle()
         for step in range(60):
             terminal.resize(*((1, 1), (20, 5), (200, 60), (7, 40), (120, 3))[step % 5])
