@@ -10,29 +10,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hitl_tui.agents.agent import Agent
-    from hitl_tui.agents.approval import ToolRequest
-    from hitl_tui.agents.backend import ToolCall
+    from hitl_tui.agents.agent import Agent, aparallel_chat, parallel_chat
     from hitl_tui.agents.cassettes import cassette
-    from hitl_tui.agents.parallel import aparallel_chat, parallel_chat
+    from hitl_tui.agents.models import ToolCall
     from hitl_tui.agents.scripted import ScriptedModel
+    from hitl_tui.agents.tool_calls import ToolRequest
     from hitl_tui.agents.tools import Tool
-    from hitl_tui.engine.channels import reducers
-    from hitl_tui.engine.channels.channel import Channel
-    from hitl_tui.engine.channels.reducers import append, last_n
-    from hitl_tui.engine.channels.state import WorkflowState
-    from hitl_tui.engine.graphs.description import InputField
-    from hitl_tui.engine.graphs.gates import Gate, GateChoice
-    from hitl_tui.engine.graphs.graph import StateGraph
-    from hitl_tui.engine.graphs.retry import RetryPolicy
-    from hitl_tui.engine.graphs.termination import cost_limit, custom_condition, max_turns, text_match
-    from hitl_tui.engine.graphs.work import quorum
+    from hitl_tui.engine.graph.builder import StateGraph
+    from hitl_tui.engine.graph.compiled import quorum
+    from hitl_tui.engine.graph.description import InputField
+    from hitl_tui.engine.graph.gates import Gate, GateChoice
+    from hitl_tui.engine.graph.retry import RetryPolicy
+    from hitl_tui.engine.graph.termination import cost_limit, custom_condition, max_turns, text_match
     from hitl_tui.engine.log.outcomes import ModelUse
     from hitl_tui.engine.log.records import END, START, Checkpoint, Limits
     from hitl_tui.engine.log.requests import Request
     from hitl_tui.engine.nodes.attempt import NodeConfig
     from hitl_tui.engine.nodes.results import NodeResult, RunResult, StepResult
     from hitl_tui.engine.runner import GraphRunner
+    from hitl_tui.engine.state import reducers
+    from hitl_tui.engine.state.channel import Channel
+    from hitl_tui.engine.state.reducers import append, last_n
+    from hitl_tui.engine.state.state import WorkflowState
     from hitl_tui.errors import (
         AnswerRefused,
         GraphInvalid,
@@ -102,34 +101,34 @@ _HOME = {
     "StepResult": "engine.nodes.results",
     "Limits": "engine.log.records",
     "START": "engine.log.records",
-    "Channel": "engine.channels.channel",
-    "quorum": "engine.graphs.work",
-    "InputField": "engine.graphs.description",
-    "Gate": "engine.graphs.gates",
-    "GateChoice": "engine.graphs.gates",
-    "StateGraph": "engine.graphs.graph",
-    "append": "engine.channels.reducers",
-    "last_n": "engine.channels.reducers",
+    "Channel": "engine.state.channel",
+    "quorum": "engine.graph.compiled",
+    "InputField": "engine.graph.description",
+    "Gate": "engine.graph.gates",
+    "GateChoice": "engine.graph.gates",
+    "StateGraph": "engine.graph.builder",
+    "append": "engine.state.reducers",
+    "last_n": "engine.state.reducers",
     "ModelUse": "engine.log.outcomes",
     "NodeResult": "engine.nodes.results",
     "RunResult": "engine.nodes.results",
-    "RetryPolicy": "engine.graphs.retry",
+    "RetryPolicy": "engine.graph.retry",
     "GraphRunner": "engine.runner",
-    "WorkflowState": "engine.channels.state",
-    "cost_limit": "engine.graphs.termination",
-    "custom_condition": "engine.graphs.termination",
-    "max_turns": "engine.graphs.termination",
-    "text_match": "engine.graphs.termination",
+    "WorkflowState": "engine.state.state",
+    "cost_limit": "engine.graph.termination",
+    "custom_condition": "engine.graph.termination",
+    "max_turns": "engine.graph.termination",
+    "text_match": "engine.graph.termination",
     "Agent": "agents.agent",
     "AllowedSigners": "signing",
     "SshSigner": "signing",
     "ScriptedModel": "agents.scripted",
     "Tool": "agents.tools",
-    "ToolCall": "agents.backend",
-    "ToolRequest": "agents.approval",
-    "aparallel_chat": "agents.parallel",
+    "ToolCall": "agents.models",
+    "ToolRequest": "agents.tool_calls",
+    "aparallel_chat": "agents.agent",
     "cassette": "agents.cassettes",
-    "parallel_chat": "agents.parallel",
+    "parallel_chat": "agents.agent",
     "Checkpointer": "stores",
     "FileCheckpointer": "stores",
     "MemoryCheckpointer": "stores",
@@ -217,7 +216,7 @@ if not TYPE_CHECKING:  # or a type checker would take any name at all for one of
 
     def __getattr__(name: str) -> object:
         if name == "reducers":
-            return import_module("hitl_tui.engine.channels.reducers")
+            return import_module("hitl_tui.engine.state.reducers")
         if name not in _HOME:
             raise AttributeError(f"module 'hitl_tui' has no attribute {name!r}")
         value: object = getattr(import_module(f"hitl_tui.{_HOME[name]}"), name)

@@ -41,7 +41,7 @@ class Settings(msgspec.Struct, frozen=True):
         model: litellm name for graphs that take a model, None for their own default.
         api_base: address of the model's server, None for the provider's.
         ascii: whether the screen keeps to ASCII, None for what the locale says.
-        keys: wishes for keys by action, as they were written; `hitl_tui.ui.keymap` judges them.
+        keys: wishes for keys by action, as they were written; `hitl_tui.view.keymap` judges them.
         key_places: where each of these wishes stands, as `file:line`.
         origins: where each setting came from: "flag", an environment variable, `file:line` or "default".
     """

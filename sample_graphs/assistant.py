@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from hitl_tui import END, START, Agent, Channel, GraphRunner, MemoryCheckpointer, ScriptedModel, StateGraph
 from hitl_tui.agents import Tool, ToolCall
-from hitl_tui.engine.graphs.description import InputField
+from hitl_tui.engine.graph.description import InputField
 
 SENT: list[str] = []
 SLOTS = {"monday": "Monday 10:00", "tuesday": "Tuesday 14:30"}

@@ -14,9 +14,9 @@ from hitl_tui import MemoryCheckpointer
 from hitl_tui.cli.main import COMMANDS, cli
 from hitl_tui.config import Settings, load_settings, user_themes
 from hitl_tui.loading.sources import open_graph
-from hitl_tui.ui.actions import BY_ID
-from hitl_tui.ui.keymap import load_keymap
-from hitl_tui.ui.theming import Themes, theme_names
+from hitl_tui.ui.theme import Themes, theme_names
+from hitl_tui.view.actions import BY_ID
+from hitl_tui.view.keymap import load_keymap
 from tests.support.places import ROOT
 from tests.tools import key_page, spec_sections
 

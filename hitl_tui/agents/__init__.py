@@ -9,10 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hitl_tui.agents.agent import Agent
-    from hitl_tui.agents.backend import ToolCall
+    from hitl_tui.agents.agent import Agent, Reply, aparallel_chat, parallel_chat
     from hitl_tui.agents.cassettes import Cassette, cassette
-    from hitl_tui.agents.parallel import Reply, aparallel_chat, parallel_chat
+    from hitl_tui.agents.models import ToolCall
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.agents.tools import Tool
 
@@ -31,13 +30,13 @@ __all__ = [
 _HOME = {
     "Agent": "agent",
     "Cassette": "cassettes",
-    "Reply": "parallel",
+    "Reply": "agent",
     "ScriptedModel": "scripted",
     "Tool": "tools",
-    "ToolCall": "backend",
-    "aparallel_chat": "parallel",
+    "ToolCall": "models",
+    "aparallel_chat": "agent",
     "cassette": "cassettes",
-    "parallel_chat": "parallel",
+    "parallel_chat": "agent",
 }
 
 

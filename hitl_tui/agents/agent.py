@@ -4,26 +4,69 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+import logging
+import os
+import threading
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
-from hitl_tui.agents import background
-from hitl_tui.agents.approval import Approver
-from hitl_tui.agents.backend import Message, ModelBackend
-from hitl_tui.agents.cassettes import Cassette, in_use
-from hitl_tui.agents.exchange import Exchange, Read, Setup
-from hitl_tui.agents.meter import Cost, Tally, Tokens
-from hitl_tui.agents.models import check_settings, find_backend, options_for
-from hitl_tui.agents.retries import DEFAULT_RETRIES
+from hitl_tui.agents.cassettes import Cassette, in_use, sampling, taped
+from hitl_tui.agents.exchange import DEFAULT_RETRIES, Cost, Exchange, Read, Setup, Tally, Tokens
+from hitl_tui.agents.models import Message, ModelBackend, check_settings, find_backend, options_for
 from hitl_tui.agents.structured import Answer
-from hitl_tui.agents.taping import sampling, taped
-from hitl_tui.agents.tool_calls import ToolBox
+from hitl_tui.agents.tool_calls import Approver, ToolBox
 from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve
 from hitl_tui.agents.turns import Turns, channel_name
-from hitl_tui.engine.nodes.activity import current_activity
+from hitl_tui.engine.nodes.activity import AttemptCancelled, current_activity
 from hitl_tui.errors import UsageError, in_words
+
+T = TypeVar("T")
+
+_log = logging.getLogger("hitl_tui.agents")
+_log.addHandler(logging.NullHandler())  # without it Python writes warnings over the screen
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+    """Run `coroutine` on the background loop, in a copy of the caller's context.
+
+    Returns:
+        a future that any thread may wait for; cancelling it releases the waiters at once and
+        cancels the coroutine.
+    """
+    return asyncio.run_coroutine_threadsafe(coroutine, _running_loop())
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    global _loop  # noqa: PLW0603  (the process has one)
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            _loop.set_exception_handler(_note)
+            threading.Thread(target=_loop.run_forever, name="hitl-tui-agents", daemon=True).start()
+        return _loop
+
+
+def _note(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Keep what providers' clients complain about (unclosed sessions, lost tasks) off the screen."""
+    _log.debug("%s", context.get("message"), exc_info=context.get("exception"))
+
+
+def _forget() -> None:
+    """A forked child has a copy of the loop but not its thread."""
+    global _loop, _lock  # noqa: PLW0603
+    _loop = None
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
 
 _OURS = frozenset({"messages", "stream", "stream_options", "functions", "n"})
 """Options of litellm that would break what an agent promises: one text, streamed."""
@@ -305,7 +348,7 @@ class Agent:
     @staticmethod
     def _submit(exchange: Exchange, emit: Callable[[str], None], read: Read | None = None) -> Future[Any]:
         exchange.check()
-        return background.submit(exchange.answer(emit, read))
+        return submit(exchange.answer(emit, read))
 
     def _keep(self, exchange: Exchange) -> None:
         self._turns.keep(exchange.new, exchange.conversation, exchange.activity)
@@ -313,3 +356,80 @@ class Agent:
 
 def _ignore(_: str) -> None:
     """Takes the pieces nobody reads."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What became of one prompt: `text`, or None and the `error` that its chat ended with."""
+
+    prompt: str
+    text: str | None
+    error: Exception | None = None
+
+
+def parallel_chat(agent: Agent, prompts: Sequence[str], *, limit: int = 5) -> list[Reply]:
+    """Send each prompt to a fresh copy of the agent, at most `limit` at once; replies in the prompts' order.
+
+    A prompt that fails takes none of the others with it: its reply has the error.  What the copies use
+    counts for the agent; its turns are neither sent nor changed.  Where a copy's tool waits for a
+    person, the others are heard out first, so that nothing they said is asked again.
+
+    Raises:
+        UsageError: `limit` is below 1, or a prompt is no text.
+        AttemptCancelled: the node's attempt was given up meanwhile.
+    """
+    call = _begin(agent, prompts, limit)
+    try:
+        return call.result()
+    except CancelledError:
+        _check_cancelled()
+        raise
+    finally:
+        call.cancel()
+
+
+async def aparallel_chat(agent: Agent, prompts: Sequence[str], *, limit: int = 5) -> list[Reply]:
+    """As `parallel_chat`, without blocking the event loop it is awaited on."""
+    call = _begin(agent, prompts, limit)
+    try:
+        return await asyncio.wrap_future(call)
+    except (CancelledError, asyncio.CancelledError):
+        _check_cancelled()
+        raise
+    finally:
+        call.cancel()
+
+
+def _begin(agent: Agent, prompts: Sequence[str], limit: int) -> Future[list[Reply]]:
+    if limit < 1:
+        raise UsageError(f"limit={limit}: give at least 1")
+    wrong = next((prompt for prompt in prompts if not isinstance(prompt, str)), None)
+    if wrong is not None or isinstance(prompts, str):
+        raise UsageError(
+            "parallel_chat takes a list of texts", f"found {prompts if wrong is None else wrong!r}"
+        )
+    return submit(_all(agent, list(prompts), limit))
+
+
+async def _all(agent: Agent, prompts: Sequence[str], limit: int) -> list[Reply]:
+    room = asyncio.Semaphore(limit)
+
+    async def one(prompt: str) -> str:
+        async with room:
+            return await agent.aside().achat(prompt)
+
+    results = await asyncio.gather(*map(one, prompts), return_exceptions=True)
+    for result in results:
+        # A question to a person, or the end of the attempt, is no failure of one prompt.
+        if isinstance(result, BaseException) and not isinstance(result, Exception):
+            raise result
+    return [
+        Reply(prompt, None, result) if isinstance(result, Exception) else Reply(prompt, str(result))
+        for prompt, result in zip(prompts, results, strict=True)
+    ]
+
+
+def _check_cancelled() -> None:
+    activity = current_activity.get()
+    if activity and activity.cancelled:
+        raise AttemptCancelled

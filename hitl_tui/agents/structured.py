@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from hitl_tui.agents.exchange import Misfit
-from hitl_tui.agents.tool_schema import convert
-from hitl_tui.engine.channels.declared import as_schema
+from hitl_tui.agents.tools import convert
+from hitl_tui.engine.state.schema import as_schema
 from hitl_tui.errors import GraphInvalid
 
 _FENCE = "```"

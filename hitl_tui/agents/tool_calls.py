@@ -4,22 +4,178 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
 
-from hitl_tui.agents.approval import Approver, Decision, ToolRequest, must_ask, read_decision
-from hitl_tui.agents.backend import ToolCall
-from hitl_tui.agents.tool_notes import Outcome, tell
+from hitl_tui.agents.models import ToolCall
+from hitl_tui.agents.redaction import redactor
 from hitl_tui.agents.tools import Approve, BadArguments, Tool, cut
-from hitl_tui.engine.interrupts.questions import InterruptRaised
-from hitl_tui.engine.nodes.activity import Activity
+from hitl_tui.engine.log.events import ToolCalled
+from hitl_tui.engine.log.outcomes import ToolUse
+from hitl_tui.engine.nodes.activity import MISSING, Activity
 from hitl_tui.engine.nodes.calling import TookTooLong
-from hitl_tui.engine.nodes.memory import MISSING
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.engine.thread.interrupts import InterruptRaised
+from hitl_tui.errors import HitlError, UsageError, in_words
+
+Verdict = Literal["approve", "edit", "reject", "respond"]
+
+
+@dataclass(frozen=True)
+class ToolRequest:
+    """A call that waits for a person.
+
+    Attributes:
+        agent: who wants to make it.
+        problem: why an earlier answer could not be taken, "" for none.
+    """
+
+    agent: str
+    tool: Tool
+    arguments: Mapping[str, Any]
+    call_id: str
+    problem: str = ""
+
+    @property
+    def question(self) -> dict[str, Any]:
+        """The call as a request of `config.interrupt`."""
+        payload = {
+            "type": "tool_approval",
+            "tool_call_id": self.call_id,
+            "name": self.tool.name,
+            "args": dict(self.arguments),
+            "description": self.problem or self.tool.description,
+            "allowed_decisions": ["approve", "edit", "reject", "respond"],
+            "args_schema": self.tool.parameters,
+        }
+        title = f"{self.agent} wants to call {self.tool.name}"
+        return {"kind": "approve", "title": title, "payload": payload}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person decided: `words` is a reason, or with "respond" the result in the tool's place."""
+
+    verdict: Verdict
+    arguments: Mapping[str, Any] | None = None
+    words: str = ""
+
+
+Approver = Callable[[ToolRequest], Any]
+"""Decides outside a graph: True, False, or an answer as a person gives it."""
+
+
+def must_ask(tool: Tool, arguments: Mapping[str, Any], default: Approve) -> bool:
+    """Whether a person must agree to this call."""
+    rule = default if tool.approve is None else tool.approve
+    return bool(rule(arguments)) if callable(rule) else rule == "always"
+
+
+def read_decision(answer: Any, tool: Tool) -> Decision:
+    """What an answer means: our own ("approve", {"choice": "edit", "args": {...}}), True or False, or
+    LangChain's ({"type": "edit", "edited_action": {"name", "args"}}, {"decisions": [one]}).
+
+    Raises:
+        BadArguments: it is none of these, or the edited arguments don't fit the tool.
+    """
+    if isinstance(answer, bool):
+        return Decision("approve" if answer else "reject")
+    if isinstance(answer, str):
+        answer = {"choice": answer}
+    if (
+        isinstance(answer, Mapping)
+        and isinstance(answer.get("decisions"), list)
+        and len(answer["decisions"]) == 1
+    ):
+        answer = answer["decisions"][0]
+    if not isinstance(answer, Mapping):
+        raise BadArguments(f"an answer is approve, edit or reject, not {in_words(answer)}")
+    verdict = answer.get("choice", answer.get("type"))
+    words = answer.get("text") or answer.get("message") or ""
+    if verdict == "edit":
+        return Decision("edit", _edited(answer, words, tool))
+    if verdict in ("approve", "reject", "respond"):
+        return Decision(verdict, None, str(words))
+    raise BadArguments(f"an answer is approve, edit or reject, not {verdict!r}")
+
+
+def _edited(answer: Mapping[str, Any], words: Any, tool: Tool) -> dict[str, Any]:
+    action = answer.get("edited_action")
+    if isinstance(action, Mapping):
+        if action.get("name", tool.name) != tool.name:
+            raise BadArguments(f"an edit can't call another tool ({action['name']!r})")
+        return tool.check(_plain(action.get("args")))
+    if "args" in answer:
+        return tool.check(_plain(answer["args"]))
+    if not isinstance(words, str) or not words.strip():
+        raise BadArguments("an edit carries the arguments to use instead, as JSON")
+    return tool.read(words)
+
+
+def _plain(value: Any) -> Any:
+    """Stored answers are frozen; checks want plain dicts and lists."""
+    return json.loads(json.dumps(value))
+
+
+LONGEST: Final = 2_000
+"""Characters of the arguments and of the result that a step's checkpoint keeps."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How a call ended: the arguments it ran with and its result, or what went wrong.
+
+    `ran` says that the tool was called, so that something from outside may have come in; `duration` is
+    in microseconds.
+    """
+
+    arguments: Any
+    result: str | None = None
+    error: str | None = None
+    duration: int = 0
+    ran: bool = False
+
+    @property
+    def told(self) -> str:
+        """What the model reads."""
+        return self.result if self.result is not None else f"Error: {self.error}"
+
+
+def tell(activity: Activity, agent: str, tool: str, outcome: Outcome, *, anew: bool) -> None:
+    """Tell those who watch of a call and note it for the step's checkpoint, without secrets.
+
+    Args:
+        anew: it was made now; one that is served again after an answer is in the record already.
+    """
+    hide = redactor({}, activity)
+    arguments, result, error = (hide(part) for part in (outcome.arguments, outcome.result, outcome.error))
+    took = outcome.duration
+    activity.tell(ToolCalled(activity.node, agent, tool, arguments, result, error, took, activity.path))
+    if anew:
+        activity.tool_called(
+            ToolUse(
+                agent,
+                cut(tool, LONGEST),
+                _short(arguments),
+                None if result is None else cut(result, LONGEST),
+                None if error is None else cut(error, LONGEST),
+                took,
+                activity.attempt,
+                activity.path,
+            )
+        )
+
+
+def _short(arguments: Any) -> Any:
+    """The arguments; as text, where they are long."""
+    if isinstance(arguments, str):
+        return cut(arguments, LONGEST)
+    text = json.dumps(arguments, ensure_ascii=False)
+    return cut(text, LONGEST) if len(text) > LONGEST else arguments
+
 
 _REJECTED = "A person refused this call"
 

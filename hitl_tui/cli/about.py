@@ -1,8 +1,9 @@
-"""`themes`, `keys`, `config`: what one can choose, and what is chosen."""
+"""`themes`, `keys`, `config`, `schema`, `new`, `completion`: what one can choose, and what is chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from hitl_tui.cli.output import emit, json_option, one_line, say, table
 from hitl_tui.errors import ExitCode, HitlError
 
 if TYPE_CHECKING:
-    from hitl_tui.ui.theming import Themes
+    from hitl_tui.ui.theme import Themes
 
 
 @click.command()
@@ -24,7 +25,7 @@ def themes(as_json: bool) -> int:
     told with file and line, with exit code 2.
     """
     from hitl_tui.config import load_settings, user_themes
-    from hitl_tui.ui.theming import DEFAULT_THEME, Themes
+    from hitl_tui.ui.theme import DEFAULT_THEME, Themes
 
     settings = load_settings()
     used = settings.theme or DEFAULT_THEME
@@ -34,7 +35,7 @@ def themes(as_json: bool) -> int:
     if used not in found.names():
         broken.append(f"{settings.origins['theme']}: theme: {_problem(found, used)}")
     if as_json:
-        from hitl_tui.cli.shapes import listed
+        from hitl_tui.cli.documents import listed
 
         emit(listed("themes", rows, directory=str(user_themes())))
     else:
@@ -77,8 +78,8 @@ def keys(as_json: bool) -> int:
     As your configuration has them, and as it writes them: what is wrong there is told, with exit code 2.
     """
     from hitl_tui.config import load_settings
-    from hitl_tui.ui.keymap import load_keymap
-    from hitl_tui.ui.screen_actions import ALL_ACTIONS
+    from hitl_tui.view.actions import ALL_ACTIONS
+    from hitl_tui.view.keymap import load_keymap
 
     settings = load_settings()
     keymap = load_keymap(settings.keys, lambda name: settings.key_places.get(name, f"keys.{name}"))
@@ -93,7 +94,7 @@ def keys(as_json: bool) -> int:
         for one in ALL_ACTIONS
     ]
     if as_json:
-        from hitl_tui.cli.shapes import listed
+        from hitl_tui.cli.documents import listed
 
         emit(listed("keys", rows, problems=list(keymap.problems)))
     else:
@@ -115,7 +116,7 @@ def config(*, as_json: bool, **flags: str | None) -> None:
     A flag, an environment variable, a line of the configuration file, or the default.
     """
     from hitl_tui.config import config_path, load_settings
-    from hitl_tui.ui.theming import DEFAULT_THEME
+    from hitl_tui.ui.theme import DEFAULT_THEME
 
     settings = load_settings(flags)
     values = {name: getattr(settings, name) for name in settings.origins}
@@ -124,7 +125,7 @@ def config(*, as_json: bool, **flags: str | None) -> None:
         {"name": name, "value": values[name], "origin": origin} for name, origin in settings.origins.items()
     ]
     if as_json:
-        from hitl_tui.cli.shapes import listed
+        from hitl_tui.cli.documents import listed
 
         emit(listed("config", rows, file=str(config_path()), file_exists=config_path().exists()))
     else:
@@ -147,3 +148,63 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return "-" if value is None or value == "" else str(value)
+
+
+SHELLS = ("bash", "zsh", "fish")
+VARIABLE = "_HITL_TUI_COMPLETE"
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Write the completion script for your shell.
+
+    bash: eval "$(hitl-tui completion bash)" in ~/.bashrc; zsh: the same with zsh in ~/.zshrc;
+    fish: hitl-tui completion fish > ~/.config/fish/completions/hitl-tui.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:  # pragma: no cover - click knows all three
+        raise click.UsageError(f"click knows no completion for {shell}")
+    click.echo(kind(ctx.find_root().command, {}, "hitl-tui", VARIABLE).source())
+
+
+@click.command()
+@click.argument("template")
+@click.argument("file", type=click.Path(path_type=Path))
+def new(template: str, file: Path) -> None:
+    """Write a commented start of a graph file.
+
+    TEMPLATE is advisor, sequential, supervisor, debate, planner, review, counter or blank; FILE ends
+    in .toml. The start runs as it is, without keys. Nothing that is there is overwritten.
+    """
+    import shlex
+
+    from hitl_tui.loading.starts import takes_model, write_start
+    from hitl_tui.view.sanitise import sanitise
+
+    for path in write_start(template, file):
+        click.echo(f"wrote {sanitise(str(path), multiline=False)}")
+    run = f"hitl-tui run {shlex.quote(str(file))}"
+    click.echo(f"run it:       {sanitise(run, multiline=False)}")
+    if takes_model(template):
+        click.echo("with a model: add --model NAME, as in --model ollama/llama3.2")
+
+
+SCHEMAS = {"json": ("hitl_tui.cli", "output"), "graph-file": ("hitl_tui.loading", "graph-file")}
+
+
+@click.command()
+@click.argument("which", type=click.Choice(list(SCHEMAS)))
+def schema(which: str) -> None:
+    """Write a JSON Schema of all output, or of graph files.
+
+    Each field with its type and what it means. json: the documents that every command writes with --json.
+    graph-file: what a graph file may hold, for an editor.
+    """
+    from importlib.resources import files
+
+    package, name = SCHEMAS[which]
+    click.echo((files(package) / f"{name}.schema.json").read_text("utf-8"), nl=False)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import building_options, note_option, reviewer_option, store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say, table
+from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, UsageError
 from hitl_tui.suggest import did_you_mean
 
@@ -50,7 +50,7 @@ def agents(
 
     wanted = read_settings(settings)
 
-    async def work(desk: Desk) -> ExitCode:
+    async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.view.sanitise import sanitise_line
 
         driver = await desk.thread(thread)
@@ -64,7 +64,7 @@ def agents(
         await _tell(driver, turns, as_json=as_json)
         return ExitCode.DONE
 
-    return at_desk(work, store=store, reviewer=reviewer)
+    return on_thread(work, store=store, reviewer=reviewer)
 
 
 async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:
@@ -76,7 +76,7 @@ async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:
     if only is not None and not shown:
         raise UsageError(f"there is no agent {only!r}", did_you_mean(only, [one.name for one in found]))
     if as_json:
-        from hitl_tui.cli.shapes import listed
+        from hitl_tui.cli.documents import listed
 
         emit(listed("agents", [_shape(one) for one in shown], thread=driver.thread_id))
     elif only is not None:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.agent_settings import agent_option
-from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import (
     building_options,
     complete_thread,
@@ -18,10 +16,20 @@ from hitl_tui.cli.options import (
     thread_argument,
 )
 from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, StaleWriter, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver
+
+
+agent_option = click.option(
+    "--agent",
+    "agents",
+    metavar="AGENT.SETTING=VALUE",
+    multiple=True,
+    help="Another model, instructions or temperature for an agent, as worker.model=ollama/llama3.2.",
+)
 
 
 @click.command("update-state")
@@ -55,7 +63,7 @@ def update_state(
 
     given = Inputs(values, option="")
 
-    async def work(desk: Desk) -> ExitCode:
+    async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
 
         driver = await desk.thread(thread)
@@ -73,7 +81,7 @@ def update_state(
             raise await _moved(driver, head, (await driver.snapshot()).progress.head) from None
         return await report(driver, as_json=as_json, done=True, made_step=made)
 
-    return at_desk(work, store=store, reviewer=reviewer)
+    return on_thread(work, store=store, reviewer=reviewer)
 
 
 @click.command()
@@ -108,9 +116,9 @@ def fork(
     given = Inputs(values, option="")
     settings = read_settings(agents)
 
-    async def work(desk: Desk) -> ExitCode:
-        from hitl_tui.cli.places import open_place
-        from hitl_tui.cli.shapes import document
+    async def work(desk: OpenThread) -> ExitCode:
+        from hitl_tui.cli.documents import document
+        from hitl_tui.cli.inputs import open_place
 
         at = await open_place(desk, place)
         changes = given.for_channels(at.snapshot.graph)
@@ -129,7 +137,7 @@ def fork(
             say(f"made {new!r} from step {at.step} of {at.driver.thread_id!r}")
         return ExitCode.DONE
 
-    return at_desk(work, store=store, reviewer=reviewer)
+    return on_thread(work, store=store, reviewer=reviewer)
 
 
 async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> None:
@@ -144,7 +152,7 @@ async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node:
 
 async def _moved(driver: Driver, expected: int, head: int) -> StaleWriter:
     """A refusal that shows what has changed since the step that was expected."""
-    from hitl_tui.plain.differing import changed_since
+    from hitl_tui.plain.words import changed_since
 
     error = StaleWriter(
         f"thread {driver.thread_id!r} is at step {head}, the edit was made on {expected}; nothing was stored",

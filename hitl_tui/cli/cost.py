@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import store_option, thread_argument
 from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.reports.costs import Spent
+    from hitl_tui.engine.audit.costs import Spent
 
 
 @click.command()
@@ -25,8 +25,8 @@ def cost(thread: str, store: str | None, as_json: bool) -> int:
     Attempts that failed count too. A price that nobody knows is unknown, never 0.
     """
 
-    async def work(desk: Desk) -> ExitCode:
-        from hitl_tui.engine.reports.costs import CostReport
+    async def work(desk: OpenThread) -> ExitCode:
+        from hitl_tui.engine.audit.costs import CostReport
         from hitl_tui.view.costs import cost_lines
         from hitl_tui.view.spans import plain_text
 
@@ -34,14 +34,14 @@ def cost(thread: str, store: str | None, as_json: bool) -> int:
         points = await driver.history(limit=1 << 31)
         report = CostReport(reversed(points), (await driver.snapshot()).progress.uses)
         if as_json:
-            from hitl_tui.cli.shapes import document
+            from hitl_tui.cli.documents import document
 
             emit(document("cost", thread=thread, **_tables(report)))
         else:
             say(*map(plain_text, cost_lines(report)))
         return ExitCode.DONE
 
-    return at_desk(work, store=store)
+    return on_thread(work, store=store)
 
 
 def _tables(report: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import (
     building_options,
     note_option,
@@ -18,6 +17,7 @@ from hitl_tui.cli.options import (
     thread_argument,
 )
 from hitl_tui.cli.output import json_option
+from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import AnswerRefused, ExitCode, StaleWriter, UsageError
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def answer(
     in --note; where it has none, a text, or JSON if its schema asks for something else. An answer with
     fields is given as --set FIELD=VALUE for each of them, any answer as --value JSON or --value @FILE.
     """
-    from hitl_tui.cli.given import Given
+    from hitl_tui.cli.inputs import Given
 
     given = Given(value, fields, json_value)
     order = _Order(thread, request, lambda found: given.answer(found, note), at_step, note, how)
@@ -150,7 +150,7 @@ def revise(
 def _choosing(choice: str, words: str | None) -> Callable[[Request], Any]:
     def make(request: Request) -> Any:
         from hitl_tui.plain.answers import find_choice
-        from hitl_tui.view.answers import choice_answer
+        from hitl_tui.view.card import choice_answer
 
         return choice_answer(find_choice(request, choice), words)
 
@@ -162,7 +162,7 @@ def _approving(thread: str, words: str | None) -> Callable[[Request], Any]:
         from hitl_tui.cli.output import say
         from hitl_tui.plain.answers import approving_choice
         from hitl_tui.plain.words import name
-        from hitl_tui.view.answers import choice_answer
+        from hitl_tui.view.card import choice_answer
 
         choice = approving_choice(request, thread)
         value = choice_answer(choice, words)
@@ -177,7 +177,7 @@ def _decide(order: _Order) -> int:
     """Answer the request of a thread, and run on if that was wanted."""
     how = order.how
 
-    async def work(desk: Desk) -> ExitCode:
+    async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report, run_on
 
         driver = await desk.thread(order.thread)
@@ -188,12 +188,12 @@ def _decide(order: _Order) -> int:
         waits = how.go_on or progress.pending or progress.status == "failed"
         return await report(driver, as_json=how.as_json, done=not waits)
 
-    return at_desk(work, store=how.store, reviewer=how.reviewer)
+    return on_thread(work, store=how.store, reviewer=how.reviewer)
 
 
 async def _send(driver: Driver, order: _Order, actor: str) -> None:
     """Send the answer; a refusal because the thread has moved shows what has changed since."""
-    from hitl_tui.plain.differing import changed_since
+    from hitl_tui.plain.words import changed_since
 
     snapshot = await driver.snapshot()
     try:

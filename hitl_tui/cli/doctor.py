@@ -42,7 +42,7 @@ def doctor(store: str | None, as_json: bool) -> int:
     found = [*_versions(), *_settings(store), *_signing(), *_terminal(), *_directories(), *_keys()]
     well = all(one.ok for one in found)
     if as_json:
-        from hitl_tui.cli.shapes import listed
+        from hitl_tui.cli.documents import listed
 
         rows = [{"about": one.about, "value": one.value, "ok": one.ok} for one in found]
         emit(listed("doctor", rows, ok=well))
@@ -78,12 +78,12 @@ def _settings(store: str | None) -> Iterator[Finding]:
     except HitlError as error:
         yield Finding("settings", error.message, ok=False)
         return
-    from hitl_tui.ui.keymap import load_keymap
+    from hitl_tui.view.keymap import load_keymap
 
     yield Finding("settings", "fine")
     for problem in load_keymap(settings.keys, lambda name: settings.key_places.get(name, name)).problems:
         yield Finding("keys", problem, ok=False)
-    from hitl_tui.cli.storage import open_existing, store_path
+    from hitl_tui.cli.opening import open_existing, store_path
 
     try:
         path = store_path(settings)

@@ -93,8 +93,8 @@ def _words_of(wrong: click.ClickException) -> str:
 
 def _emit_usage(wrong: click.ClickException) -> None:
     """What a command itself could not: it was never called."""
+    from hitl_tui.cli.documents import error_document
     from hitl_tui.cli.output import emit
-    from hitl_tui.cli.shapes import error_document
     from hitl_tui.errors import UsageError
 
     context = getattr(wrong, "ctx", None)

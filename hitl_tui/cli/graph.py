@@ -11,8 +11,8 @@ from hitl_tui.cli.options import complete_thread, store_option
 from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.graphs.description import GraphInfo
-    from hitl_tui.engine.reports.looks import Look
+    from hitl_tui.engine.graph.description import GraphInfo
+    from hitl_tui.engine.graph.drawing import Look
 
 _FORMATS = ("text", "mermaid", "dot", "svg", "json")
 
@@ -51,7 +51,7 @@ def graph(
     GRAPH is what `run` takes: nothing is run, but code of the graph's file that builds it is. Without it
     the thread's own, as its log has it: nothing is built.
     """
-    from hitl_tui.engine.reports.drawing import to_dot, to_mermaid
+    from hitl_tui.engine.graph.drawing import to_dot, to_mermaid
     from hitl_tui.errors import UsageError
     from hitl_tui.loading.sources import open_graph
     from hitl_tui.stores import MemoryCheckpointer
@@ -66,7 +66,7 @@ def graph(
         info = open_graph(graph, MemoryCheckpointer(), {"model": model} if model else {}).graph.info
     assert info is not None
     if as_json or form == "json":
-        from hitl_tui.cli.shapes import graph as shape
+        from hitl_tui.cli.documents import graph as shape
 
         emit(shape(info))
     elif form == "mermaid":
@@ -85,9 +85,9 @@ def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | Non
     """The thread's `own` graph where that is wanted, and what it has made of its graph."""
     from contextlib import closing
 
-    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.opening import open_existing
     from hitl_tui.config import load_settings
-    from hitl_tui.engine.reports.looks import look_in_store
+    from hitl_tui.engine.graph.drawing import look_in_store
     from hitl_tui.engine.thread.session import Session
     from hitl_tui.errors import UnknownThread
 

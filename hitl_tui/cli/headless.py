@@ -1,4 +1,4 @@
-"""A run without a screen: events as they come, then where the thread stands, and the exit code for it."""
+"""A run without a screen: events as they come, what waits for a human, and the exit code for it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import shlex
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hitl_tui.cli.desk import Desk, work_on
 from hitl_tui.cli.opening import Choose, OpenStore, open_target, start
 from hitl_tui.cli.options import same_store
 from hitl_tui.cli.output import emit, say
+from hitl_tui.cli.thread import OpenThread, work_on
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -18,8 +18,126 @@ if TYPE_CHECKING:
 
     from hitl_tui.config import Settings
     from hitl_tui.drivers.protocol import Driver, Snapshot
-    from hitl_tui.engine.graphs.description import InputField
+    from hitl_tui.engine.graph.description import InputField
     from hitl_tui.engine.log.events import Event
+    from hitl_tui.engine.log.requests import Request
+    from hitl_tui.engine.thread.approval_formats import Action
+    from hitl_tui.view.form import Field, Form
+
+
+_MOST_LINES = 12
+_MOST_FIELDS = 20
+_WHOLE = "--json has all of it"
+
+
+def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
+    """A request, and how to answer it from a shell."""
+    from hitl_tui.cli.options import same_store
+    from hitl_tui.plain.words import name
+    from hitl_tui.view.card import actions, answer_form
+
+    store = same_store()
+    thread = shlex.quote(snapshot.thread_id)
+    if request.breakpoint:
+        return [f"  go on with: hitl-tui resume {thread} --headless{store}"]
+    order = f"hitl-tui answer {thread} {request.id}"
+    step = f"--step {request.step}{store}"
+    form, edits, asked = answer_form(request), request.kind == "edit", actions(request)
+    answers = "an edited value" if edits else "a form" if form and _is_object(form) else "a value"
+    answers = ", ".join(name(choice.id) for choice in request.choices) or answers
+    lines = [f"  request {request.id} at step {request.step}, answers: {answers}"]
+    lines += _terms(snapshot, request)
+    lines += _actions(asked) if asked else _words(snapshot, request)
+    lines += _subject(snapshot, request, f"hitl-tui show {thread}{store}")
+    if request.thread:
+        lines.append(f"  it is asked by a graph inside: hitl-tui show {shlex.quote(request.thread)}{store}")
+    if form and _is_object(form):
+        lines += [f"  field {_field_line(field)}" for field in form.fields[:_MOST_FIELDS]]
+        wanted = [field for field in form.fields if field.required] or form.fields[:1]
+        given = " ".join(f"--set {shlex.quote(field.label)}=..." for field in wanted)
+        return [*lines, f"  answer with: {order} {given} {step}"]
+    if request.choices or not edits:
+        lines.append(f"  answer with: {order} ANSWER {step}")
+    if edits:
+        lines.append(f"  answer with: {order} --value JSON {step}")
+    if len(asked) > 1:
+        each = ", ".join('"approve"' for _ in asked)
+        lines.append(f"  one by one:  {order} --value '[{each}]' {step}")
+    return lines
+
+
+def _terms(snapshot: Snapshot, request: Request) -> list[str]:
+    """Who must answer until when, and who has voted so far."""
+    import time
+
+    from hitl_tui.plain.console import spans
+    from hitl_tui.plain.words import name
+    from hitl_tui.view.card import review_card, signing_line
+    from hitl_tui.view.format import duration
+    from hitl_tui.view.run_view import open_view
+
+    lines: list[str] = []
+    if request.reviewers:
+        lines.append(f"  only {', '.join(map(name, request.reviewers))} may answer")
+    if request.quorum > 1:
+        lines.append(f"  {len(request.votes)} of {request.quorum} votes so far")
+        lines += spans(review_card(request, open_view(snapshot), snapshot.values).votes, _MOST_LINES)
+    if request.signed:
+        lines.append("  an answer must be signed")
+    if line := signing_line(request, snapshot.signing_key):
+        lines += spans((line,))
+    if request.deadline is not None:
+        left = request.deadline - time.time_ns() // 1000
+        lines.append(f"  expires in {duration(left)}" if left > 0 else "  expired")
+    return lines
+
+
+def _words(snapshot: Snapshot, request: Request) -> list[str]:
+    """What the asker hands over."""
+    from hitl_tui.plain.console import spans
+    from hitl_tui.view.card import review_card
+    from hitl_tui.view.run_view import open_view
+
+    return spans(review_card(request, open_view(snapshot), snapshot.values).words, _MOST_LINES, _WHOLE)
+
+
+def _subject(snapshot: Snapshot, request: Request, show: str) -> list[str]:
+    """The channel that is decided about; of a thread inside, and of taint, the words have told."""
+    from hitl_tui.engine.log.events import PRIVATE
+    from hitl_tui.plain.console import content
+    from hitl_tui.plain.words import name
+    from hitl_tui.view.value_lines import value_lines
+
+    subject = request.subject
+    if subject is None or request.thread or request.policy or subject not in snapshot.values:
+        return []
+    value = snapshot.values[subject]
+    if value is PRIVATE:
+        return [f"  about {name(subject)}, which is private: {show} --reveal {name(subject)}"]
+    whole = f"{show} --channel {name(subject)} has all of it"
+    return [f"  about {name(subject)}:", *content(value_lines(value, "text"), _MOST_LINES, whole)]
+
+
+def _actions(asked: Sequence[Action]) -> list[str]:
+    """Every action with all its arguments: one answer may be for all of them."""
+    from hitl_tui.plain.console import content
+    from hitl_tui.view.value_lines import value_lines
+
+    lines: list[str] = []
+    for number, action in enumerate(asked, 1):
+        about = value_lines(action.description, "text") if action.description else ()
+        whole = [f"{number} of {len(asked)}  {action.name}", *about, *value_lines(action.args, "json")]
+        lines += content(whole, _MOST_LINES, _WHOLE)
+    return lines
+
+
+def _is_object(form: Form) -> bool:
+    return bool(form.fields) and form.fields[0].path != ()
+
+
+def _field_line(field: Field) -> str:
+    words = " or ".join(option.word for option in field.options) or field.hint or field.kind
+    return f"{field.label}: {words}{'' if field.required else ', may be left out'}"
 
 
 def run_headless(
@@ -42,7 +160,7 @@ def run_headless(
     """
     from hitl_tui.drivers.breakpoints import read_breakpoints
 
-    async def work(desk: Desk) -> ExitCode:
+    async def work(desk: OpenThread) -> ExitCode:
         target = await asyncio.to_thread(choose, desk.store)
         driver = await open_target(desk.hub, target, settings, breaks)
         await driver.prepare()
@@ -107,14 +225,14 @@ async def report(driver: Driver, *, as_json: bool, done: bool = False, **more: o
         done: the command has done its work wherever the thread stands.
         more: further fields of the result document.
     """
-    from hitl_tui.cli import shapes
-    from hitl_tui.plain.outcome import standing_code
+    from hitl_tui.cli import documents
+    from hitl_tui.plain.loop import standing_code
 
     snapshot = await driver.snapshot()
     progress = snapshot.progress
     code = ExitCode.DONE if done else standing_code(progress)
     if as_json:
-        emit(shapes.result(driver.thread_id, progress, snapshot.values, code, **more))
+        emit(documents.result(driver.thread_id, progress, snapshot.values, code, **more))
     else:
         say(*standing_lines(snapshot))
     return code
@@ -122,7 +240,6 @@ async def report(driver: Driver, *, as_json: bool, done: bool = False, **more: o
 
 def standing_lines(snapshot: Snapshot) -> list[str]:
     """Where a thread stands, and for each request what is asked and how to answer it."""
-    from hitl_tui.cli.asking import request_lines
     from hitl_tui.drivers.breakpoints import stopped_by
     from hitl_tui.plain.words import name, standing_line
 
@@ -150,7 +267,7 @@ class _Telling:
     """Tells events, as documents or in words."""
 
     def __init__(self, driver: Driver, snapshot: Snapshot, as_json: bool) -> None:
-        from hitl_tui.cli.shapes import has_secrets
+        from hitl_tui.cli.documents import has_secrets
         from hitl_tui.plain.words import NodeText
 
         self.seen = snapshot.last_event
@@ -175,7 +292,7 @@ class _Telling:
     def _event(self, event: Event) -> None:
         """One event; ends and beginnings are for programs, for people the last line says it."""
         if self._as_json:
-            from hitl_tui.cli.event_shapes import event as shape
+            from hitl_tui.cli.documents import event as shape
 
             emit(shape(self._thread_id, event, self._secret))
         else:

@@ -1,15 +1,64 @@
-"""NAME=VALUE: from what a user typed to the values a thread starts with, or to those of an edit."""
+"""What is typed on the command line: THREAD[@STEP], NAME=VALUE, an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hitl_tui.errors import UsageError, in_words
+from hitl_tui.errors import UnknownThread, UsageError, in_words
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.graphs.description import GraphInfo
+    from hitl_tui.cli.thread import OpenThread
+    from hitl_tui.drivers.protocol import Driver, Snapshot
+    from hitl_tui.engine.graph.description import GraphInfo
+    from hitl_tui.engine.log.requests import Request
+    from hitl_tui.stores import Checkpointer
+    from hitl_tui.view.form import Form
+
+
+@dataclass(frozen=True)
+class OpenPlace:
+    """A step of an open thread."""
+
+    driver: Driver
+    snapshot: Snapshot
+    step: int
+
+    @property
+    def name(self) -> str:
+        """The place in words, as "report@4"."""
+        return f"{self.driver.thread_id}@{self.step}"
+
+
+async def open_place(desk: OpenThread, text: str, *, reading: bool = False) -> OpenPlace:
+    """Open the thread of a place and find its step, the newest one by default.
+
+    Args:
+        reading: only to look at it, which takes no graph.
+
+    Raises:
+        UnknownThread: there is no such thread, or no such step in it.
+        UsageError: the thread has no step yet.
+    """
+    thread, step = split_place(desk.store, text)
+    driver = await (desk.reading(thread) if reading else desk.thread(thread))
+    snapshot = await driver.snapshot()
+    head = snapshot.progress.head
+    if head < 0:
+        raise UsageError(f"thread {thread!r} has no step yet", "start it with an input first")
+    if step is not None and step > head:
+        raise UnknownThread(f"thread {thread!r} has no step {step}", f"its steps are 0 to {head}")
+    return OpenPlace(driver, snapshot, head if step is None else step)
+
+
+def split_place(store: Checkpointer, text: str) -> tuple[str, int | None]:
+    """The thread and the step of a place; a thread whose own name ends so comes first."""
+    thread, at, step = text.rpartition("@")
+    if not at or not (step.isascii() and step.isdigit()) or store.info(text) is not None:
+        return text, None
+    return thread, int(step)
 
 
 class Inputs:
@@ -45,7 +94,7 @@ class Inputs:
 
     def for_graph(self, graph: GraphInfo) -> dict[str, Any]:
         """The values by name of input or channel; a word is JSON where it is and the channel isn't text."""
-        from hitl_tui.view.typed import typed_input
+        from hitl_tui.view.format import typed_input
 
         return self._values | {name: typed_input(graph, name, word) for name, word in self._words.items()}
 
@@ -54,7 +103,7 @@ class Inputs:
 
         A text channel takes words as they are as well: only a whole JSON string is read as one.
         """
-        from hitl_tui.view.typed import json_or_text
+        from hitl_tui.view.format import json_or_text
 
         types = {channel.name: channel.type for channel in graph.channels}
         values = dict(self._values)
@@ -69,7 +118,7 @@ class Inputs:
             raise UsageError(f"{self._option.strip() or 'the command'} gives {name!r} twice", "leave one out")
 
     def _read(self, path: Path) -> Mapping[str, Any]:
-        from hitl_tui.view.json_text import NotJson, read_json
+        from hitl_tui.view.format import NotJson, read_json
 
         where = f"{self._option}@{path}"
         try:
@@ -81,3 +130,99 @@ class Inputs:
         if not isinstance(value, dict):
             raise UsageError(f"{where}: holds {in_words(value)}", "it must be a JSON object")
         return value
+
+
+_WAYS = "give VALUE, --set FIELD=VALUE, --value JSON or --value @FILE"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What was given: VALUE, the values of `--set`, and that of `--value`."""
+
+    word: str | None
+    fields: tuple[str, ...]
+    json: str | None
+
+    def answer(self, request: Request, note: str | None) -> Any:
+        """The answer to a request.
+
+        Raises:
+            UsageError: none of the ways, or several; what of it can't be read, field by field.
+        """
+        ways = (self.word is not None or bool(self.fields)) + (self.json is not None)
+        if ways != 1:
+            problem = "the answer is given in two ways" if ways else "there is no answer"
+            raise UsageError(f"{problem} to {request.title!r}", _WAYS)
+        if self.json is not None:
+            return _read_json(self.json)
+        if self.fields:
+            return self._fields_answer(request)
+        from hitl_tui.plain.answers import find_choice
+        from hitl_tui.view.card import choice_answer, value_answer
+
+        assert self.word is not None
+        if request.choices:
+            return choice_answer(find_choice(request, self.word), note)
+        return value_answer(request, self.word)
+
+    def _fields_answer(self, request: Request) -> Any:
+        from hitl_tui.view.card import EDIT, actions, answer_form, edit_form
+
+        if request.shape:
+            asked = actions(request)
+            if self.word != EDIT or len(asked) != 1:
+                raise UsageError(
+                    "--set changes the arguments of one action",
+                    f"answer {EDIT} with it; for several actions give a list of decisions with --value",
+                )
+            form = edit_form(request, asked[0])
+            return {"choice": EDIT, "args": _filled(form, self.fields, request)}
+        if self.word is not None:
+            raise UsageError(f"the answer to {request.title!r} is given in two ways", _WAYS)
+        if request.choices:
+            raise UsageError(
+                f"{request.title!r} takes a choice, not fields",
+                f"allowed: {', '.join(choice.id for choice in request.choices)}",
+            )
+        form = edit_form(request) if request.kind == "edit" else answer_form(request)
+        return _filled(form, self.fields, request)
+
+
+def _filled(form: Form | None, given: Sequence[str], request: Request) -> Any:
+    from hitl_tui.suggest import did_you_mean
+    from hitl_tui.view.form import read_form
+
+    if form is None:
+        raise UsageError(f"the answer to {request.title!r} has no fields", "give it with --value JSON")
+    labels = {".".join(field.path): field for field in form.fields}
+    texts, touched = form.texts, set()
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        field = labels.get(name.strip())
+        if not equals or field is None:
+            what = f"there is no field {name.strip()!r}" if equals else f"--set {pair!r} has no value"
+            raise UsageError(what, did_you_mean(name.strip(), labels) or f"fields: {', '.join(labels)}")
+        joined = field.path in touched and field.kind in ("many", "list")
+        texts[field.path] = f"{texts[field.path]}, {text}" if joined else text
+        touched.add(field.path)
+    reading = read_form(form, texts)
+    if reading.problems:
+        raise UsageError(
+            "\n".join(f"{'.'.join(path) or 'the answer'} {what}" for path, what in reading.problems.items()),
+            f"fields: {', '.join(labels)}",
+        )
+    return reading.value
+
+
+def _read_json(text: str) -> Any:
+    from hitl_tui.view.format import NotJson, read_json
+
+    where = f"--value {text}" if text.startswith("@") else "--value"
+    try:
+        return read_json(Path(text[1:]).read_bytes() if text.startswith("@") else text)
+    except OSError as error:
+        raise UsageError(f"{where}: can't be read: {error.strerror}", "write --value @file.json") from None
+    except NotJson as error:
+        raise UsageError(
+            f"{where} is no JSON: {error}", "a text is written in quotation marks, as '\"a text\"'"
+        ) from None

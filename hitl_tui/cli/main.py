@@ -5,27 +5,145 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
 from hitl_tui import __version__
 from hitl_tui.cli.failures import guarded, tell_warning
-from hitl_tui.cli.lazy import Entry, LazyGroup
 from hitl_tui.cli.streams import open_the_closed
 from hitl_tui.errors import UsageError
+from hitl_tui.suggest import did_you_mean
+
+
+class Entry(NamedTuple):
+    """Where a command lives, and its line in `--help`.
+
+    `attribute` is its name in the module, the command's own with underscores by default.
+    """
+
+    module: str
+    summary: str
+    attribute: str = ""
+
+
+class LazyGroup(click.Group):
+    """Lists its commands from a table, so that `--help` costs no imports.
+
+    Args:
+        groups: the commands by name under the headings of `--help`, in the order in which it shows them.
+    """
+
+    def __init__(self, *args: Any, groups: dict[str, dict[str, Entry]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.groups = groups
+        self.entries = {name: entry for group in groups.values() for name, entry in group.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.entries)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.entries.get(cmd_name)
+        if entry is None:
+            return None
+        command: click.Command = getattr(
+            import_module(entry.module), entry.attribute or cmd_name.replace("-", "_")
+        )
+        command.epilog = examples(cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and name not in self.entries:
+            hint = did_you_mean(name, self.entries)
+            ctx.fail(f"No such command {name!r}; {hint}" if hint else f"No such command {name!r}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self.entries))
+        for heading, group in self.groups.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), entry.summary) for name, entry in group.items()])
+
+
+EXAMPLES = {
+    "demo": ["hitl-tui demo", 'hitl-tui demo --task "Explain recursion" --theme presenter'],
+    "run": [
+        "hitl-tui run review --input task=Hills",
+        "hitl-tui run flow.py --model anthropic/claude-sonnet-4-5 --thread r1",
+        "hitl-tui run flow.toml --input @first.json --headless",
+    ],
+    "schema": ["hitl-tui schema json > hitl-tui.schema.json"],
+    "new": ["hitl-tui new advisor my.toml && hitl-tui run my.toml"],
+    "resume": ["hitl-tui resume", "hitl-tui resume r1 --headless"],
+    "step": ["hitl-tui step r1"],
+    "pause": ['hitl-tui pause r1 --note "lunch"'],
+    "extend": ["hitl-tui extend r1 max_iterations=50", "hitl-tui extend r1 max_cost_usd=none"],
+    "cancel": ['hitl-tui cancel r1 --note "no longer needed"'],
+    "rollback": ["hitl-tui rollback trip --dry-run", 'hitl-tui rollback trip --yes --note "not needed"'],
+    "approve": ['hitl-tui approve r1 --note "reads well" --run'],
+    "revise": ['hitl-tui revise r1 --note "shorter" --run'],
+    "answer": [
+        'hitl-tui answer r1 0553166a3c95 revise --note "shorter" --step 2',
+        "hitl-tui answer o1 461011164b27 --set item=tea --set amount=2 --step 0",
+        "hitl-tui answer o1 461011164b27 --value @order.json --step 0",
+    ],
+    "update-state": ['hitl-tui update-state r1 draft="In short: yes." approved=true --note "mine"'],
+    "fork": [
+        "hitl-tui fork r1@4 r1-b",
+        'hitl-tui fork r1@4 r1-c draft="Another beginning." --agent writer.model=ollama/llama3.2',
+    ],
+    "agents": ["hitl-tui agents r1", "hitl-tui agents r1 writer.temperature=0"],
+    "declassify": ['hitl-tui declassify w1 mail --reason "read it, no instructions in it"'],
+    "threads": ["hitl-tui threads", "hitl-tui threads --waiting", "hitl-tui threads report --limit 5"],
+    "show": ["hitl-tui show r1", "hitl-tui show r1@2", "hitl-tui show r1 --channel draft > draft.txt"],
+    "log": ["hitl-tui log r1", "hitl-tui log r1 --before 100 --limit 20"],
+    "diff": ["hitl-tui diff r1@1 r1", "hitl-tui diff r1 r1-b"],
+    "blame": ["hitl-tui blame r1 draft", "hitl-tui blame r1@4 plan.items.0"],
+    "cost": ["hitl-tui cost r1"],
+    "taint": ["hitl-tui taint w1", "hitl-tui taint w1 mail"],
+    "graph": [
+        "hitl-tui graph review",
+        "hitl-tui graph --thread r1 --format svg > way.svg",
+    ],
+    "verify": [
+        "hitl-tui verify r1",
+        "hitl-tui verify r1 --strict",
+        "hitl-tui verify r1 --anchor anchors.jsonl",
+    ],
+    "anchor": ["hitl-tui anchor r1 >> anchors.jsonl", "hitl-tui anchor r1 | ssh desk 'cat >> anchors.jsonl'"],
+    "replay": ["hitl-tui replay r1"],
+    "export": ["hitl-tui export r1 r1.jsonl", "hitl-tui export r1 | ssh desk hitl-tui import -"],
+    "import": ["hitl-tui import r1.jsonl", "hitl-tui import r1.jsonl --thread r2 --store files:threads"],
+    "themes": ["hitl-tui themes"],
+    "keys": ["hitl-tui keys"],
+    "config": ["hitl-tui config"],
+    "doctor": ["hitl-tui doctor"],
+    "completion": ["hitl-tui completion bash", "hitl-tui completion fish"],
+}
+
+
+def examples(command: str) -> str:
+    """The last paragraph of a command's help."""
+    lines = EXAMPLES[command]
+    heading = "Example:" if len(lines) == 1 else "Examples:"
+    return "\n".join(["\b", heading, *(f"  {line}" for line in lines)])
+
 
 GROUPS = {
     "Start and run": {
-        "demo": Entry("hitl_tui.cli.demo", "Step through an advisor workflow; no key, no network."),
+        "demo": Entry("hitl_tui.cli.run", "Step through an advisor workflow; no key, no network."),
         "run": Entry("hitl_tui.cli.run", "Run a workflow of your own, on screen or without."),
-        "new": Entry("hitl_tui.cli.new", "Write a commented start of a graph file."),
-        "resume": Entry("hitl_tui.cli.resume", "Go on with a thread where it stopped."),
+        "new": Entry("hitl_tui.cli.about", "Write a commented start of a graph file."),
+        "resume": Entry("hitl_tui.cli.run", "Go on with a thread where it stopped."),
         "step": Entry("hitl_tui.cli.running", "Run one node of a thread."),
         "pause": Entry("hitl_tui.cli.running", "Pause a thread, whichever process runs it."),
         "extend": Entry("hitl_tui.cli.running", "Raise limits, so that a thread stopped by one can go on."),
         "cancel": Entry("hitl_tui.cli.running", "End a thread for good, as cancelled by you."),
-        "rollback": Entry("hitl_tui.cli.rollback", "Undo what a thread's nodes did outside of it."),
+        "rollback": Entry("hitl_tui.cli.running", "Undo what a thread's nodes did outside of it."),
     },
     "Decide and change": {
         "approve": Entry("hitl_tui.cli.decide", "Approve what a thread waits for."),
@@ -38,30 +156,30 @@ GROUPS = {
     },
     "Look": {
         "threads": Entry("hitl_tui.cli.threads", "List the threads of a store."),
-        "show": Entry("hitl_tui.cli.show", "Show a thread at its newest step, or at any other."),
-        "log": Entry("hitl_tui.cli.log", "Show the steps of a thread, oldest first."),
-        "diff": Entry("hitl_tui.cli.compare", "Compare two steps, threads or forks, channel by channel."),
-        "blame": Entry("hitl_tui.cli.blame", "Show who wrote each part of a channel last."),
+        "show": Entry("hitl_tui.cli.inspect", "Show a thread at its newest step, or at any other."),
+        "log": Entry("hitl_tui.cli.inspect", "Show the steps of a thread, oldest first."),
+        "diff": Entry("hitl_tui.cli.inspect", "Compare two steps, threads or forks, channel by channel."),
+        "blame": Entry("hitl_tui.cli.inspect", "Show who wrote each part of a channel last."),
         "cost": Entry("hitl_tui.cli.cost", "Show what a thread has cost: by agent, by node and by step."),
         "taint": Entry("hitl_tui.cli.taint", "Show which channels hold what came from outside, and why."),
         "graph": Entry("hitl_tui.cli.graph", "Write a graph as text, Mermaid, Graphviz, SVG or JSON."),
     },
     "Check and carry": {
-        "verify": Entry("hitl_tui.cli.carry", "Check that a thread's log agrees with itself."),
-        "anchor": Entry("hitl_tui.cli.carry", "Write where a thread stands, to check the store against."),
+        "verify": Entry("hitl_tui.cli.transfer", "Check that a thread's log agrees with itself."),
+        "anchor": Entry("hitl_tui.cli.transfer", "Write where a thread stands, to check the store against."),
         "replay": Entry("hitl_tui.cli.replay", "Run a thread's graph again on its recorded results."),
         "export": Entry(
-            "hitl_tui.cli.carry", "Write a thread to a file, or to stdout for a pipe.", "export_command"
+            "hitl_tui.cli.transfer", "Write a thread to a file, or to stdout for a pipe.", "export_command"
         ),
-        "import": Entry("hitl_tui.cli.carry", "Take in a thread that `export` wrote.", "import_command"),
+        "import": Entry("hitl_tui.cli.transfer", "Take in a thread that `export` wrote.", "import_command"),
     },
     "Set up": {
         "themes": Entry("hitl_tui.cli.about", "List the themes."),
         "keys": Entry("hitl_tui.cli.about", "List every action of the screen with its id and its keys."),
         "config": Entry("hitl_tui.cli.about", "Show every setting and where it comes from."),
         "doctor": Entry("hitl_tui.cli.doctor", "Check versions, store, terminal, directories and keys."),
-        "schema": Entry("hitl_tui.cli.schema", "Write a JSON Schema of all output, or of graph files."),
-        "completion": Entry("hitl_tui.cli.completion", "Write the completion script for your shell."),
+        "schema": Entry("hitl_tui.cli.about", "Write a JSON Schema of all output, or of graph files."),
+        "completion": Entry("hitl_tui.cli.about", "Write the completion script for your shell."),
     },
 }
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
@@ -88,7 +206,7 @@ def cli(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is not None:
         return
     if sys.stdin.isatty() and sys.stdout.isatty():
-        from hitl_tui.cli.session import browse
+        from hitl_tui.cli.screen import browse
 
         if browse():
             return

@@ -1,16 +1,25 @@
-"""Opening what a command is about: its store, the hub over it, the thread and its first input."""
+"""Opening what a command is about: its store, its thread, the hub over it and the first input."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hitl_tui.cli.options import named_graph, same_store, trusting
-from hitl_tui.errors import ReducerError, SchemaMismatch, UsageError, ValueRejected
+from hitl_tui.errors import (
+    NoSuchStore,
+    ReducerError,
+    SchemaMismatch,
+    StoreUnusable,
+    UnknownThread,
+    UsageError,
+    ValueRejected,
+)
 
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
@@ -18,10 +27,121 @@ if TYPE_CHECKING:
     from hitl_tui.drivers.local import Unbuilt
     from hitl_tui.drivers.protocol import Driver
     from hitl_tui.engine.log.signing import Signer
-    from hitl_tui.engine.log.threads import ThreadInfo
+    from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary
     from hitl_tui.engine.runner import GraphRunner
     from hitl_tui.loading.trust import Question, Trust
     from hitl_tui.stores import Checkpointer
+
+
+def open_for_writing(settings: Settings) -> Checkpointer:
+    """The store of the settings; made, with the directory of the default one, where there is none.
+
+    Raises:
+        UsageError: the URL names no store.
+        StoreUnusable: it can't be opened.
+    """
+    from hitl_tui.stores import open_store
+    from hitl_tui.stores.files.directory import make_directories
+
+    if settings.origins["store"] == "default":
+        folder = Path(settings.store.removeprefix("sqlite:///")).parent
+        try:
+            make_directories(folder)
+        except OSError as error:
+            raise StoreUnusable(
+                f"{folder} can't be made: {error.strerror}", "name another store with --store"
+            ) from None
+    return open_store(settings.store, settings.durability)
+
+
+def open_existing(settings: Settings) -> Checkpointer:
+    """The store of the settings, which must be there: looking at a store never makes one.
+
+    Raises:
+        NoSuchStore: there is no such file.
+        UsageError: the URL names no store.
+        StoreUnusable: it can't be opened.
+    """
+    from hitl_tui.stores import open_store
+
+    path = store_path(settings)
+    if path is not None and not _is_there(path):
+        raise NoSuchStore(f"there is no store {path}", _missing_hint(settings))
+    return open_store(settings.store, settings.durability)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something; what can't be looked at is for the opening to tell."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
+def _missing_hint(settings: Settings) -> str:
+    origin = settings.origins["store"]
+    if origin == "default":
+        return "`hitl-tui demo` makes it"
+    return "check --store" if origin == "flag" else f"{origin} names it; `hitl-tui demo` makes it"
+
+
+def store_path(settings: Settings) -> Path | None:
+    """The file or directory of the store, None for one in memory.
+
+    Raises:
+        UsageError: the URL names no store.
+    """
+    from hitl_tui.stores.opening import store_place
+
+    return None if settings.store == "memory:" else Path(store_place(settings.store)).expanduser()
+
+
+_PAGE = 100
+
+
+def find_thread(store: Checkpointer, thread: str | None) -> str:
+    """The named thread, or without a name the one to go on with.
+
+    That is the one that waits for a human and changed last, or else the last unfinished one.
+
+    Raises:
+        UnknownThread: there is no such thread.
+        UsageError: no thread is unfinished.
+    """
+    if thread is not None:
+        if store.info(thread) is None:
+            from hitl_tui.suggest import did_you_mean
+
+            known = [summary.info.thread_id for summary in store.threads(limit=1000)]
+            raise UnknownThread(f"there is no thread {thread!r}", did_you_mean(thread, known))
+        return thread
+    unfinished = None
+    for summary in _all(store):
+        if summary.status == "waiting":
+            return summary.info.thread_id
+        if unfinished is None and summary.status not in ("completed", "cancelled"):
+            unfinished = summary.info.thread_id
+    if unfinished is None:
+        raise UsageError("no thread is unfinished", "`hitl-tui threads` lists all, `hitl-tui demo` makes one")
+    return unfinished
+
+
+def new_thread_id(store: Checkpointer, stem: str) -> str:
+    """A name nobody uses yet: stem, day and number, as in "demo-2026-11-21-2"."""
+    from datetime import date
+
+    day = f"{stem}-{date.today().isoformat()}"
+    number = 1
+    while store.info(f"{day}-{number}") is not None:
+        number += 1
+    return f"{day}-{number}"
+
+
+def _all(store: Checkpointer) -> Iterator[ThreadSummary]:
+    offset = 0
+    while page := store.threads(limit=_PAGE, offset=offset):
+        yield from page
+        offset += len(page)
 
 
 @dataclass(frozen=True)

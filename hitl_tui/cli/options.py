@@ -44,7 +44,7 @@ def named_thread(_ctx: click.Context, _param: click.Parameter, given: str | None
     """A name that was given for a thread; an empty one, as of an unset variable, names none."""
     if given is not None:
         from hitl_tui.errors import UsageError
-        from hitl_tui.stores.refusals import check_thread_id
+        from hitl_tui.stores.base import check_thread_id
 
         try:
             check_thread_id(given)
@@ -55,7 +55,7 @@ def named_thread(_ctx: click.Context, _param: click.Parameter, given: str | None
 
 def complete_thread(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Names of threads of the store that was typed, or is set; those a shell could misread are left out."""
-    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.opening import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.errors import HitlError
 

@@ -22,7 +22,7 @@ _documents = False
 
 def say(*lines: str, err: bool = False) -> None:
     """Write lines for people; whatever is in them, none can steer a terminal."""
-    from hitl_tui.view.plain_chars import plain_chars
+    from hitl_tui.view.glyphs import plain_chars
     from hitl_tui.view.sanitise import sanitise
 
     out = own_err() if err or _documents else own_out()
@@ -37,7 +37,7 @@ def keep_nodes_apart() -> None:
 
     What a node writes is told as an event of it; the rest stands on stderr behind the bar.
     """
-    from hitl_tui.plain.content import content
+    from hitl_tui.plain.console import content
 
     keep_output(lambda lines: say(*content(lines), err=True))
 
@@ -51,7 +51,7 @@ def one_line(text: str, limit: int = 200) -> str:
 
 def emit(document: Mapping[str, Any]) -> None:
     """Write one document as one line of JSON, and at once: who reads a stream wants it as it comes."""
-    from hitl_tui.cli.shapes import to_json
+    from hitl_tui.cli.documents import to_json
 
     out = own_out()
     click.echo(to_json(document), file=out)
@@ -78,7 +78,7 @@ def table(rows: Iterable[Sequence[str]], give: Sequence[int] = (), prose: bool =
         give: the columns that are cut there, the first one first.
         prose: the last column is words, wrapped there under itself.
     """
-    from hitl_tui.plain.content import columns_beside, on_terminal
+    from hitl_tui.plain.console import columns_beside, on_terminal
     from hitl_tui.view.cells import cells, cut
 
     given = [tuple(row) for row in rows]
@@ -111,7 +111,7 @@ def json_option(command: Callable[..., R]) -> Callable[..., R]:
                 return command(*args, as_json=as_json, **options)
             except HitlError as error:
                 if as_json:
-                    from hitl_tui.cli.shapes import error_document
+                    from hitl_tui.cli.documents import error_document
 
                     emit(error_document(error))
                 raise

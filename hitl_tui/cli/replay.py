@@ -12,7 +12,7 @@ from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
 from hitl_tui.errors import ExitCode
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.verification.replay import ReplayReport
+    from hitl_tui.engine.audit.replay import ReplayReport
 
 
 @click.command()
@@ -27,10 +27,9 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
     is called, and nothing is changed. Exit code 1 where the graph would go another way today, or makes
     something else of a result.
     """
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.cli.which_thread import find_thread
+    from hitl_tui.cli.opening import find_thread, open_existing
     from hitl_tui.config import load_settings
-    from hitl_tui.engine.verification.replay import replay as run_again
+    from hitl_tui.engine.audit.replay import replay as run_again
 
     keep_nodes_apart()
     opened = open_existing(load_settings({"store": store}))
@@ -51,7 +50,7 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
 def _emit(thread: str, report: ReplayReport) -> None:
     import msgspec
 
-    from hitl_tui.cli.shapes import document
+    from hitl_tui.cli.documents import document
 
     emit(
         document(

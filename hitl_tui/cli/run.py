@@ -1,19 +1,137 @@
-"""`run`: a graph of the user's own."""
+"""`run`, `resume`, `demo`: a graph on screen, in lines or headless."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hitl_tui.cli.opening import Target, open_named
-from hitl_tui.cli.options import thread_option
-from hitl_tui.cli.run_options import RunOptions, run_options
-from hitl_tui.cli.storage import open_for_writing
-from hitl_tui.cli.which_thread import new_thread_id
+from hitl_tui.cli.opening import (
+    Target,
+    find_thread,
+    new_thread_id,
+    open_existing,
+    open_for_writing,
+    open_named,
+)
+from hitl_tui.cli.options import (
+    break_option,
+    building_options,
+    complete_thread,
+    durability_option,
+    headless_option,
+    options_as,
+    plain_option,
+    reviewer_option,
+    store_option,
+    theme_option,
+    thread_option,
+)
+from hitl_tui.cli.output import json_option
+from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
+    from hitl_tui.cli.opening import Choose, OpenStore
+    from hitl_tui.config import Settings
     from hitl_tui.stores import Checkpointer
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def tape_options(command: F) -> F:
+    """The two options, for commands that run nodes."""
+    command = click.option(
+        "--cassette", metavar="FILE", help="Answer model calls from FILE, and fail on any that is not in it."
+    )(command)
+    return click.option("--record", metavar="FILE", help="Keep every model call in FILE, without keys.")(
+        command
+    )
+
+
+@contextmanager
+def tape(record: str | None, cassette: str | None, *, shown: bool) -> Iterator[None]:
+    """Let the agents of this process use the file that was named, if one was.
+
+    Args:
+        shown: somebody watches, so that what is served comes as fast as it did when it was recorded.
+
+    Raises:
+        UsageError: both are given, or the file can't be used.
+    """
+    if record and cassette:
+        raise UsageError("--record and --cassette don't go together", "give one of them")
+    if not record and not cassette:
+        yield
+        return
+    from hitl_tui.agents.cassettes import cassette as use
+
+    with use(record or cassette or "", record=bool(record), pace=1.0 if shown else 0.0):
+        yield
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line says about how a thread is run, where, and by whom."""
+
+    store: str | None
+    durability: str | None
+    theme: str | None
+    reviewer: str | None
+    plain: bool
+    headless: bool
+    breaks: tuple[str, ...]
+    as_json: bool
+    record: str | None
+    cassette: str | None
+
+    def settings(self, **flags: str | None) -> Settings:
+        """The settings of the command.
+
+        Args:
+            flags: what else the command line says about them; None says nothing.
+
+        Raises:
+            UsageError: lists every problem found.
+        """
+        from hitl_tui.config import load_settings
+
+        own = {"store": self.store, "durability": self.durability, "theme": self.theme}
+        return load_settings({**own, "reviewer": self.reviewer, **flags})
+
+    def run(self, settings: Settings, open_store: OpenStore, choose: Choose) -> int:
+        """Run the chosen thread in the way that was asked for; returns the exit code.
+
+        Raises:
+            HitlError: the options don't go together, or the thread can't be opened.
+        """
+        quiet = self.headless or self.as_json
+        with tape(self.record, self.cassette, shown=not quiet):
+            if quiet:
+                from hitl_tui.cli.headless import run_headless
+
+                return run_headless(settings, open_store, choose, as_json=self.as_json, breaks=self.breaks)
+            from hitl_tui.cli.screen import show
+
+            return show(settings, open_store, choose, plain=self.plain, breaks=self.breaks)
+
+
+run_options = options_as(
+    "how",
+    RunOptions,
+    store_option,
+    durability_option,
+    theme_option,
+    reviewer_option,
+    plain_option,
+    headless_option,
+    break_option,
+    json_option,
+    tape_options,
+)
 
 
 @click.command()
@@ -67,3 +185,79 @@ def run(
         return Target(name, runner, given.for_graph(runner.graph.info) if given else None)
 
     return how.run(settings, open_for_writing, choose)
+
+
+@click.command()
+@click.argument("thread", required=False, shell_complete=complete_thread)
+@building_options
+@run_options
+def resume(*, thread: str | None, how: RunOptions) -> int:
+    """Go on with a thread where it stopped.
+
+    Without THREAD the one that waits for a human and changed last, or else the last unfinished one.
+    With --headless, or --json, it runs without a screen until something waits, fails or ends; a
+    request that waits goes on waiting: `answer` answers it.
+    """
+    return how.run(how.settings(), open_existing, lambda opened: Target(find_thread(opened, thread)))
+
+
+@click.command()
+@thread_option
+@click.option("--task", metavar="TEXT", help="What the worker shall write.")
+@click.option(
+    "--human/--no-human", default=True, help="Whether you decide on every verdict.", show_default=True
+)
+@click.option(
+    "--pace", type=click.FloatRange(0), default=70.0, hidden=True, help="Tokens a second; 0: at once."
+)
+@click.option("--seed", type=int, default=0, hidden=True, help="Of the pauses between words.")
+@click.option("--model", metavar="NAME", help="A real model in place of the script, as ollama/llama3.2.")
+@click.option("--api-base", metavar="URL", help="Address of the model's server.")
+@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Longest reply of the model.")
+@store_option
+@theme_option
+@reviewer_option
+@plain_option
+@tape_options
+def demo(
+    *,
+    thread: str | None,
+    task: str | None,
+    human: bool,
+    pace: float,
+    seed: int,
+    model: str | None,
+    api_base: str | None,
+    max_tokens: int | None,
+    store: str | None,
+    theme: str | None,
+    reviewer: str | None,
+    plain: bool,
+    record: str | None,
+    cassette: str | None,
+) -> int:
+    """Step through an advisor workflow; no key, no network.
+
+    With --model it runs on a real model. A worker writes a draft, an advisor judges it, you have the
+    last word on every verdict. Starts a new thread in your store unless --thread names one that is there.
+    """
+    from hitl_tui.cli.screen import show
+    from hitl_tui.config import load_settings
+
+    def choose(opened: Checkpointer) -> Target:
+        from hitl_tui.workflows.demo import TASK
+
+        options: dict[str, Any] = {"human": human, "pace": pace, "seed": seed}
+        given = {"model": model, "api_base": api_base, "max_tokens": max_tokens}
+        options |= {name: value for name, value in given.items() if value is not None}
+        runner = open_named("hitl_tui.workflows.demo:build", opened, options)
+        name = thread or new_thread_id(opened, "demo")
+        if task is None and opened.info(name) is not None:
+            return Target(name, runner)
+        return Target(name, runner, {"task": task or TASK})
+
+    if model is None and (api_base is not None or max_tokens is not None):
+        raise UsageError("--api-base and --max-tokens are for a real model", "name it: --model NAME")
+    settings = load_settings({"store": store, "theme": theme, "reviewer": reviewer})
+    with tape(record, cassette, shown=True):
+        return show(settings, open_for_writing, choose, plain=plain)

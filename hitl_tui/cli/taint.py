@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.desk import Desk, at_desk
 from hitl_tui.cli.options import (
     building_options,
     complete_thread,
@@ -15,6 +14,7 @@ from hitl_tui.cli.options import (
     thread_argument,
 )
 from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
     and through which nodes it came.
     """
 
-    async def work(desk: Desk) -> ExitCode:
-        from hitl_tui.cli import shapes
-        from hitl_tui.cli.places import open_place
+    async def work(desk: OpenThread) -> ExitCode:
+        from hitl_tui.cli import documents
+        from hitl_tui.cli.inputs import open_place
 
         at = await open_place(desk, place, reading=True)
         if channel is not None:
@@ -47,14 +47,15 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
         ways = {one.channel: await at.driver.lineage(one.channel, at.step) for one in tainted}
         if as_json:
             rows = [
-                {**shapes.taint(one), "lineage": [_way(way) for way in ways[one.channel]]} for one in tainted
+                {**documents.taint(one), "lineage": [_way(way) for way in ways[one.channel]]}
+                for one in tainted
             ]
-            emit(shapes.document("taint", thread=at.driver.thread_id, step=at.step, channels=rows))
+            emit(documents.document("taint", thread=at.driver.thread_id, step=at.step, channels=rows))
         else:
             _say(tainted, ways, channel)
         return ExitCode.DONE
 
-    return at_desk(work, store=store)
+    return on_thread(work, store=store)
 
 
 @click.command()
@@ -82,7 +83,7 @@ def declassify(
     written from it before stays tainted.
     """
 
-    async def work(desk: Desk) -> ExitCode:
+    async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
 
         driver = await desk.thread(thread)
@@ -96,7 +97,7 @@ def declassify(
         )
         return await report(driver, as_json=as_json, done=True, made_step=made)
 
-    return at_desk(work, store=store, reviewer=reviewer)
+    return on_thread(work, store=store, reviewer=reviewer)
 
 
 def _check_known(snapshot: Snapshot, channel: str) -> None:

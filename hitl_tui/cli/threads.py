@@ -49,7 +49,7 @@ def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str |
     one_more = _found(settings, query, limit + 1, inside=inside, waiting=waiting, told=not as_json)
     found, more = one_more[:limit], len(one_more) > limit
     if as_json:
-        from hitl_tui.cli.shapes import listed, summary
+        from hitl_tui.cli.documents import listed, summary
 
         emit(listed("threads", [summary(one) for one, _ in found], more=more))
         return
@@ -70,7 +70,7 @@ def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str |
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    from hitl_tui.plain.content import columns_beside
+    from hitl_tui.plain.console import columns_beside
 
     narrow = own_out().isatty() and columns_beside(0) < _WIDE
     kept = [at for at, name in enumerate(_HEADINGS) if not (narrow and name in _WIDE_ONLY)]
@@ -86,7 +86,7 @@ def _found(
     Args:
         told: for people, who are told when what waits expires.
     """
-    from hitl_tui.cli.storage import open_existing
+    from hitl_tui.cli.opening import open_existing
 
     try:
         opened = open_existing(settings)

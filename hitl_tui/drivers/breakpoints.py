@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hitl_tui.drivers.conditions import Condition, check_condition
-from hitl_tui.engine.graphs.description import GraphInfo
+from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.records import LedgerEntry
 from hitl_tui.errors import HitlError, UsageError

@@ -12,7 +12,7 @@ from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hitl_tui.engine.channels.info import ChannelInfo
+from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.suggest import did_you_mean
 

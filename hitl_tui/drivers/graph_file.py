@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.events import Event, GraphChanged
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.runner import GraphRunner
@@ -15,7 +15,7 @@ from hitl_tui.engine.thread.recorded import RecordedGraph
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphDiffers, HitlError
 from hitl_tui.loading.code import forget_code
-from hitl_tui.loading.fits import OTHER_GRAPH, Difference, fits
+from hitl_tui.loading.compatibility import OTHER_GRAPH, Difference, fits
 from hitl_tui.loading.sources import source_file, source_files
 
 Stamp = tuple[int, int, int]

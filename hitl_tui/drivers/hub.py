@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hitl_tui.drivers.below import Below
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver, Unbuilt, only_reading
+from hitl_tui.drivers.nested import Below
 from hitl_tui.drivers.protocol import Capabilities, Driver
-from hitl_tui.engine.graphs.compiled import CompiledGraph
+from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary

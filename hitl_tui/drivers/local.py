@@ -4,51 +4,509 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from hitl_tui.drivers import reading
-from hitl_tui.drivers.afterwards import Afterwards
-from hitl_tui.drivers.alongside import Alongside
-from hitl_tui.drivers.below import Below
 from hitl_tui.drivers.breakpoints import Stops
 from hitl_tui.drivers.buffer import EventBuffer
-from hitl_tui.drivers.disclosing import Disclosing
-from hitl_tui.drivers.engine_thread import EngineThread
-from hitl_tui.drivers.family import family
 from hitl_tui.drivers.graph_file import BuildGraph, graph_notice
-from hitl_tui.drivers.holding import Holding
-from hitl_tui.drivers.nested import Nested
+from hitl_tui.drivers.nested import Below, Follower, Runner
 from hitl_tui.drivers.node_streams import tell_the_rest
-from hitl_tui.drivers.protocol import NO_BREAKPOINTS, Capabilities, Preview, Relative, Snapshot, Stamped
-from hitl_tui.drivers.trying import Trying
-from hitl_tui.engine.graphs.compiled import CompiledGraph
-from hitl_tui.engine.humans import answering, decisions
-from hitl_tui.engine.humans.preview import preview_answer, preview_edit
+from hitl_tui.drivers.protocol import (
+    NO_BREAKPOINTS,
+    Capabilities,
+    Check,
+    Checked,
+    Preview,
+    Relative,
+    Snapshot,
+    Stamped,
+    Unfinished,
+)
+from hitl_tui.drivers.watching import Alongside, Holding
+from hitl_tui.engine.audit.lineage import Arrival, lineage
+from hitl_tui.engine.audit.replay import replay
+from hitl_tui.engine.audit.verify import verify_tree
+from hitl_tui.engine.commands import agent_changes, answering, decisions, disclosure, forking
+from hitl_tui.engine.commands.preview import preview_answer, preview_edit
+from hitl_tui.engine.graph.compensation import RollbackEntry
+from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.events import (
+    PRIVATE,
     AppliedUpdate,
+    AttemptFailed,
     Event,
-    NodeFailed,
     NodeStarted,
     ProgressChanged,
     RunEnded,
     RunStarted,
+    StepCommitted,
+    ThreadForked,
 )
-from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.records import Checkpoint, UpdateRecord
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.engine.nodes.activity import before_end
 from hitl_tui.engine.nodes.calling import SyncCaller
-from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.nodes.children import graph_inside, link_of
+from hitl_tui.engine.run.loop import Run
+from hitl_tui.engine.run.rollback import Rollback, rollback_entries
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
 from hitl_tui.engine.thread.graph_change import take_graph
+from hitl_tui.engine.thread.journal import CHANNELS
+from hitl_tui.engine.thread.rebuild import applied_updates, live_state, state_at
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
 from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import GraphInvalid, HitlError, ThreadBusy, UsageError
+from hitl_tui.errors import GraphInvalid, HitlError, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.loading.sources import source_file
 from hitl_tui.loading.trust import NotTrusted, Question
 
+MOST = 40
+"""Relatives shown at most: the thread's own line first, then forks by age."""
+
+
+def family(store: Store, thread_id: str, page: int) -> tuple[Relative, ...]:
+    """The thread, its parents and the forks of all of them, each with its newest checkpoints."""
+    line: list[ThreadInfo] = []
+    info = store.info(thread_id)
+    while info is not None:
+        line.append(info)
+        info = store.info(info.parent) if info.parent else None
+    found = {one.thread_id: one for one in line}
+    queue = list(line)
+    while queue and len(found) < MOST:
+        for child in store.children(queue.pop(0).thread_id):
+            if child.thread_id not in found and len(found) < MOST:
+                found[child.thread_id] = child
+                queue.append(child)
+    relatives = []
+    for one in found.values():
+        summary = store.summary(one.thread_id)
+        if summary is not None:
+            newest = store.checkpoints(one.thread_id, None, page)
+            # A fork that was carried here without its parent owns all of its steps.
+            shared = one.fork_step if one.parent else -1
+            own = tuple(checkpoint for checkpoint in reversed(newest) if checkpoint.step > shared)
+            relatives.append(Relative(one.thread_id, one.parent, shared, summary, own))
+    return tuple(relatives)
+
+
 T = TypeVar("T")
+
+
+class DriverPart(ABC):
+    """A part of the local driver, which does the work that it asks for."""
+
+    thread_id: str
+    _store: Store
+    _engine: EngineThread
+
+    @abstractmethod
+    async def _on_engine(self, work: Callable[[Session], T], *, graph: bool = False) -> T:
+        """What `work` makes of the session, on the engine's thread.
+
+        Args:
+            graph: it takes a graph that can run; without it the one of the log will do.
+        """
+
+    @abstractmethod
+    async def _write(self, work: Callable[[Session], T], *, graph: bool = True) -> T:
+        """As `_on_engine`, with the thread held for writing.
+
+        Raises:
+            ThreadBusy: it runs.
+        """
+
+    @abstractmethod
+    async def _launch(self, make: Callable[..., Run]) -> None:
+        """Start a run; returns once it has begun, or found nothing to do."""
+
+    @abstractmethod
+    def _tell(self, event: Event) -> None:
+        """Tell those who watch."""
+
+
+class EngineThread:
+    """A daemon thread with an event loop; it never keeps the process alive."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.stopped = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    async def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the engine's loop and wait for it on the caller's."""
+        return await asyncio.wrap_future(self.submit(work))
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Hand a coroutine over; the future may be waited for from any thread.
+
+        Raises:
+            HitlError: the thread has been stopped: nobody would ever answer.
+        """
+        if self.stopped:
+            work.close()
+            raise HitlError("the thread has been closed", "open it again")
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def stop(self) -> None:
+        """End the loop once it has done what it is doing."""
+        self.stopped = True
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+
+class Afterwards(DriverPart):
+    """Part of the local driver."""
+
+    async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
+        """What can be undone, in the order in which a rollback runs it, with what became of it."""
+
+        def look(session: Session) -> tuple[RollbackEntry, ...]:
+            return rollback_entries(self._store, session.cursor) if session.exists else ()
+
+        entries: tuple[RollbackEntry, ...] = await self._on_engine(look)
+        return entries
+
+    async def rollback(self, *, actor: str | None = None, note: str | None = None) -> None:
+        """Undo what the thread's nodes did outside; events tell the rest."""
+        await self._engine.call(self._launch(partial(Rollback, actor=actor, note=note)))
+
+    async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
+        """Check the thread's log in a thread of its own, so that neither the run nor the screen waits."""
+        # The log tells of its channels itself; what can't be opened can still be looked through.
+        graph: CompiledGraph | None = None
+        if kind != "log":
+            graph = await self._on_engine(lambda session: session.graph, graph=True)
+        return await asyncio.to_thread(self._checked, graph, kind, watch)
+
+    def _checked(
+        self, graph: CompiledGraph | None, kind: Check, watch: Callable[[int, int], object]
+    ) -> Checked:
+        if kind == "replay" and graph is not None:
+            again = replay(self._store, graph, self.thread_id, watch)
+            return Checked(kind, again.mismatches, again.steps, again.records, nodes=again.nodes)
+        found = verify_tree(self._store, self.thread_id, graph, strict=kind == "strict", watch=watch)
+        return Checked(kind, found.mismatches, found.checkpoints, found.records, unchecked=found.unchecked)
+
+
+class Disclosing(DriverPart):
+    """Part of the local driver."""
+
+    async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
+        """Why a channel is tainted at a step: every way by which it came in, oldest first."""
+
+        def look(session: Session) -> tuple[Arrival, ...]:
+            return lineage(self._store.records(session.thread_id, 0, step), channel)
+
+        return await self._on_engine(look)
+
+    async def declassify(
+        self, channel: str, *, expected_step: int, actor: str, reason: str, seen: bytes = b""
+    ) -> int:
+        """Clear a channel's taint as a new step; returns it."""
+        return await self._write(
+            lambda session: disclosure.declassify(
+                session, channel, actor=actor, reason=reason, expected_step=expected_step, seen=seen
+            )
+        )
+
+    async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
+        """A channel's value at a step though it is private; the ledger keeps who has seen it."""
+        return await self._write(
+            lambda session: disclosure.reveal(session, channel, step, actor=actor), graph=False
+        )
+
+    async def extend_limits(
+        self, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None
+    ) -> None:
+        """Raise limits, so that a thread stopped by one may go on; logged."""
+        await self._write(lambda session: decisions.extend_limits(session, limits, actor=actor, note=note))
+
+
+class Nested(DriverPart):
+    """Part of the local driver.
+
+    A thread that runs inside the run of another one is paused, and its node given up, by that run.
+    """
+
+    _run: Run | None
+    _below: Below
+    _follower: Follower | None = None
+
+    @property
+    def _above(self) -> Runner | None:
+        """In whose run this thread runs now."""
+        return self._below.runner(self.thread_id)
+
+    async def pause(self) -> None:
+        """Stop at the next node boundary."""
+
+        def ask(_session: Session) -> Runner | None:
+            if self._run:
+                self._run.pause()
+                return None
+            return self._above
+
+        above = await self._on_engine(ask)
+        if above is not None:
+            await above.pause()
+
+    async def cancel_attempt(self) -> None:
+        """Give up the node in flight; the thread waits before that node."""
+
+        def drop(_session: Session) -> Runner | None:
+            if self._run:
+                self._run.drop_attempt("cancelled by hand")
+                return None
+            return self._above
+
+        above = await self._on_engine(drop)
+        if above is not None:
+            await above.cancel_attempt()
+
+    async def graph_inside(self, node: str) -> CompiledGraph | None:
+        """The graph of a subgraph's node, None where there is no such node any more."""
+        return await self._on_engine(lambda session: graph_inside(session.graph, node), graph=True)
+
+    def _begin_following(self, session: Session, catch_up: Callable[[], None]) -> None:
+        """Hear what the threads below do, and what this one does inside the run of another."""
+        session.on_below = partial(self._below.tell, self)
+        loop = asyncio.get_running_loop()
+        self._follower = Follower(loop, session.cursor.head, catch_up=catch_up, tell=self._tell)
+        self._below.follow(self.thread_id, self._follower)
+
+    def _end_following(self) -> None:
+        if self._follower:
+            self._below.leave(self.thread_id)
+
+    def _tell_in_order(self, event: Event) -> None:
+        """Tell what was found in the store, after what happened before it."""
+        if isinstance(event, StepCommitted) and self._follower:
+            self._follower.step_is_next(event.checkpoint.step)
+        self._tell(event)
+
+    def _refuse_inside(self) -> None:
+        above = self._above
+        if above is not None:
+            raise ThreadBusy(
+                f"thread {self.thread_id!r} runs inside {above.thread_id!r}", "pause it first, or wait"
+            )
+
+
+class Trying(DriverPart):
+    """The part of a local driver that makes forks and changes agents."""
+
+    async def fork(
+        self,
+        step: int,
+        new_thread_id: str,
+        *,
+        changes: Mapping[str, Any] | None = None,
+        agents: Settings | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> str:
+        """Make a new thread from a committed step; returns its id."""
+
+        def make(session: Session) -> str:
+            forking.fork(
+                session,
+                self._store,
+                step,
+                new_thread_id,
+                changes=changes,
+                agents=agents,
+                actor=actor,
+                note=note,
+            )
+            self._tell(ThreadForked(new_thread_id, step))
+            return new_thread_id
+
+        return await self._on_engine(make, graph=True)
+
+    async def agents(self) -> tuple[AgentInfo, ...]:
+        """The thread's agents as they are for the next step."""
+        return await self._on_engine(
+            lambda session: agent_changes.agents_of(session, self._store), graph=True
+        )
+
+    async def configure_agent(
+        self, agent: str, settings: Mapping[str, Any], *, actor: str | None = None, note: str | None = None
+    ) -> None:
+        """Change settings of an agent from the next step on; logged."""
+        await self._write(
+            lambda session: agent_changes.configure_agents(session, {agent: settings}, actor=actor, note=note)
+        )
+
+    async def doubts(self, agent: str, settings: Mapping[str, Any]) -> str:
+        """What an agent with other settings would lack to be called."""
+        changed = await self._on_engine(
+            lambda session: agent_changes.changed_agent(session, agent, settings), graph=True
+        )
+        lacks = getattr(changed, "lacks", None)
+        # Asking the provider's library may import it, which takes seconds.
+        return await asyncio.to_thread(lacks) if lacks else ""
+
+    async def clear_turns(self, agent: str, *, actor: str | None = None, note: str | None = None) -> int:
+        """Let an agent forget its turns; returns how many it had.  Logged."""
+        return await self._write(
+            lambda session: agent_changes.clear_turns(session, agent, actor=actor, note=note)
+        )
+
+
+def snapshot(
+    session: Session,
+    store: Store,
+    capabilities: Capabilities,
+    *,
+    last_event: int,
+    page: int,
+    held_by: str,
+    graph_changed: tuple[str, ...] | None,
+) -> Snapshot:
+    """Everything a screen needs to begin.
+
+    Args:
+        held_by: the other process that runs the thread, "" for none.
+        graph_changed: what differs since the file of the graph was saved.
+        last_event: the number of the newest event that is in it.
+        page: checkpoints to give at most.
+    """
+    head = session.cursor.head
+    return Snapshot(
+        thread_id=session.thread_id,
+        graph=session.graph.info,
+        progress=session.progress,
+        values=_public(session, session.state.values),
+        checkpoints=history(session, store, None, page)[::-1],
+        updates=updates_at(session, store, head) if head >= 0 else (),
+        ledger=tuple(store.ledger(session.thread_id)) if session.exists else (),
+        parent=session.info.parent,
+        fork_step=session.info.fork_step,
+        capabilities=capabilities,
+        last_event=last_event,
+        notice=session.notice,
+        held_by=held_by,
+        graph_changed=graph_changed,
+        owners=_owners(session, store),
+        unfinished=_unfinished(session),
+        signing_key=session.signer.key if session.signer else "",
+    )
+
+
+def _owners(session: Session, store: Store) -> tuple[Owner, ...]:
+    """The threads that a subgraph's thread runs for, the outermost first."""
+    owners: list[Owner] = []
+    info: ThreadInfo | None = session.info
+    while info is not None and info.owner is not None:
+        owners.append(info.owner)
+        info = store.info(info.owner.thread_id)
+    return tuple(reversed(owners))
+
+
+def _unfinished(session: Session) -> Unfinished | None:
+    """What the cursor keeps of the branches of the node it stands at; their values stay there."""
+    cursor = session.cursor
+    kind, _, node = cursor.position.partition(":")
+    if not cursor.branches or kind != "node":
+        return None
+    child = link_of(cursor)
+    return Unfinished(
+        node,
+        cursor.head + 1,
+        0 if child else len(cursor.branches),
+        tuple(kept.outcome for kept in cursor.branches if kept.outcome),
+        child.thread_id if child else "",
+    )
+
+
+def history(session: Session, store: Store, before: int | None, limit: int) -> tuple[Checkpoint, ...]:
+    """Checkpoints before a step (None: from the head), newest first."""
+    return tuple(store.checkpoints(session.thread_id, before, limit)) if session.exists else ()
+
+
+def values_at(session: Session, store: Store, step: int) -> dict[str, Any]:
+    """All channel values as of a step."""
+    if step == session.cursor.head:
+        return _public(session, session.state.values)
+    return _public(session, state_at(store, session.thread_id, step, _defaults(session)))
+
+
+def updates_at(session: Session, store: Store, step: int) -> tuple[AppliedUpdate, ...]:
+    """The updates of a step, in the order in which they were reduced."""
+    return updates_between(session, store, step, step)[step]
+
+
+def updates_between(
+    session: Session, store: Store, first: int, last: int, only: str | None = None
+) -> dict[int, tuple[AppliedUpdate, ...]]:
+    """The updates of each of the steps `first` to `last`, of one channel or of all."""
+    thread_id = session.thread_id
+    records: dict[int, list[UpdateRecord]] = {step: [] for step in range(first, last + 1)}
+    for record in store.records(thread_id, first, last):
+        if only in (None, record.channel):
+            records[record.step].append(record)
+    written = {record.channel for some in records.values() for record in some}
+    # From some steps on there are other channels than before, with values that no record has.
+    anew = {one.step for one in store.ledger(thread_id) if one.kind == CHANNELS} if first < last else ()
+    found: dict[int, tuple[AppliedUpdate, ...]] = dict.fromkeys(records, ())
+    values: dict[str, Any] | None = None
+    for step, some in records.items():
+        if some:
+            if values is None:
+                values = _defaults(session)
+                if step > 0:
+                    values = state_at(store, thread_id, step - 1, values, only=written)
+            found[step], values = applied_updates(some, values)
+        if step in anew:
+            values = None
+    return found
+
+
+def written_at(session: Session, store: Store, first: int, last: int) -> dict[int, dict[str, bool]]:
+    """The channels that each of the steps `first` to `last` wrote, and whether their hashes differ since."""
+    found: dict[int, dict[str, bool]] = {step: {} for step in range(first, last + 1)}
+    for record in store.records(session.thread_id, first, last) if session.exists else ():
+        written = found[record.step]
+        changed = record.previous_hash != record.next_hash
+        written[record.channel] = changed or written.get(record.channel, False)
+    return found
+
+
+def place(session: Session, store: Store, step: int) -> tuple[Checkpoint, LiveState]:
+    """A committed step with its state; raises `UnknownThread` where there is none."""
+    checkpoint = store.checkpoint(session.thread_id, step)
+    if checkpoint is None:
+        raise UnknownThread(f"thread {session.thread_id!r} has no step {step}", "choose a committed step")
+    return checkpoint, live_state(store, session.thread_id, step, session.graph.channels)
+
+
+def _defaults(session: Session) -> dict[str, Any]:
+    return {name: channel.default for name, channel in session.graph.channels.items()}
+
+
+def _public(session: Session, values: Mapping[str, Any]) -> dict[str, Any]:
+    channels = session.graph.channels
+    return {
+        name: PRIVATE if channels[name].visibility == "private" else value
+        for name, value in values.items()
+        if name in channels
+    }
+
+
 GraphOf: TypeAlias = Callable[[ThreadInfo], Awaitable[CompiledGraph]]
 AskIfAny: TypeAlias = Callable[[Question], Awaitable[bool | None]]
 Unbuilt: TypeAlias = Callable[[str, HitlError], str]
@@ -120,7 +578,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
             running = running or (self._follower is not None and self._follower.live)
             # While a node runs, its own events are told again, so that a screen sees it at work.
             last_event = self._replay_from if running else self._buffer.last
-            return reading.snapshot(
+            return snapshot(
                 session,
                 self._store,
                 self.capabilities,
@@ -134,27 +592,25 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
 
     async def history(self, before: int | None = None, limit: int = PAGE) -> tuple[Checkpoint, ...]:
         """Checkpoints before a step (None: from the head), newest first."""
-        return await self._on_engine(lambda session: reading.history(session, self._store, before, limit))
+        return await self._on_engine(lambda session: history(session, self._store, before, limit))
 
     async def state_at(self, step: int) -> Mapping[str, Any]:
         """All channel values as of a step; private ones are `PRIVATE`."""
-        return await self._on_engine(lambda session: reading.values_at(session, self._store, step))
+        return await self._on_engine(lambda session: values_at(session, self._store, step))
 
     async def updates_at(self, step: int) -> tuple[AppliedUpdate, ...]:
         """The updates of a step, in the order in which they were reduced."""
-        return await self._on_engine(lambda session: reading.updates_at(session, self._store, step))
+        return await self._on_engine(lambda session: updates_at(session, self._store, step))
 
     async def updates_between(
         self, first: int, last: int, only: str | None = None
     ) -> Mapping[int, tuple[AppliedUpdate, ...]]:
         """The updates of each of the steps `first` to `last`, of one channel or of all."""
-        return await self._on_engine(
-            lambda session: reading.updates_between(session, self._store, first, last, only)
-        )
+        return await self._on_engine(lambda session: updates_between(session, self._store, first, last, only))
 
     async def written_at(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
         """The channels that each of the steps wrote, and whether they differ since."""
-        return await self._on_engine(lambda session: reading.written_at(session, self._store, first, last))
+        return await self._on_engine(lambda session: written_at(session, self._store, first, last))
 
     async def family(self) -> tuple[Relative, ...]:
         """The thread's parent line and forks with their newest checkpoints."""
@@ -217,7 +673,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
                 return preview_answer(session, *answer)
             if step is None or step == session.cursor.head:
                 return preview_edit(session, values, as_node, None)
-            return preview_edit(session, values, as_node, reading.place(session, self._store, step))
+            return preview_edit(session, values, as_node, place(session, self._store, step))
 
         async def job() -> Preview:
             # A card shows where its answers lead before anybody wants to run anything: that asks nobody.
@@ -514,7 +970,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         number = self._buffer.add(event)
         if isinstance(event, NodeStarted):
             self._replay_from = number - 1
-        elif isinstance(event, NodeFailed):
+        elif isinstance(event, AttemptFailed):
             log.warning("%s\n%s", event.error.message, event.error.details)
         elif isinstance(event, (RunStarted, RunEnded)):
             self._settle(None)

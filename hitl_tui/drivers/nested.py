@@ -1,86 +1,174 @@
-"""The part of the local driver that knows of threads above and below: runs inside runs (SPEC 7)."""
+"""Runs inside runs: what goes on in the thread of a subgraph reaches the screen that this thread has open."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
+from collections import deque
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from hitl_tui.drivers.below import Below, Follower, Runner
-from hitl_tui.drivers.part import DriverPart
-from hitl_tui.engine.graphs.compiled import CompiledGraph
-from hitl_tui.engine.log.events import Event, StepCommitted
-from hitl_tui.engine.running.loop import Run
-from hitl_tui.engine.subgraphs.children import graph_inside
-from hitl_tui.engine.thread.session import Session
-from hitl_tui.errors import ThreadBusy
+from hitl_tui.drivers.buffer import KEPT
+from hitl_tui.engine.log.events import (
+    AttemptDropped,
+    AttemptFailed,
+    Event,
+    LedgerWritten,
+    LimitNear,
+    NodeStarted,
+    ProgressChanged,
+    RunEnded,
+    RunStarted,
+    StepCommitted,
+)
+from hitl_tui.errors import HitlError
+
+log = logging.getLogger(__name__)
 
 
-class Nested(DriverPart):
-    """Part of the local driver.
+class Runner(Protocol):
+    """The driver of the thread above, in whose run the one below runs."""
 
-    A thread that runs inside the run of another one is paused, and its node given up, by that run.
-    """
-
-    _run: Run | None
-    _below: Below
-    _follower: Follower | None = None
-
-    @property
-    def _above(self) -> Runner | None:
-        """In whose run this thread runs now."""
-        return self._below.runner(self.thread_id)
+    thread_id: str
 
     async def pause(self) -> None:
-        """Stop at the next node boundary."""
-
-        def ask(_session: Session) -> Runner | None:
-            if self._run:
-                self._run.pause()
-                return None
-            return self._above
-
-        above = await self._on_engine(ask)
-        if above is not None:
-            await above.pause()
+        """Stop at the next node boundary, of what runs inside as well."""
 
     async def cancel_attempt(self) -> None:
-        """Give up the node in flight; the thread waits before that node."""
+        """Give up the node in flight, and so what runs inside."""
 
-        def drop(_session: Session) -> Runner | None:
-            if self._run:
-                self._run.drop_attempt("cancelled by hand")
-                return None
-            return self._above
 
-        above = await self._on_engine(drop)
-        if above is not None:
-            await above.cancel_attempt()
+@dataclass
+class _RunBelow:
+    runner: Runner
+    tape: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT))
 
-    async def graph_inside(self, node: str) -> CompiledGraph | None:
-        """The graph of a subgraph's node, None where there is no such node any more."""
-        return await self._on_engine(lambda session: graph_inside(session.graph, node), graph=True)
 
-    def _begin_following(self, session: Session, catch_up: Callable[[], None]) -> None:
-        """Hear what the threads below do, and what this one does inside the run of another."""
-        session.on_below = partial(self._below.tell, self)
-        loop = asyncio.get_running_loop()
-        self._follower = Follower(loop, session.cursor.head, catch_up=catch_up, tell=self._tell)
-        self._below.follow(self.thread_id, self._follower)
+class Below:
+    """The runs of subgraphs in one process, by their threads; may be called from any thread."""
 
-    def _end_following(self) -> None:
-        if self._follower:
-            self._below.leave(self.thread_id)
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[str, _RunBelow] = {}
+        self._followers: dict[str, Follower] = {}
 
-    def _tell_in_order(self, event: Event) -> None:
-        """Tell what was found in the store, after what happened before it."""
-        if isinstance(event, StepCommitted) and self._follower:
-            self._follower.step_is_next(event.checkpoint.step)
-        self._tell(event)
+    def tell(self, runner: Runner, thread_id: str, event: Event) -> None:
+        """What happens in a thread that runs inside the run of another one."""
+        with self._lock:
+            if isinstance(event, RunStarted):
+                self._runs[thread_id] = _RunBelow(runner)
+            run = self._runs.get(thread_id)
+            if run is not None:
+                if isinstance(event, NodeStarted):
+                    run.tape.clear()
+                run.tape.append(event)
+            if isinstance(event, RunEnded):
+                self._runs.pop(thread_id, None)
+            follower = self._followers.get(thread_id)
+            if follower is not None:
+                follower.hear(event)
 
-    def _refuse_inside(self) -> None:
-        above = self._above
-        if above is not None:
-            raise ThreadBusy(
-                f"thread {self.thread_id!r} runs inside {above.thread_id!r}", "pause it first, or wait"
-            )
+    def runner(self, thread_id: str) -> Runner | None:
+        """In whose run a thread runs now, None where it doesn't."""
+        run = self._runs.get(thread_id)
+        return run.runner if run else None
+
+    def follow(self, thread_id: str, follower: Follower) -> None:
+        """Let somebody hear what happens in a thread, from the beginning of the node that runs there now."""
+        with self._lock:
+            run = self._runs.get(thread_id)
+            for event in run.tape if run else ():
+                follower.hear(event)
+            self._followers[thread_id] = follower
+
+    def leave(self, thread_id: str) -> None:
+        """Nobody hears of a thread any more."""
+        with self._lock:
+            self._followers.pop(thread_id, None)
+
+
+class Follower:
+    """Tells what happens in a thread on the loop of its own driver, in the order in which it happened.
+
+    Steps are told by who looks at the store (`catch_up`), what is in no store is told between them.
+
+    Args:
+        head: the newest step that was told.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        head: int,
+        *,
+        catch_up: Callable[[], None],
+        tell: Callable[[Event], None],
+    ) -> None:
+        self.live = False
+        """A node is in flight."""
+        self._loop = loop
+        self._head = head
+        self._catch_up = catch_up
+        self._tell = tell
+        self._heard: deque[Event] = deque()
+        self._woken = False
+        self._late = False
+
+    def hear(self, event: Event) -> None:
+        """Take an event, from any thread."""
+        self._heard.append(event)
+        if not self._woken:
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._pass_on)
+
+    def step_is_next(self, step: int) -> None:
+        """Tell what belongs to a step, which will be told now."""
+        while self._heard and _step_of(self._heard[0]) <= step:
+            event = self._heard.popleft()
+            if isinstance(event, StepCommitted) and event.checkpoint.step == step:
+                break
+            self._pass(event)
+        self.skip_to(step)
+
+    def skip_to(self, step: int) -> None:
+        """What belongs to steps up to this one is of no interest any more."""
+        self._head = step
+        self.live = False
+
+    def _pass_on(self) -> None:
+        # Before looking: what comes from now on wakes it again.
+        self._woken = False
+        while self._heard:
+            event = self._heard[0]
+            if isinstance(event, _IN_STORE):
+                # It stays where it is meanwhile: what comes after a step is told after that.
+                try:
+                    self._catch_up()
+                except HitlError as error:  # the store may come back
+                    log.warning("what a run inside has committed can't be read: %s", error)
+                if not self._heard or self._heard[0] is not event:
+                    continue
+            self._heard.popleft()
+            if not isinstance(event, _IN_STORE):
+                self._pass(event)
+
+    def _pass(self, event: Event) -> None:
+        if isinstance(event, NodeStarted):
+            self._late = event.step <= self._head
+            self.live = not self._late
+        elif isinstance(event, (RunEnded, AttemptFailed, AttemptDropped)):
+            self.live = self._late = False
+        if not self._late and not isinstance(event, (*_IN_STORE, LimitNear)):
+            self._tell(event)
+
+
+_IN_STORE = (StepCommitted, ProgressChanged, LedgerWritten)
+
+
+def _step_of(event: Event) -> int:
+    """The step an event names; of those that name none: any."""
+    if isinstance(event, StepCommitted):
+        return event.checkpoint.step
+    return event.step if isinstance(event, NodeStarted) else -1

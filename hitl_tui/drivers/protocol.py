@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from hitl_tui.engine.channels.info import ChannelInfo
-from hitl_tui.engine.graphs.compensation import RollbackEntry
-from hitl_tui.engine.graphs.description import EdgeInfo, GraphInfo, InputField, NodeInfo
+from hitl_tui.engine.audit.findings import Mismatch
+from hitl_tui.engine.audit.lineage import Arrival
+from hitl_tui.engine.graph.compensation import RollbackEntry
+from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.threads import Owner, ThreadSummary
-from hitl_tui.engine.reports.taint_lineage import Arrival
+from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
-from hitl_tui.engine.verification.findings import Mismatch
 
 if TYPE_CHECKING:
     from hitl_tui.loading.trust import Ask

@@ -29,7 +29,7 @@ from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
 from hitl_tui.errors import UnknownThread
-from hitl_tui.stores import nesting
+from hitl_tui.stores import base
 
 if TYPE_CHECKING:
     from hitl_tui.loading.trust import Ask
@@ -378,7 +378,7 @@ class ReplayHub:
         """The rows whose thread id contains `query`."""
         known = {row.info.thread_id for row in self._summaries}
         found = [row for row in self._summaries if query in row.info.thread_id]
-        found = [row for row in found if nesting.within(row.info, within, known)]
+        found = [row for row in found if base.within(row.info, within, known)]
         if waiting:
             found = [row for row in found if row.waiting_since is not None]
         return tuple(found[offset : offset + limit])

@@ -1,23 +1,85 @@
-"""Watching a thread that another process runs: what it commits is told as if it had happened here."""
+"""What goes on beside the runs of an open thread: other processes, deadlines, the file of its graph."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from hitl_tui.engine.graphs.limits import limits_near
+from hitl_tui.drivers.graph_file import BuildGraph, GraphFile, follow_file
+from hitl_tui.engine.commands.decisions import note_pause
+from hitl_tui.engine.graph.limits import limits_near
 from hitl_tui.engine.log.events import Event, HolderChanged, LedgerWritten, ProgressChanged, StepCommitted
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.subgraphs.children import outdated, refresh
+from hitl_tui.engine.log.threads import PauseRequest
+from hitl_tui.engine.nodes.children import outdated, refresh
+from hitl_tui.engine.run.loop import Run
 from hitl_tui.engine.thread.rebuild import applied_updates
 from hitl_tui.engine.thread.recorded import RecordedGraph
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, ThreadBusy
 
 log = logging.getLogger(__name__)
+
+_AGAIN = 1.0
+"""Seconds until the next try where another process writes the thread just now."""
+
+
+class Deadlines:
+    """A timer for the next deadline of a thread; all of it happens on the engine's thread.
+
+    Args:
+        expire: answers what nobody answered in time; None while the thread can only be looked at: then its
+            deadlines are left to others.
+    """
+
+    def __init__(self, session: Session, expire: Callable[[], Awaitable[None]] | None) -> None:
+        self._session = session
+        self._apply = expire
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def watch(self) -> None:
+        """Wait for the earliest deadline there is now."""
+        self.stop()
+        session = self._session
+        deadlines = [one.deadline for one in session.cursor.pending if one.deadline]
+        if deadlines and self._apply:
+            wait = max(0.0, (min(deadlines) - session.clock()) / 1e6) + 0.01
+            self._timer = asyncio.get_running_loop().call_later(wait, self._expire)
+
+    def stop(self) -> None:
+        """Wait no longer."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+
+    def apply_due(self) -> None:
+        """Apply deadlines that passed while the thread was open nowhere."""
+        session = self._session
+        if self._apply is None or not session.exists:
+            return
+        now = session.clock()
+        if any(one.deadline and now > one.deadline for one in session.cursor.pending):
+            self._expire()
+
+    def _expire(self) -> None:
+        if self._apply and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._expired(self._apply))
+
+    async def _expired(self, apply: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await apply()
+        except ThreadBusy:
+            self._timer = asyncio.get_running_loop().call_later(_AGAIN, self._expire)
+        except HitlError as error:
+            log.warning("deadlines of %s: %s", self._session.thread_id, error)
+        else:
+            self.watch()
+
 
 EVERY = 0.2
 """Seconds between looks at the store: a watcher sees a step well within half a second."""
@@ -116,3 +178,126 @@ class Watcher:
         updates, after = applied_updates(records, values)
         self._tell(StepCommitted(checkpoint, updates, session.progress))
         return after
+
+
+"""Seconds between looks for what is asked, and at whether the thread is held."""
+
+_ASK_AGAIN = 1.0
+
+
+class Holding:
+    """What goes on during one run on behalf of other processes; made and used on the engine's thread."""
+
+    def __init__(self, session: Session, run: Run) -> None:
+        self._session = session
+        self._run = run
+        self._begun = session.clock()
+        self._heard: PauseRequest | None = None
+        self._listening = asyncio.create_task(self._listen())
+
+    async def _listen(self) -> None:
+        store, thread_id = self._session.store, self._session.thread_id
+        while store is not None and self._heard is None:
+            await asyncio.sleep(EVERY)
+            try:
+                asked = store.pause_request(thread_id)
+            except HitlError as error:
+                log.warning("thread %s: what is asked of it can't be read: %s", thread_id, error)
+                self._run.break_off(error)
+                return
+            # What was asked before this run began was about another one.
+            if asked is not None and asked.at >= self._begun:
+                self._heard = asked
+                self._run.pause()
+
+    def end(self) -> None:
+        """The run is over: write down who paused it, where it was paused."""
+        self._listening.cancel()
+        session, asked = self._session, self._heard
+        if asked is None or session.store is None:
+            return
+        try:
+            session.store.request_pause(session.thread_id, None)
+            if (session.cursor.status, session.cursor.reason) == ("waiting", "paused"):
+                with session.writing():
+                    note_pause(session, actor=asked.actor, note=asked.note)
+        except HitlError as error:
+            log.warning("thread %s: the pause could not be logged: %s", session.thread_id, error)
+
+
+async def ask_to_pause(
+    store: Store, thread_id: str, *, actor: str | None, note: str | None, patience: float
+) -> str:
+    """Ask whoever holds a thread to pause it, and wait until nobody does.
+
+    Args:
+        patience: seconds to wait at most; what was asked stays asked.
+
+    Returns:
+        Who holds it still, "" for nobody.
+    """
+    end, again = time.monotonic() + patience, 0.0
+    while True:
+        summary = store.summary(thread_id)
+        holder = (summary.held_by or "") if summary else ""
+        if not holder:
+            return ""
+        if time.monotonic() >= again:
+            # The holder may have begun another run by now, which what was asked before is not about.
+            store.request_pause(thread_id, PauseRequest(actor, note, time.time_ns() // 1_000))
+            again = time.monotonic() + _ASK_AGAIN
+        if time.monotonic() >= end:
+            return holder
+        await asyncio.sleep(EVERY)
+
+
+class Alongside:
+    """Everything that follows one thread while it is open; made and used on the engine's thread."""
+
+    def __init__(
+        self,
+        session: Session,
+        store: Store,
+        *,
+        tell: Callable[[Event], None],
+        resync: Callable[[], None],
+        busy: Callable[[], bool],
+        inside: Callable[[], bool],
+        expire: Callable[[], Awaitable[None]] | None,
+    ) -> None:
+        self.deadlines = Deadlines(session, expire)
+        self._session = session
+        self._tell = tell
+        self.watcher = Watcher(session, store, tell=tell, resync=resync, busy=busy, inside=inside)
+        self.graph_file: GraphFile | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self) -> None:
+        """Look once, and from then on again and again."""
+        self.watcher.look()
+        self.deadlines.watch()
+        self.deadlines.apply_due()
+        self._tasks.append(asyncio.get_running_loop().create_task(self.watcher.follow()))
+
+    def follow_graph_file(self, build: BuildGraph | None) -> None:
+        """Look at the file of the graph, too, from now on, where it has one that can be loaded again."""
+        if self.graph_file is None:
+            self.graph_file = follow_file(self._session, build, self._tell)
+            if self.graph_file is not None:
+                self._tasks.append(asyncio.get_running_loop().create_task(self.graph_file.follow()))
+
+    def end(self) -> None:
+        """Look no longer."""
+        self.deadlines.stop()
+        for task in self._tasks:
+            task.cancel()
+
+    @property
+    def holder(self) -> str:
+        """Which other process runs the thread, "" for none."""
+        return self.watcher.holder
+
+    @property
+    def graph_changed(self) -> tuple[str, ...] | None:
+        """What differs since the file of the graph was saved, None while it wasn't."""
+        return self.graph_file.changed if self.graph_file else None

@@ -1,5 +1,5 @@
 """The engine: runs a graph over a log, and knows no screen, no model and no file.
 
-Its packages build on one another in this order, each on those before it alone: log, channels, graphs, thread,
-interrupts, nodes, subgraphs, humans, running, then undo and verification, reports, and the runner.
+Its packages build on one another in this order, each on those before it alone: log, state, graph, thread,
+nodes, commands, run, audit, and the runner.
 """

@@ -1,33 +1,285 @@
-"""The runner: a compiled graph with a store, and everything one can do to its threads (SPEC 5, 11)."""
+"""The runner: a compiled graph with a store, and everything one can do to its threads (SPEC 5, 8, 11, 12)."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar, get_args
 
-from hitl_tui.engine.channels.state import WorkflowState
-from hitl_tui.engine.graphs.compiled import CompiledGraph
-from hitl_tui.engine.graphs.kinds_given import check_callback, check_choice
-from hitl_tui.engine.graphs.limits import check_limits
-from hitl_tui.engine.humans import decisions
-from hitl_tui.engine.humans.agent_changes import AgentControl
-from hitl_tui.engine.humans.control import ThreadControl
+from hitl_tui.engine.audit.anchor import Anchor, anchor
+from hitl_tui.engine.audit.costs import CostReport, RunInfo, cost_report, run_info
+from hitl_tui.engine.audit.findings import VerifyReport
+from hitl_tui.engine.audit.replay import ReplayReport, replay
+from hitl_tui.engine.audit.verify import verify_tree
+from hitl_tui.engine.commands import answering, decisions, disclosure, forking
+from hitl_tui.engine.commands.agent_changes import AgentControl
+from hitl_tui.engine.graph import drawing
+from hitl_tui.engine.graph.compiled import CompiledGraph
+from hitl_tui.engine.graph.limits import check_limits
+from hitl_tui.engine.graph.options import check_callback, check_choice
 from hitl_tui.engine.log.events import AppliedUpdate, Event, RunEnded
 from hitl_tui.engine.log.records import Checkpoint, Limits
-from hitl_tui.engine.log.signing import Signer
+from hitl_tui.engine.log.signing import Signer, Signers
 from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.nodes.children import inner_graph
 from hitl_tui.engine.nodes.results import RunResult, StepResult
-from hitl_tui.engine.reports.reporting import Reporting
-from hitl_tui.engine.running.loop import OnLimit, Run
-from hitl_tui.engine.running.syncing import run_on, run_sync
-from hitl_tui.engine.thread.agent_settings import fresh_agents
+from hitl_tui.engine.run.loop import OnLimit, Run
+from hitl_tui.engine.run.rollback import Rollback, RollbackReport, rollback_report
+from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.thread.agent_settings import Settings, fresh_agents
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
-from hitl_tui.engine.thread.session import Session
-from hitl_tui.engine.undo.rollback import Rollback, RollbackReport, rollback_report
+from hitl_tui.engine.thread.session import Session, now_us
 from hitl_tui.errors import HitlError, UnknownThread, UsageError, in_words
+
+T = TypeVar("T")
+
+
+def run_on(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
+    """Run a part of sync code's own loop, from inside another running loop too."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return loop.run_until_complete(work)
+    with ThreadPoolExecutor(1, "hitl-tui run") as pool:
+        return pool.submit(loop.run_until_complete, work).result()
+
+
+def run_sync(work: Coroutine[Any, Any, T]) -> T:
+    """Run the async core from sync code, from inside a running loop too (as in a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(asyncio.run(work))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="hitl-tui run")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+    return outcome[0]
+
+
+class ThreadControl(ABC):
+    """The part of a runner by which humans decide about its threads; each call is one commit."""
+
+    signer: Signer | None
+
+    @abstractmethod
+    def open(self, thread_id: str) -> Session:
+        """A thread of the store; raises `UnknownThread`."""
+
+    @abstractmethod
+    def _graph_of(self, thread_id: str) -> CompiledGraph:
+        """The graph that a thread runs."""
+
+    @abstractmethod
+    def _store(self) -> Store:
+        """Where threads live; raises `UsageError` where nothing is kept."""
+
+    def update_state(
+        self,
+        thread_id: str,
+        values: Mapping[str, Any],
+        *,
+        expected_step: int | None = None,
+        as_node: str | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> int:
+        """Set channel values as a new step, without reducers; returns the step (SPEC 11).
+
+        Args:
+            expected_step: the head the edit was made on; another one refuses the edit.
+            as_node: go on as if this node had just run.
+
+        Raises:
+            StaleWriter, ThreadBusy, UndeclaredChannel, SchemaMismatch, ValueRejected: nothing is stored.
+        """
+        session = self.open(thread_id)
+        with session.writing():
+            return decisions.update_state(
+                session, values, expected_step=expected_step, as_node=as_node, actor=actor, note=note
+            )
+
+    def answer(
+        self,
+        thread_id: str,
+        request_id: str,
+        value: Any,
+        *,
+        step: int,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> int:
+        """Answer a pending request bound to `step`; returns the newest step.
+
+        Raises:
+            AnswerRefused: late, unknown, duplicate, stale, unauthorised or not signed; recorded as such.
+            SigningFailed: nothing was decided.
+        """
+        session = self.open(thread_id)
+        with session.writing():
+            return answering.answer(session, request_id, value, step=step, actor=actor, note=note)
+
+    def fork(
+        self,
+        thread_id: str,
+        step: int,
+        new_thread_id: str,
+        *,
+        changes: Mapping[str, Any] | None = None,
+        agents: Settings | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> str:
+        """Make a new thread from a committed step; returns its id.
+
+        Args:
+            changes: channel values to begin with.
+            agents: other settings of agents, as {"worker": {"model": "...", "temperature": 0}}.
+        """
+        store = self._store()
+        parent = Session.open(
+            self._graph_of(thread_id), store, thread_id, agents={}, with_state=False, signer=self.signer
+        )
+        child = forking.fork(
+            parent, store, step, new_thread_id, changes=changes, agents=agents, actor=actor, note=note
+        )
+        return child.thread_id
+
+    def declassify(
+        self, thread_id: str, channel: str, *, actor: str, reason: str, expected_step: int | None = None
+    ) -> int:
+        """Clear a channel's taint as a new step that changes no value; returns the step (SPEC 8).
+
+        Args:
+            reason: why it may be trusted now; it is kept in the ledger.
+            expected_step: the head it was looked at; another one refuses.
+
+        Raises:
+            UsageError, StaleWriter, ThreadBusy, UndeclaredChannel: nothing is stored.
+        """
+        session = self.open(thread_id)
+        with session.writing():
+            return disclosure.declassify(
+                session, channel, actor=actor, reason=reason, expected_step=expected_step
+            )
+
+    def reveal(self, thread_id: str, channel: str, *, actor: str, step: int | None = None) -> Any:
+        """A channel's value at a step (the newest by default), noted in the ledger (SPEC 8)."""
+        session = self.open(thread_id)
+        with session.writing():
+            return disclosure.reveal(
+                session, channel, session.cursor.head if step is None else step, actor=actor
+            )
+
+    def cancel(self, thread_id: str, *, actor: str | None = None, note: str | None = None) -> None:
+        """End a thread as cancelled(user)."""
+        session = self.open(thread_id)
+        with session.writing():
+            decisions.cancel(session, actor=actor, note=note)
+
+    def extend_limits(
+        self, thread_id: str, *, actor: str | None = None, note: str | None = None, **limits: float | None
+    ) -> None:
+        """Raise limits (names as in `Limits`), so that a thread stopped by one may go on; logged."""
+        session = self.open(thread_id)
+        with session.writing():
+            decisions.extend_limits(session, limits, actor=actor, note=note)
+
+
+class Reporting:
+    """The part of a runner that only looks."""
+
+    graph: CompiledGraph
+    store: Store | None
+    source: Mapping[str, Any]
+
+    def anchor(self, thread_id: str) -> Anchor:
+        """Where a thread stands, to be kept outside the store: `str()` of it is one line (SPEC 10).
+
+        Raises:
+            UnknownThread, LogCorrupt: there is nothing to stand on.
+        """
+        return anchor(self._store(), thread_id, now_us())
+
+    def verify(
+        self,
+        thread_id: str,
+        strict: bool = False,
+        *,
+        anchor: Anchor | Sequence[Anchor] = (),
+        signers: Signers | None = None,
+    ) -> VerifyReport:
+        """Check the log of a thread, and of those below it, against itself; changes nothing (SPEC 12).
+
+        Args:
+            strict: reduce every update again with this graph's reducers.
+            anchor: where the thread once stood; it must have stood there, and gone on from there.
+            signers: checks who has signed which decisions, as `AllowedSigners`.
+        """
+        anchors = (anchor,) if isinstance(anchor, Anchor) else anchor
+        graph = self._graph_of(thread_id)
+        return verify_tree(self._store(), thread_id, graph, strict=strict, anchors=anchors, signers=signers)
+
+    def replay(self, thread_id: str) -> ReplayReport:
+        """Run the graph with the recorded results of its nodes served in order; changes nothing (SPEC 12).
+
+        Routes and termination conditions are asked for real; no node and no model is called.
+
+        Raises:
+            ReplayMismatch: the graph comes to another node than was recorded; names both.
+        """
+        report = replay(self._store(), self._graph_of(thread_id), thread_id)
+        report.check()
+        return report
+
+    def run_info(self, thread_id: str) -> RunInfo:
+        """The run's own record (seed 003)."""
+        return run_info(
+            Session.open(self._graph_of(thread_id), self._store(), thread_id, agents={}, with_state=False)
+        )
+
+    def cost_report(self, thread_id: str | None = None) -> CostReport:
+        """Calls, tokens and cost by agent, provider and model; also by node and by step.
+
+        Args:
+            thread_id: None for all threads of the store together.
+        """
+        agents = self.graph.agents if thread_id is None else self._graph_of(thread_id).agents
+        return cost_report(self._store(), thread_id, agents.values())
+
+    def to_mermaid(self) -> str:
+        """The graph as Mermaid text."""
+        return drawing.to_mermaid(self.graph.info)
+
+    def to_dot(self) -> str:
+        """The graph as Graphviz text."""
+        return drawing.to_dot(self.graph.info)
+
+    def _graph_of(self, thread_id: str) -> CompiledGraph:
+        """The graph of a thread: this one, or the one inside it that the thread of a subgraph runs."""
+        info = self.store.info(thread_id) if self.store else None
+        return inner_graph(self.graph, info.source, self.source) if info else self.graph
+
+    def _store(self) -> Store:
+        if self.store is None:
+            raise UsageError("this runner keeps nothing", "compile(checkpointer=...) to keep threads")
+        return self.store
+
 
 Resume = Literal["cursor", "entry"]
 OnStep = Callable[[str, WorkflowState], Any]

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, TypeVar
 
-from hitl_tui.engine.channels.reducers import IS_FILE
+from hitl_tui.engine.state.reducers import IS_FILE
 from hitl_tui.errors import GraphInvalid, HitlError, UsageError
 
 T = TypeVar("T")

@@ -10,14 +10,36 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from hitl_tui.engine.graphs.graph import StateGraph
+from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import GraphInvalid, UsageError, in_words
 from hitl_tui.loading.code import blaming, import_file, import_named
-from hitl_tui.loading.samples import sample_names, sample_path
 from hitl_tui.suggest import did_you_mean
+
+_SUFFIXES: Final = (".py", ".toml")
+
+
+def sample_path(name: str) -> Path | None:
+    """The file of a sample, its Python one where there are two; None where there is none of that name."""
+    if name not in sample_names():
+        return None
+    paths = (_folder() / f"{name}{suffix}" for suffix in _SUFFIXES)
+    return next(path for path in paths if path.is_file())
+
+
+def sample_names() -> list[str]:
+    """The names of all samples."""
+    return sorted({path.stem for path in _folder().iterdir() if path.suffix in _SUFFIXES})
+
+
+def _folder() -> Path:
+    """Inside the wheel, or beside the package in a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "_bundled" / "sample_graphs"
+    return installed if installed.is_dir() else package.parent / "sample_graphs"
+
 
 Graph: TypeAlias = StateGraph | GraphRunner
 
@@ -134,7 +156,7 @@ def load_graph(
     directory = directory or current_directory()
     path, name = _split(resolve_spec(spec, directory))
     if path is not None and path.suffix == ".toml":
-        from hitl_tui.loading.graphfile.options import open_graph_file
+        from hitl_tui.loading.graphfile.build import open_graph_file
 
         return Loaded(*open_graph_file(path, options or {}, defaults or {}))
     if path is None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import hitl_tui
-from hitl_tui.engine.channels.values import keepable
-from hitl_tui.engine.graphs.graph import StateGraph
+from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.nodes.children import WITHIN, inner_graph
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.engine.subgraphs.children import WITHIN, inner_graph
+from hitl_tui.engine.state.values import keepable
 from hitl_tui.errors import UsageError
 from hitl_tui.loading.code import OURS, blaming, code_files
 from hitl_tui.loading.graphs import current_directory, load_graph, named_file, resolve_spec, spec_file

@@ -3,14 +3,168 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from hitl_tui.errors import UsageError
-from hitl_tui.loading.positions import line_index, line_of
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+
+_BLANK = re.compile(r"[ \t\r\n]*(?:#[^\n]*[ \t\r\n]*)*")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_SCALAR = re.compile(r"[^,\]}\n#]*")
+_STRING = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*"{3,5}'
+    r"|'''(?:[^']|'(?!''))*'{3,5}"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'",
+    re.DOTALL,
+)
+
+
+def line_index(text: str) -> dict[KeyPath, int]:
+    """Line numbers, from 1, by path; a path is keys and places in arrays, as in ("edges", 0, "to").
+
+    What stands behind a value that is nested too deep to be followed has none.
+    """
+    scanner = _Scanner(text)
+    with suppress(RecursionError):
+        scanner.scan()
+    return scanner.lines
+
+
+def line_of(index: Mapping[KeyPath, int], path: KeyPath) -> int | None:
+    """The line of a path, or of the nearest table around it."""
+    for end in range(len(path), 0, -1):
+        if path[:end] in index:
+            return index[path[:end]]
+    return None
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self._text = text.replace("\r\n", "\n")
+        self._at = 0
+        self._line = 1
+        self.lines: dict[KeyPath, int] = {}
+        self._lengths: dict[KeyPath, int] = {}
+        self._counted_to = 0
+
+    def scan(self) -> None:
+        """Fill `lines`."""
+        table: KeyPath = ()
+        self._skip()
+        while self._at < len(self._text):
+            if self._peek("["):
+                table = self._header()
+            else:
+                self._pair(table)
+            self._skip()
+
+    def _header(self) -> KeyPath:
+        arrays = self._peek("[[")
+        self._at += 2 if arrays else 1
+        keys = self._key()
+        self._at += 2 if arrays else 1
+        path = self._resolve(keys[:-1])
+        path = (*path, keys[-1])
+        if arrays:
+            self._note(path)
+            number = self._lengths.get(path, 0)
+            self._lengths[path] = number + 1
+            path = (*path, number)
+        self._note(path)
+        return path
+
+    def _resolve(self, keys: KeyPath) -> KeyPath:
+        """A header's path: behind the name of an array of tables its newest table is meant."""
+        path: KeyPath = ()
+        for key in keys:
+            path = (*path, key)
+            if path in self._lengths:
+                path = (*path, self._lengths[path] - 1)
+            self._note(path)
+        return path
+
+    def _pair(self, table: KeyPath) -> None:
+        path = table
+        for key in self._key():
+            path = (*path, key)
+            self._note(path)
+        self._at += 1  # the equals sign
+        self._spaces()
+        self._value(path)
+
+    def _key(self) -> KeyPath:
+        keys: list[str | int] = []
+        while True:
+            self._spaces()
+            quoted = _STRING.match(self._text, self._at)
+            found = quoted or _BARE.match(self._text, self._at)
+            if found is None:
+                raise ValueError(f"no key at {self._at}")
+            self._at = found.end()
+            keys.append(_unquoted(found[0]) if quoted else found[0])
+            self._spaces()
+            if not self._peek("."):
+                return tuple(keys)
+            self._at += 1
+
+    def _value(self, path: KeyPath) -> None:
+        if self._peek("["):
+            self._at += 1
+            self._members(path, "]")
+        elif self._peek("{"):
+            self._at += 1
+            self._members(path, "}")
+        else:
+            found = _STRING.match(self._text, self._at) or _SCALAR.match(self._text, self._at)
+            self._at = found.end() if found else self._at + 1
+
+    def _members(self, path: KeyPath, closing: str) -> None:
+        number = 0
+        self._skip()
+        while self._at < len(self._text) and not self._peek(closing):
+            if closing == "]":
+                self._note((*path, number))
+                self._value((*path, number))
+                number += 1
+            else:
+                self._pair(path)
+            self._skip()
+            if self._peek(","):
+                self._at += 1
+                self._skip()
+        self._at += 1
+
+    def _note(self, path: KeyPath) -> None:
+        self._line += self._text.count("\n", self._counted_to, self._at)
+        self._counted_to = self._at
+        self.lines.setdefault(path, self._line)
+
+    def _skip(self) -> None:
+        found = _BLANK.match(self._text, self._at)
+        self._at = found.end() if found else self._at
+
+    def _spaces(self) -> None:
+        while self._peek(" ") or self._peek("\t"):
+            self._at += 1
+
+    def _peek(self, mark: str) -> bool:
+        return self._text.startswith(mark, self._at)
+
+
+def _unquoted(key: str) -> str:
+    if key.startswith("'") or "\\" not in key:
+        return key[1:-1]
+    import tomli
+
+    return next(iter(tomli.loads(f"{key} = 0")))
 
 
 class TomlFile(msgspec.Struct, frozen=True):

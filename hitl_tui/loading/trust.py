@@ -25,13 +25,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from hitl_tui.engine.channels.canonical import channel_hash
+from hitl_tui.engine.state.canonical import channel_hash
 from hitl_tui.errors import StoreUnusable, UsageError
 from hitl_tui.loading.code import OURS, code_files
-from hitl_tui.loading.graphs import current_directory, named_file, resolve_spec
-from hitl_tui.loading.samples import sample_path
+from hitl_tui.loading.graphs import current_directory, named_file, resolve_spec, sample_path
 from hitl_tui.loading.toml import read_toml
-from hitl_tui.stores.files_io import locked, make_directories, read_file, replace_file
+from hitl_tui.stores.files.directory import locked, make_directories, read_file, replace_file
 
 log = logging.getLogger(__name__)
 

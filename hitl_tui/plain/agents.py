@@ -5,9 +5,8 @@ from __future__ import annotations
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.errors import UsageError
 from hitl_tui.plain.answers import read_settings
-from hitl_tui.plain.console import confirm
-from hitl_tui.plain.content import spans
-from hitl_tui.plain.talk import Talk
+from hitl_tui.plain.console import confirm, spans
+from hitl_tui.plain.context import Talk
 from hitl_tui.plain.words import name
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.agents import agent_lines, memory_words, turn_lines

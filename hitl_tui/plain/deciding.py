@@ -2,27 +2,197 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 from hitl_tui.drivers.protocol import Snapshot
-from hitl_tui.engine.channels.values import thaw
-from hitl_tui.engine.interrupts.foreign import Action
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Choice, Request
-from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.thread.approval_formats import Action
+from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, ThreadBusy, UsageError
 from hitl_tui.plain.answers import named_choice
-from hitl_tui.plain.console import confirm, refusal
-from hitl_tui.plain.content import content
-from hitl_tui.plain.forms import LeftWaiting, ask_edit, ask_form, ask_value
-from hitl_tui.plain.guarding import give_back, ready_to
-from hitl_tui.plain.talk import Talk
-from hitl_tui.plain.words import card_lines, name, numbered
-from hitl_tui.view.answers import choice_answer
-from hitl_tui.view.asking import EDIT, actions, allowed, answer_form, edit_form
-from hitl_tui.view.review import ReviewCard, review_card
+from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, content, json_of, refusal
+from hitl_tui.plain.context import Talk
+from hitl_tui.plain.words import card_lines, changed_lines, changed_since, name, numbered
+from hitl_tui.view.card import (
+    EDIT,
+    ReviewCard,
+    actions,
+    allowed,
+    answer_form,
+    choice_answer,
+    edit_form,
+    review_card,
+    wants_text,
+)
+from hitl_tui.view.diff import value_diff
+from hitl_tui.view.form import Field, Form, Path, Problem, Reading, mismatch, read_field, read_form
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.value_lines import value_lines
+
+Doing: TypeAlias = Literal["can_edit", "can_answer", "can_fork", "can_cancel", "can_roll_back", "can_reload"]
+
+_WORDS = 100
+
+
+_WITHOUT_GRAPH: frozenset[Doing] = frozenset({"can_cancel", "can_reload"})
+
+
+def ready_to(talk: Talk, doing: Doing) -> Snapshot:
+    """The thread as it is, its graph built; what it can't take is refused before anybody types for it.
+
+    Raises:
+        UsageError: it can only be looked at.
+        HitlError: its graph can't be built.
+        ThreadBusy: another process runs it; a fork can be made all the same.
+    """
+    snapshot = talk.snapshot()
+    can = snapshot.capabilities
+    if not getattr(can, doing):
+        raise UsageError(f"thread {snapshot.thread_id!r} can only be looked at", can.why_not)
+    if snapshot.held_by and doing != "can_fork":
+        raise ThreadBusy(
+            f"thread {snapshot.thread_id!r} is run by {snapshot.held_by}",
+            "wait until it is done; you can look at it, or fork it",
+        )
+    if doing not in _WITHOUT_GRAPH:
+        return talk.prepare()
+    return snapshot
+
+
+def give_back(talk: Talk, error: HitlError, step: int, *typed: tuple[str, str | None]) -> None:
+    """Say why something was refused, what has changed since the step it was about, and what was typed for it.
+
+    Args:
+        typed: what to call each text, and the text; what was left empty is not told.
+    """
+    if isinstance(error, AnswerRefused | StaleWriter):
+        now = talk.run(talk.driver.snapshot()).progress.head
+        error.details = talk.run(changed_since(talk.driver, step, now))
+    talk.console.say(*refusal(error), "Nothing was stored.")
+    for label, text in typed:
+        if text:
+            talk.console.say(f"Your {label}:", *content(text.split("\n"), _WORDS))
+
+
+LEAVE = END_OF_TEXT
+"""What is typed to leave a request waiting."""
+_NOTHING = "-"
+
+
+class LeftWaiting(Exception):
+    """The person wants to decide later."""
+
+
+def ask_form(console: Console, form: Form) -> Any:
+    """Ask for each field, again where what was typed doesn't fit; returns the answer.
+
+    Raises:
+        LeftWaiting: a dot alone was typed.
+    """
+    console.say(f"{len(form.fields)} fields; empty takes what stands in brackets, {LEAVE} leaves it waiting.")
+    texts: dict[Path, str] = {}
+    wanted = form.fields
+    while True:
+        for field in wanted:
+            texts[field.path] = _ask_field(console, field, texts.get(field.path, field.text))
+        reading = read_form(form, texts)
+        if not reading.problems:
+            return reading.value
+        wanted = _again(console, form, reading)
+
+
+def ask_value(console: Console, schema: Mapping[str, Any] | None) -> Any:
+    """Ask for any value, again where it is no JSON or does not fit; a text is typed as it is.
+
+    Raises:
+        LeftWaiting: nothing was typed.
+    """
+    text = wants_text(schema)
+    while typed := console.ask(f"Your answer, as {'text' if text else 'JSON'}; empty leaves it waiting:"):
+        try:
+            value = typed if text else json_of(typed)
+        except UsageError as error:
+            console.say(*content([error.message]))
+            continue
+        wrong = mismatch(schema or {}, value)
+        if not wrong:
+            return value
+        console.say(*content([wrong]))
+    raise LeftWaiting
+
+
+def ask_edit(console: Console, value: Any, schema: Mapping[str, Any] | None) -> Any:
+    """Ask for another version of a value, show what changed, and have it confirmed.
+
+    Raises:
+        LeftWaiting: the change was not confirmed.
+    """
+    is_text = isinstance(value, str)
+    shown = (
+        value_lines(value, "text") if is_text else json.dumps(value, indent=2, ensure_ascii=False).split("\n")
+    )
+    console.say("It is now:", *content(shown))
+    while True:
+        typed = ask_text(
+            console, f"Your version, as {'text' if is_text else 'JSON'}; empty keeps it as it is."
+        )
+        try:
+            changed = value if not typed.strip() else typed if is_text else json_of(typed)
+        except UsageError as error:
+            console.say(*content([error.message]))
+            continue
+        wrong = mismatch(schema or {}, changed)
+        if wrong:
+            console.say(*content([wrong]))
+            continue
+        console.say("What changes:", *(changed_lines(value_diff(value, changed)) or ["    nothing"]))
+        if confirm(console, "Send it?"):
+            return changed
+        raise LeftWaiting
+
+
+def _ask_field(console: Console, field: Field, text: str) -> str:
+    mark = ", required" if field.required else ""
+    hint = f" ({field.hint})" if field.hint else ""
+    about = [f"{field.help}"] if field.help else []
+    console.say(f"{name(field.label)}{hint}{mark}.", *content(about))
+    if field.options and field.kind != "yesno":
+        console.say(*numbered([name(option.word) for option in field.options]))
+    while True:
+        typed = _typed(console, field, text)
+        try:
+            read_field(field, typed)
+        except Problem as problem:
+            console.say(*content([f"{field.label} {problem}"]))
+        else:
+            return typed
+
+
+def _typed(console: Console, field: Field, text: str) -> str:
+    kept = f" [{text}]" if text and not field.long else ""
+    if field.long:
+        console.say(*(["It is now:", *content(text.splitlines())] if text else []))
+        typed = ask_text(console, "Empty keeps it." if text else "Your text.")
+        return typed if typed.strip() else text
+    out = f", {_NOTHING} leaves it out" if text and not field.required else ""
+    typed = console.ask(f"{'yes or no' if field.kind == 'yesno' else 'value'}{out}{kept}:")
+    if typed == LEAVE:
+        raise LeftWaiting
+    if typed == _NOTHING and out:
+        return ""
+    return typed or text
+
+
+def _again(console: Console, form: Form, reading: Reading) -> tuple[Field, ...]:
+    """The fields to ask again: those with a problem, or all where it is about the answer as a whole."""
+    console.say(
+        *content([f"{'.'.join(path) or 'the answer'} {what}" for path, what in reading.problems.items()])
+    )
+    return tuple(field for field in form.fields if field.path in reading.problems) or form.fields
+
 
 _SUBJECT = 500
 

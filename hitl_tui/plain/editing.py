@@ -7,10 +7,9 @@ from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.plain.console import ask_text, confirm, json_of
-from hitl_tui.plain.content import content, spans
-from hitl_tui.plain.guarding import give_back, ready_to
-from hitl_tui.plain.talk import Talk
+from hitl_tui.plain.console import ask_text, confirm, content, json_of, spans
+from hitl_tui.plain.context import Talk
+from hitl_tui.plain.deciding import give_back, ready_to
 from hitl_tui.plain.words import name, next_words
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.glyphs import ASCII

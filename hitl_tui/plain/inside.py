@@ -1,86 +1,124 @@
-"""What goes on inside maps, parallels and subgraphs, in lines that can be read aloud (SPEC 7)."""
+"""Going inside in lines: the branches of a step and the threads of subgraphs, listed, opened, left again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Final
 
-from hitl_tui.drivers.protocol import Unfinished
-from hitl_tui.engine.log import events as ev
-from hitl_tui.engine.log.outcomes import BranchOutcome
-from hitl_tui.engine.log.records import Checkpoint
-from hitl_tui.plain.content import content, spans
-from hitl_tui.view.branch_lens import outcome_lines
-from hitl_tui.view.branch_words import branches_of_step, counted
-from hitl_tui.view.format import duration
+from hitl_tui.drivers.protocol import Snapshot
+from hitl_tui.engine.log.events import AppliedUpdate
+from hitl_tui.errors import UsageError
+from hitl_tui.plain.console import spans
+from hitl_tui.plain.context import Talk
+from hitl_tui.plain.words import name, numbered
+from hitl_tui.view.branches import BranchRow, branch_detail, branch_rows, branches_of_step, items_of
 from hitl_tui.view.glyphs import ASCII
-from hitl_tui.view.inside import EMPTY, InsideView
-from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.spans import Line
+from hitl_tui.view.inside import BranchView
+from hitl_tui.view.run_view import InsidePlace, RunView, open_view, place_inside
 
-_NAME = 60
-_TITLE = 200
-_TOLD = 20
+_LISTED: Final = 200
+_ROWS: Final = 400
 
 
-def inside_lines(event: ev.Event) -> list[str]:
-    """What an event says about a branch or the thread of a subgraph; nothing for other events."""
-    match event:
-        case ev.BranchEnded(outcome=outcome) if outcome.error:
-            why = [text for text in (outcome.error.message, outcome.error.hint) if text]
-            return [f"{_name(outcome.path)} failed{_tries(outcome)}:", *content(why, 4)]
-        case ev.BranchEnded(outcome=outcome) if outcome.status == "ok":
-            return [f"{_name(outcome.path)} is done{_tries(outcome)}, {duration(outcome.duration)}."]
-        case ev.BranchEnded(outcome=outcome) if outcome.status == "cancelled":
-            return [f"{_name(outcome.path)} was given up: the others were enough."]
-        case ev.BranchWaits():
-            return [f"{_name(event.path)} asks: {sanitise_line(event.title, _TITLE)}"]
-        case ev.ChildMoved() if event.running:
-            return [
-                f"Inside {_name(event.path)}: {_name(event.running)} runs, thread {_name(event.thread_id)}."
-            ]
-        case ev.ChildMoved() if event.progress.status == "completed":
-            return [f"Inside {_name(event.path)}: the thread {_name(event.thread_id)} is done."]
-    return []
+def look_within(talk: Talk, typed: str) -> bool:
+    """`i`, `i NUMBER`, `i step NUMBER`, `i back`; True where another thread is open now.
 
-
-def branch_lines(point: Checkpoint) -> list[str]:
-    """What became of the branches of a step: how many of a kind, and why those failed that did."""
-    threads = [one for one in point.branches if one.thread]
-    branches = [one for one in point.branches if not one.thread]
-    lines = [f"It ran as a thread of its own: {_name(one.thread)}." for one in threads]
-    if not branches:
-        return lines
-    found = branches_of_step(point, EMPTY)
-    inside = InsideView(point.node, point.step, len(branches), {one.path: one for one in found})
-    lines.append(f"Branches: {counted(inside)}.")
-    told = _failures(branches)
-    return [*lines, *spans(told, _TOLD)]
-
-
-def unfinished_lines(unfinished: Unfinished | None, *, opens: bool = True) -> list[str]:
-    """What is kept of a node with branches, or of a subgraph, at which a thread was put down.
-
-    Args:
-        opens: whether there are commands in lines, by which one gets in.
+    Raises:
+        UsageError: there is nothing inside, or nothing of that number.
     """
-    if unfinished is None:
-        return []
-    node = _name(unfinished.node)
-    if unfinished.child:
-        how = "; i 1 opens it" if opens else ""
-        return [f"Inside {node}: thread {_name(unfinished.child)}{how}."]
-    ended = unfinished.outcomes
-    lines = [f"Inside {node}: {len(ended)} of {unfinished.total} branches have ended."]
-    return [*lines, *spans(_failures(ended), _TOLD)]
+    snapshot = talk.snapshot()
+    word, _, rest = typed.partition(" ")
+    if word == "back":
+        return _back(talk, snapshot)
+    if word == "step":
+        talk.within = _number(rest, "i step 4 lists what is inside step 4")
+    elif not word:
+        talk.within = None
+    view = open_view(snapshot)
+    place = _place(talk, view)
+    if place.thread:
+        if word and word != "step":
+            if _number(word, "i lists what is inside") != 1:
+                raise UsageError(f"there is no {name(word)} inside", "i lists what is inside")
+            talk.open(talk.run(talk.hub.open(place.thread)))
+            return True
+        thread = f"1. the thread {name(place.thread)}"
+        talk.console.say(f"Inside {name(place.node)}, step {place.step}:", thread, "i 1 opens it.")
+        return False
+    if word and word != "step":
+        _show(talk, view, place, word)
+    else:
+        _list(talk, view, place)
+    return False
 
 
-def _failures(branches: Sequence[BranchOutcome]) -> list[Line]:
-    return [line for one in branches if one.error for line in outcome_lines(one, ASCII)]
+def _list(talk: Talk, view: RunView, place: InsidePlace) -> None:
+    """The branches by their numbers."""
+    branches, updates, items = _branches(talk, view, place)
+    rows = branch_rows(branches, updates, items, 0, ASCII)
+    talk.console.say(f"Inside {name(place.node)}, step {place.step}:")
+    talk.console.say(*numbered(_row(row) for row in rows[:_LISTED]))
+    if len(rows) > _LISTED:
+        talk.console.say(f"and {len(rows) - _LISTED} more, by their numbers.")
+    talk.console.say("i and a number tells of one.")
 
 
-def _tries(outcome: BranchOutcome) -> str:
-    return f" after {outcome.attempts} attempts" if outcome.attempts > 1 else ""
+def _back(talk: Talk, snapshot: Snapshot) -> bool:
+    if not snapshot.owners:
+        raise UsageError("this thread runs inside no other", "t lists the threads")
+    talk.open(talk.run(talk.hub.open(snapshot.owners[-1].thread_id)))
+    return True
 
 
-def _name(text: str) -> str:
-    return sanitise_line(text, _NAME)
+def _place(talk: Talk, view: RunView) -> InsidePlace:
+    """What goes on, or the newest step with an inside, or the step that was named."""
+    if talk.within is None:
+        place = place_inside(view)
+        if place is None:
+            raise UsageError("no step here has branches or a thread inside", "i step 4 looks inside step 4")
+        return place
+    points = talk.run(talk.driver.history(before=talk.within + 1, limit=1))
+    place = place_inside(view, points[0]) if points and points[0].step == talk.within else None
+    if place is None:
+        raise UsageError(f"step {talk.within} has no branches and no thread inside", "l lists the last steps")
+    return place
+
+
+def _branches(
+    talk: Talk, view: RunView, place: InsidePlace
+) -> tuple[list[BranchView], tuple[AppliedUpdate, ...], list[object]]:
+    """The branches of a place, the updates of its step and what a map goes over."""
+    node = view.graph.node(place.node)
+    over = node.over if node else ""
+    if place.point is None:
+        return view.inside.in_order(), (), list(items_of(view.values, over))
+    updates = talk.run(talk.driver.updates_at(place.step))
+    values = talk.run(talk.driver.state_at(place.step - 1)) if place.step > 0 else {}
+    return branches_of_step(place.point, view.inside), updates, list(items_of(values, over))
+
+
+def _row(row: BranchRow) -> str:
+    """A branch in a sentence."""
+    took = f", {row.took}" if row.took else ""
+    tries = f", after {row.attempts} attempts" if row.attempts > 1 else ""
+    parts = [f"on {row.item}" if row.item else "", f"wrote {row.wrote}" if row.wrote else "", row.remark]
+    more = "; ".join(part for part in parts if part)
+    return f"{row.label}: {row.word}{took}{tries}" + (f"; {more}." if more else ".")
+
+
+def _show(talk: Talk, view: RunView, place: InsidePlace, typed: str) -> None:
+    """One branch in full."""
+    branches, updates, items = _branches(talk, view, place)
+    at = _number(typed, "i lists what is inside")
+    if not 1 <= at <= len(branches):
+        raise UsageError(f"there is no branch {at} inside, there are {len(branches)}", "i lists them")
+    branch = branches[at - 1]
+    lines = branch_detail(branch, updates, items, ASCII, node=view.graph.node(place.node))
+    talk.console.say(f"{at}. {name(branch.path)}:", *spans(lines, _ROWS))
+    if branch.phase == "waiting":
+        talk.console.say("d decides.")
+
+
+def _number(typed: str, hint: str) -> int:
+    if not typed.strip().isdecimal():
+        raise UsageError(f"{name(typed) or 'nothing'} is no number", hint)
+    return int(typed)

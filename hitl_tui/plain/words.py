@@ -2,29 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hitl_tui.drivers.node_streams import Lines
+from hitl_tui.drivers.protocol import Driver, Unfinished
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint
-from hitl_tui.plain.content import content, spans
-from hitl_tui.plain.inside import branch_lines, inside_lines
-from hitl_tui.view.branch_lens import branch_lens
-from hitl_tui.view.format import cost, duration, preview, tokens
+from hitl_tui.plain.console import content, on_terminal, spans
+from hitl_tui.view.branches import branch_lens, branches_of_step, counted, outcome_lines
+from hitl_tui.view.card import ReviewCard
+from hitl_tui.view.diff import DiffLine, compare_states, near_changes, value_diff
+from hitl_tui.view.format import cost, duration, limit_line, preview, tokens, writer
 from hitl_tui.view.glyphs import ASCII
-from hitl_tui.view.limits import limit_line
-from hitl_tui.view.review import ReviewCard
-from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.spans import plain_text
+from hitl_tui.view.inside import EMPTY, InsideView, call_lines, tool_line
+from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import retry_words
 from hitl_tui.view.taint import taint_line
-from hitl_tui.view.tool_line import call_lines, tool_line
-from hitl_tui.view.writer import writer
 
 _NAME = 60
+_TITLE = 200
+_TOLD = 20
+
+
+def inside_lines(event: ev.Event) -> list[str]:
+    """What an event says about a branch or the thread of a subgraph; nothing for other events."""
+    match event:
+        case ev.BranchEnded(outcome=outcome) if outcome.error:
+            why = [text for text in (outcome.error.message, outcome.error.hint) if text]
+            return [f"{_name(outcome.path)} failed{_tries(outcome)}:", *content(why, 4)]
+        case ev.BranchEnded(outcome=outcome) if outcome.status == "ok":
+            return [f"{_name(outcome.path)} is done{_tries(outcome)}, {duration(outcome.duration)}."]
+        case ev.BranchEnded(outcome=outcome) if outcome.status == "cancelled":
+            return [f"{_name(outcome.path)} was given up: the others were enough."]
+        case ev.BranchWaits():
+            return [f"{_name(event.path)} asks: {sanitise_line(event.title, _TITLE)}"]
+        case ev.ChildMoved() if event.running:
+            return [
+                f"Inside {_name(event.path)}: {_name(event.running)} runs, thread {_name(event.thread_id)}."
+            ]
+        case ev.ChildMoved() if event.progress.status == "completed":
+            return [f"Inside {_name(event.path)}: the thread {_name(event.thread_id)} is done."]
+    return []
+
+
+def branch_lines(point: Checkpoint) -> list[str]:
+    """What became of the branches of a step: how many of a kind, and why those failed that did."""
+    threads = [one for one in point.branches if one.thread]
+    branches = [one for one in point.branches if not one.thread]
+    lines = [f"It ran as a thread of its own: {_name(one.thread)}." for one in threads]
+    if not branches:
+        return lines
+    found = branches_of_step(point, EMPTY)
+    inside = InsideView(point.node, point.step, len(branches), {one.path: one for one in found})
+    lines.append(f"Branches: {counted(inside)}.")
+    told = _failures(branches)
+    return [*lines, *spans(told, _TOLD)]
+
+
+def unfinished_lines(unfinished: Unfinished | None, *, opens: bool = True) -> list[str]:
+    """What is kept of a node with branches, or of a subgraph, at which a thread was put down.
+
+    Args:
+        opens: whether there are commands in lines, by which one gets in.
+    """
+    if unfinished is None:
+        return []
+    node = _name(unfinished.node)
+    if unfinished.child:
+        how = "; i 1 opens it" if opens else ""
+        return [f"Inside {node}: thread {_name(unfinished.child)}{how}."]
+    ended = unfinished.outcomes
+    lines = [f"Inside {node}: {len(ended)} of {unfinished.total} branches have ended."]
+    return [*lines, *spans(_failures(ended), _TOLD)]
+
+
+def _failures(branches: Sequence[BranchOutcome]) -> list[Line]:
+    return [line for one in branches if one.error for line in outcome_lines(one, ASCII)]
+
+
+def _tries(outcome: BranchOutcome) -> str:
+    return f" after {outcome.attempts} attempts" if outcome.attempts > 1 else ""
+
+
+def _name(text: str) -> str:
+    return sanitise_line(text, _NAME)
+
+
 _WIDE = 400
 _LENS = 40
 _WORDS = 60
@@ -56,7 +123,7 @@ def event_lines(event: ev.Event) -> list[str]:
         case ev.NodeRetrying():
             again = retry_words(event.attempt, event.max_attempts, event.wait)
             return [f"{name(event.path or event.node)} failed, {again}:", *content([event.error], 4)]
-        case ev.NodeFailed():
+        case ev.AttemptFailed():
             hint = [event.error.hint] if event.error.hint else []
             what = f"{name(event.error.node)} failed" if event.error.node else name(event.error.title)
             return [f"{what}:", *content([event.error.message, *hint], 10)]
@@ -225,3 +292,50 @@ def card_lines(card: ReviewCard) -> list[str]:
 def numbered(lines: Iterable[str]) -> list[str]:
     """Lines with a number to name them by."""
     return [f"{number}. {line}" for number, line in enumerate(lines, 1)]
+
+
+_SIGNS = {"same": "    ", "added": "  + ", "removed": "  - "}
+
+
+def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Each channel of either state, with how it differs: same, changed, added, removed or private."""
+    return [
+        {"channel": row.channel, "change": row.change, "before": row.before, "after": row.after}
+        for row in compare_states(before, after)
+    ]
+
+
+def diff_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What differs, in lines; content never stands at the beginning of one."""
+    shown = False
+    for row in rows:
+        name = sanitise(row["channel"], multiline=False)
+        if row["change"] == "private":
+            yield f"{name}: [private], not compared"
+        elif row["change"] != "same":
+            yield f"{name}: {row['change']}"
+            yield from changed_lines(value_diff(row["before"], row["after"]))
+            shown = True
+    if not shown:
+        yield "no difference"
+
+
+async def changed_since(driver: Driver, step: int, now: int) -> str:
+    """What a thread's channels have become since a step, for somebody who decided about that step."""
+    if not 0 <= step < now:
+        return ""
+    rows = compared(await driver.state_at(step), await driver.state_at(now))
+    return "\n".join((f"changed since step {step}:", *diff_lines(rows)))
+
+
+def changed_lines(lines: Sequence[DiffLine]) -> Iterator[str]:
+    """The changed lines with some around them, cut where there are too many."""
+    shown, left = near_changes(lines)
+    for line in shown:
+        if line is None:
+            yield "    …"
+        else:
+            sign = _SIGNS[line.kind]
+            yield from (sign + row for row in on_terminal(line.text, len(sign)))
+    if left:
+        yield f"    … {left:,} more lines"

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hitl_tui.stores.base import Checkpointer
-    from hitl_tui.stores.files import FileCheckpointer
+    from hitl_tui.stores.files.store import FileCheckpointer
     from hitl_tui.stores.memory import MemoryCheckpointer
     from hitl_tui.stores.opening import open_store
-    from hitl_tui.stores.sqlite import SQLiteCheckpointer
+    from hitl_tui.stores.sqlite.store import SQLiteCheckpointer
 
 __all__ = ["Checkpointer", "FileCheckpointer", "MemoryCheckpointer", "SQLiteCheckpointer", "open_store"]
 
 _HOMES = {
     "Checkpointer": "hitl_tui.stores.base",
-    "FileCheckpointer": "hitl_tui.stores.files",
+    "FileCheckpointer": "hitl_tui.stores.files.store",
     "MemoryCheckpointer": "hitl_tui.stores.memory",
-    "SQLiteCheckpointer": "hitl_tui.stores.sqlite",
+    "SQLiteCheckpointer": "hitl_tui.stores.sqlite.store",
     "open_store": "hitl_tui.stores.opening",
 }
 

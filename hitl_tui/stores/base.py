@@ -1,13 +1,11 @@
-"""What all stores share: the lineage of forks, and the verbs of seed 004 (SPEC 10, 11).
-
-A store implements the methods over one thread's own rows; what a fork shares with its parent is put
-together here (see `lineage`).
-"""
+"""What all stores share: the lineage of forks, refusals in words, and the verbs of seed 004 (SPEC 10, 11)."""
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any, TypeVar, get_args
 
@@ -19,18 +17,277 @@ from hitl_tui.engine.log.records import (
     Cursor,
     Effect,
     LedgerEntry,
+    Source,
     StoredGraph,
     Totals,
     UpdateRecord,
 )
-from hitl_tui.engine.log.store import Durability
-from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
-from hitl_tui.engine.thread.hashes import facts_hash
+from hitl_tui.engine.log.store import UNPRINTABLE, Durability
+from hitl_tui.engine.log.threads import (
+    LONGEST_ID,
+    Fault,
+    Lease,
+    Part,
+    PauseRequest,
+    ThreadInfo,
+    ThreadSummary,
+)
+from hitl_tui.engine.state.canonical import channel_hash, state_hash
+from hitl_tui.engine.state.changes import Change, after, set_values
+from hitl_tui.engine.state.channel import BoundChannel, Channel
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash
 from hitl_tui.engine.thread.rebuild import state_at
-from hitl_tui.errors import LogCorrupt, UsageError
+from hitl_tui.errors import (
+    HitlError,
+    LogCorrupt,
+    StaleWriter,
+    ThreadBusy,
+    UnknownThread,
+    UsageError,
+    in_words,
+)
+from hitl_tui.stores.lease import describe, holder, is_dead, is_given_back, new_lease, process_of
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
-from hitl_tui.stores.liveness import holder, new_lease
 from hitl_tui.suggest import did_you_mean
+
+
+def check_thread_id(thread_id: str) -> str:
+    """The id, if it can name a thread: 1 to 200 characters, no control characters or surrogates.
+
+    Raises:
+        UsageError: it can't.
+    """
+    if not isinstance(thread_id, str):
+        raise UsageError(f"a thread id is text, this one {in_words(thread_id)}", f"use {str(thread_id)!r}")
+    if not 1 <= len(thread_id) <= LONGEST_ID:
+        raise UsageError(
+            f"a thread id has 1 to {LONGEST_ID} characters, this one {len(thread_id)}", "use a shorter one"
+        )
+    if UNPRINTABLE.search(thread_id):
+        raise UsageError(f"thread id {thread_id!r} holds a control character", "use printable text")
+    return thread_id
+
+
+def refuse_takeover(thread_id: str, holder: Lease | None, lease: Lease, now: int) -> Lease | None:
+    """The dead holder that `lease` takes over from, if any; raises `ThreadBusy` for a living one."""
+    if holder is None or holder.token == lease.token or is_given_back(holder):
+        return None
+    if not is_dead(holder, now):
+        ours = process_of(holder) == process_of(lease)
+        who = "another run in this process" if ours else describe(holder)
+        raise ThreadBusy(
+            f"thread {thread_id!r} is held by {who}",
+            "wait until it is done, or watch it meanwhile",
+        )
+    return holder
+
+
+def refused(thread_id: str, commit: Commit, version: int, holder: Lease | None) -> HitlError | None:
+    """Why a commit may not be written, or None when it may.
+
+    Args:
+        version: the version the thread is at.
+        holder: who holds the thread now.
+    """
+    if version != commit.expected_version:
+        return StaleWriter(
+            f"thread {thread_id!r} is at version {version}, not {commit.expected_version}: nothing is stored",
+            "look at what changed and try again",
+        )
+    return None if holder and holder.token == commit.lease_token else not_held(thread_id, holder)
+
+
+def not_held(thread_id: str, holder: Lease | None) -> ThreadBusy:
+    """The error of a writer whose lease is gone."""
+    who = f"is now held by {describe(holder)}" if holder else "is held by nobody: its lease was given back"
+    return ThreadBusy(
+        f"thread {thread_id!r} {who}: nothing is stored", "take the thread again and look at it"
+    )
+
+
+def taken(thread_id: str) -> ThreadBusy:
+    """The error for a new thread whose name is in use."""
+    return ThreadBusy(f"there is a thread {thread_id!r} already", "choose another name")
+
+
+def unknown(thread_id: str) -> UnknownThread:
+    """The error for a thread that the store does not hold."""
+    return UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
+
+
+def within(info: ThreadInfo, thread_id: str | None, known: Collection[str]) -> bool:
+    """Whether a thread is in a list of `Store.threads` that is asked for with `within=thread_id`.
+
+    Args:
+        known: the names of all threads of the store.
+    """
+    if thread_id is None:
+        return True
+    owner = info.owner.thread_id if info.owner else ""
+    return owner == thread_id if thread_id else owner not in known
+
+
+def inside_each(infos: Iterable[ThreadInfo]) -> Counter[str]:
+    """How many threads ran directly inside each."""
+    return Counter(info.owner.thread_id for info in infos if info.owner)
+
+
+def save(store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any]) -> None:
+    """See `Checkpointer.save`."""
+    now = time.time_ns() // 1000
+    cursor = store.cursor(thread_id)
+    head = cursor.head if cursor else -1
+    if step <= head:
+        _check_same(store, thread_id, step, state)
+        return
+    if step > head + 1 and (head, step) != (-1, 1):
+        raise UsageError(
+            f"step {step} does not follow step {head} of thread {thread_id!r}", f"save it as step {head + 1}"
+        )
+    if cursor and cursor.status == "running":
+        raise ThreadBusy(
+            f"thread {thread_id!r} is in the middle of a run", "resume it until it waits or ends"
+        )
+    if cursor is None:
+        # Refuses bad values before a thread is made for them.
+        _differences(store, thread_id, head, state)
+        info = ThreadInfo(thread_id, "", "", {}, None, -1, 0, now)
+        info = replace(info, facts_hash=facts_hash(info))
+        link = chained(b"", info.facts_hash)
+        cursor = Cursor(
+            thread_id,
+            last_record_hash=link,
+            checkpoint_hash=link,
+            ledger_hash=link,
+            created_at=now,
+            updated_at=now,
+        )
+        store.create_thread(info, cursor)
+    lease = store.new_lease(now)
+    store.acquire(thread_id, lease, now)
+    try:
+        if head + 1 < step:
+            _write(store, thread_id, lease.token, 0, {}, now=now)
+        _write(store, thread_id, lease.token, step, state, now=now)
+    finally:
+        store.release(thread_id, lease.token)
+
+
+def _check_same(store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any]) -> None:
+    if _differences(store, thread_id, step, state)[1]:
+        raise StaleWriter(
+            f"thread {thread_id!r} has a step {step} already, with another state; nothing was stored",
+            "the log is append-only: save a later step, or fork the thread there",
+        )
+
+
+def _write(
+    store: Checkpointer, thread_id: str, token: str, step: int, state: Mapping[str, Any], *, now: int
+) -> None:
+    cursor, info = store.cursor(thread_id), store.info(thread_id)
+    if cursor is None or info is None or cursor.head != step - 1:
+        raise StaleWriter(f"thread {thread_id!r} has moved; nothing was stored", "load it again")
+    live, changes = _differences(store, thread_id, cursor.head, state)
+    at_fork = info.parent is not None and cursor.head == info.fork_step
+    parent = None if cursor.head < 0 else info.parent if at_fork else thread_id
+    store.commit(thread_id, _commit(cursor, token, parent, live, changes, now=now))
+
+
+def _differences(
+    store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any]
+) -> tuple[LiveState, list[Change]]:
+    """The state at a step, null where no record names a channel, and what makes `state` out of it."""
+    known = state_at(store, thread_id, step) if step >= 0 else {}
+    values = {**dict.fromkeys(state), **known}
+    point = store.checkpoint(thread_id, step) if step >= 0 else None
+    taint = {one.channel: one for one in point.tainted} if point else {}
+    live = LiveState(values, {name: channel_hash(value) for name, value in values.items()}, taint)
+    private = _private(store, thread_id, step)
+    channels = {
+        name: BoundChannel(
+            name, Channel(None, reducer="overwrite", visibility="private" if name in private else "public")
+        )
+        for name in state
+    }
+    changes = [
+        change
+        for change in set_values(live, channels, state)
+        if change.before_hash != change.after_hash or change.channel.name not in known
+    ]
+    return live, changes
+
+
+def _private(store: Checkpointer, thread_id: str, step: int) -> set[str]:
+    """The channels whose values must stay private; a thread made by saving has none."""
+    info = store.info(thread_id)
+    if info is None or not info.graph_digest:
+        return set()
+    return {found.channel for found in store.records(thread_id, 0, step) if found.visibility == "private"}
+
+
+def _commit(
+    cursor: Cursor, token: str, parent: str | None, live: LiveState, changes: list[Change], *, now: int
+) -> Commit:
+    new, step = parent is None, cursor.head + 1
+    source: Source = "input" if new else "human"
+    if new:
+        cursor = replace(cursor, status="completed", reason="end", position="end")
+    records = journal.write_records(cursor, changes, step=step, node="", source=source, at=now)
+    state = after(live, changes)
+    log_bytes = cursor.log_bytes + journal.log_size(changes)
+    snapshot, snapshot_bytes = None, cursor.snapshot_bytes
+    if journal.snapshot_due(log_bytes, snapshot_bytes):
+        snapshot = journal.encode_snapshot(state.values)
+        snapshot_bytes, log_bytes = len(snapshot), 0
+    point = Checkpoint(
+        thread_id=cursor.thread_id,
+        step=step,
+        parent_thread=parent,
+        parent_step=step - 1,
+        source=source,
+        node="",
+        position=cursor.position,
+        status=cursor.status,
+        reason=cursor.reason,
+        invocation=cursor.invocation,
+        iteration=cursor.iteration,
+        attempt=1,
+        duration=0,
+        tokens_in=0,
+        tokens_out=0,
+        cost=0.0,
+        state_hash=state_hash(state.digests),
+        first_seq=cursor.last_seq + 1,
+        last_seq=cursor.last_seq + len(records),
+        at=now,
+        note="saved",
+        tainted=tuple(state.taint.values()),
+    )
+    pending = tuple(replace(request, step=step, votes=()) for request in cursor.pending)
+    ledger: list[LedgerEntry] = []
+    for request in pending:
+        said = journal.behind(cursor, ledger)
+        ledger.append(journal.ledger_entry(said, "rebound", at=now, step=step, request=request))
+    said = journal.behind(cursor, ledger)
+    record = records[-1].record_hash if records else cursor.last_record_hash
+    point = replace(point, ledger_hash=said.ledger_hash)
+    point = replace(point, checkpoint_hash=checkpoint_hash(point, cursor.checkpoint_hash, record))
+    moved = replace(
+        said,
+        version=cursor.version + 1,
+        head=step,
+        last_seq=point.last_seq,
+        last_record_hash=record,
+        checkpoint_hash=point.checkpoint_hash,
+        pending=pending,
+        log_bytes=log_bytes,
+        snapshot_bytes=snapshot_bytes,
+        updated_at=now,
+    )
+    return Commit(moved, cursor.version, token, records, point, snapshot, tuple(ledger))
+
 
 T = TypeVar("T")
 
@@ -379,7 +636,6 @@ class Checkpointer(ABC):
             UsageError: the step leaves a gap.
             ValueRejected: a value that is no JSON.
         """
-        from hitl_tui.stores.saving import save
 
         save(self, thread_id, step, state)
 

@@ -18,10 +18,21 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, ThreadInfo, ThreadSummary
-from hitl_tui.stores import nesting, snapshots
-from hitl_tui.stores.base import Checkpointer, ascii_lower, longest_waiting, summary_of, writer
+from hitl_tui.stores import base, snapshots
+from hitl_tui.stores.base import (
+    Checkpointer,
+    ascii_lower,
+    check_thread_id,
+    longest_waiting,
+    not_held,
+    refuse_takeover,
+    refused,
+    summary_of,
+    taken,
+    unknown,
+    writer,
+)
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent
-from hitl_tui.stores.refusals import check_thread_id, not_held, refuse_takeover, refused, taken, unknown
 
 
 class _Thread:
@@ -130,7 +141,7 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             known = self._threads
             found = [t for name, t in known.items() if part in ascii_lower(name)]
-            found = [t for t in found if nesting.within(t.info, within, known)]
+            found = [t for t in found if base.within(t.info, within, known)]
             if waiting:
                 found = longest_waiting(found, lambda t: t.cursor)
             elif within:
@@ -138,7 +149,7 @@ class MemoryCheckpointer(Checkpointer):
             else:
                 found.sort(key=lambda t: (t.cursor.updated_at, t.order), reverse=True)
             counted = known.values() if within is not None else ()
-            inside = nesting.inside_each(t.info for t in counted)
+            inside = base.inside_each(t.info for t in counted)
             now = time.time_ns() // 1000
             page = found[offset : offset + limit]
             return [

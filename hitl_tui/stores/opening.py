@@ -38,10 +38,10 @@ def open_store(url: str, durability: Durability = "decisions") -> Checkpointer:
         return MemoryCheckpointer()
     path = store_place(url)
     if url.startswith("files:") or (path == url and _is_directory(path)):
-        from hitl_tui.stores.files import FileCheckpointer
+        from hitl_tui.stores.files.store import FileCheckpointer
 
         return FileCheckpointer(path, durability)
-    from hitl_tui.stores.sqlite import SQLiteCheckpointer
+    from hitl_tui.stores.sqlite.store import SQLiteCheckpointer
 
     return SQLiteCheckpointer(path, durability)
 

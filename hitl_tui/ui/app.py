@@ -22,11 +22,15 @@ from hitl_tui.drivers.node_streams import keep_output, keep_python_streams, keyb
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.keys_in_turn import KeysInTurn
 from hitl_tui.ui.screens.opening import OpeningScreen
-from hitl_tui.ui.signals import continue_as_one, keep_text, listen, on_our_terminal
-from hitl_tui.ui.switch_interval import short_turns
-from hitl_tui.ui.terminal_bytes import take_any_bytes
-from hitl_tui.ui.theme_watch import LOOK_EVERY
-from hitl_tui.ui.themed import Themed
+from hitl_tui.ui.terminal import (
+    continue_as_one,
+    keep_text,
+    listen,
+    on_our_terminal,
+    short_turns,
+    take_any_bytes,
+)
+from hitl_tui.ui.theme import LOOK_EVERY, Themed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,9 +42,9 @@ if TYPE_CHECKING:
 
     from hitl_tui.drivers.protocol import Driver, Hub
     from hitl_tui.engine.log.events import Progress
-    from hitl_tui.ui.keymap import Keymap
     from hitl_tui.ui.screens.run import RunScreen
-    from hitl_tui.ui.session import Session
+    from hitl_tui.view.keymap import Keymap
+    from hitl_tui.view.session import Session
 
 log = logging.getLogger(__name__)
 OpenDriver = Callable[[], Awaitable["tuple[Hub, Driver]"]]
@@ -98,7 +102,7 @@ class Start:
 
 def action_commands() -> type[Provider]:
     """What the palette offers, imported when it is opened."""
-    from hitl_tui.ui.commands import ActionCommands
+    from hitl_tui.ui.palette import ActionCommands
 
     return ActionCommands
 
@@ -135,7 +139,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     @cached_property
     def keymap(self) -> Keymap:
         """The keys in use."""
-        from hitl_tui.ui.keymap import load_keymap
+        from hitl_tui.view.keymap import load_keymap
 
         return load_keymap(self.look.keys, lambda name: self.look.key_places.get(name, name))
 
@@ -181,8 +185,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     async def _begin_with(self, hub: Hub, driver: Driver) -> None:
         """Show the first thread; where its log is damaged, what is wrong with it."""
-        from hitl_tui.ui.damage import Damage, show_damage
-        from hitl_tui.ui.session import Session
+        from hitl_tui.ui.screens.damaged import Damage, show_damage
+        from hitl_tui.view.session import Session
 
         configured = self.keymap.configured
         self.set_keymap({name: ",".join(self.keymap.bindings[name]) for name in configured})
@@ -208,8 +212,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     async def _show(self, hub: Hub, session: Session) -> None:
         """Show a thread on the run screen from now on."""
-        from hitl_tui.ui.keymap import KeysInvalid
         from hitl_tui.ui.screens.run import RunScreen
+        from hitl_tui.view.keymap import KeysInvalid
 
         keymap = self.keymap
         self.run_screen = screen = RunScreen(keymap=keymap)
@@ -234,7 +238,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         """All our actions with their keys, and what Textual offers that is of use here."""
         from textual.app import SystemCommand
 
-        from hitl_tui.ui.actions import ACTIONS
+        from hitl_tui.view.actions import ACTIONS
 
         run = self.run_screen
         if run is not None and screen is run:
@@ -255,7 +259,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         """What can be done on a screen over the run, with its keys."""
         from textual.app import SystemCommand
 
-        from hitl_tui.ui.screen_actions import SCREEN_ACTIONS
+        from hitl_tui.view.actions import SCREEN_ACTIONS
 
         found = {active.binding.id: active for active in screen.active_bindings.values()}
         for action in SCREEN_ACTIONS:
@@ -270,7 +274,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
     def action_command_palette(self) -> None:
         """Open the palette."""
-        from hitl_tui.ui.commands import Palette
+        from hitl_tui.ui.palette import Palette
 
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette())

@@ -1,12 +1,26 @@
-"""Bindings made from the tables of actions, so that every key has an id by which it can be changed."""
+"""Bindings made from the tables of actions, and the keys in use, for widgets and screens to show."""
 
 from __future__ import annotations
 
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
+from textual.app import App
 from textual.binding import Binding
 
-from hitl_tui.ui.screen_actions import ALL_BY_ID
+from hitl_tui.view.actions import ALL_BY_ID
+from hitl_tui.view.keymap import Keymap, load_keymap
+
+
+def keymap_of(app: App[Any]) -> Keymap:
+    """The keys of the app; the default ones in an app that is not ours."""
+    found = getattr(app, "keymap", None)
+    return found if isinstance(found, Keymap) else _defaults()
+
+
+@cache
+def _defaults() -> Keymap:
+    return load_keymap({})
 
 
 def bound(action_id: str, do: str, *, priority: bool = False) -> Binding:

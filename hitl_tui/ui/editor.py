@@ -12,7 +12,7 @@ from typing import Any, Final
 from textual.app import App, SuspendNotSupported
 
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.on_the_terminal import run_on_the_terminal
+from hitl_tui.ui.terminal import run_on_the_terminal
 
 _LARGEST: Final = 64 << 20
 """Bytes; far more than any channel takes unless its graph says so."""

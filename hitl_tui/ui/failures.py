@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitl_tui.engine.log.outcomes import ErrorInfo
-from hitl_tui.ui.session import Session
+from hitl_tui.view.session import Session
 
 
 class Failures:

@@ -6,7 +6,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from hitl_tui.view.plain_chars import plain_chars
+from hitl_tui.view.glyphs import plain_chars
 
 
 class PlainChars(LineFilter):

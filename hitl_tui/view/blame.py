@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.view.diff import opcodes
-from hitl_tui.view.format import inline, kind
+from hitl_tui.view.format import inline, kind, writer
 from hitl_tui.view.sanitise import sanitise, sanitise_line
-from hitl_tui.view.writer import writer
 
 _WIDE: Final = 240
 

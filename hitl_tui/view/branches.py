@@ -1,155 +1,411 @@
-"""A family of threads as lines of steps: what the timeline lays out and what keys move along.
-
-The open thread's line is the first, with the steps it shares with its ancestors.  Every other thread
-is a line of its own steps below the line from which it goes off; lines that go off later come first,
-so that the way down to a line never crosses another one.
-"""
+"""The branches of a map or a parallel: in words, in full, what each wrote and says while it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Final
 
-from hitl_tui.drivers.protocol import Relative
-from hitl_tui.engine.log.records import Checkpoint, Status
-from hitl_tui.view.run_view import RunView, find_step
+from hitl_tui.drivers.protocol import NodeInfo
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.log.outcomes import BranchOutcome
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.view.format import count, duration, inline, kind, tokens
+from hitl_tui.view.glyphs import UNICODE, Glyphs
+from hitl_tui.view.inside import BranchPhase, BranchView, InsideView, why_failed
+from hitl_tui.view.lens import lens, update_lines
+from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.taint import channel_names, contract_fact
+from hitl_tui.view.value_lines import value_lines
 
-Place = tuple[str, int]
-Direction = Literal["left", "right", "up", "down"]
+# Glyph, word for one branch, word in a count, role.
+_PHASES: Final[Mapping[BranchPhase, tuple[str, str, str, Role]]] = MappingProxyType(
+    {
+        "ok": ("done", "done", "done", "ok"),
+        "failed": ("failed", "failed", "failed", "error"),
+        "running": ("running", "running", "running", "node"),
+        "waiting": ("waiting", "waits", "waiting", "accent"),
+        "next": ("pending", "answered", "answered", "accent"),
+        "cancelled": ("cancelled", "given up", "given up", "dim"),
+        "unneeded": ("pending", "not needed", "not needed", "dim"),
+    }
+)
+_NAME: Final = 60
+_ITEM: Final = 80
+_WIDE: Final = 240
+_NAMES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    """One line: the steps `start` to `head` of a thread, going off line `parent` at step `start - 1`.
+class BranchRow:
+    """A branch as one row of a list; all texts sanitised, on one line.
 
-    `sources` are where its checkpoints are looked up, each up to a step.
+    Args:
+        path: raw, as a key.
+        label: its path as shown.
+        item: what it is about, "" for a member of a parallel.
+        took: how long it ran, "" where that isn't known.
+        wrote: the channels it wrote.
+        remark: why it failed, what it asks, or by whom it was overwritten.
     """
 
-    thread_id: str
-    parent: int
-    start: int
-    head: int
-    status: Status
-    reason: str
-    next_node: str
-    sources: tuple[tuple[int, tuple[Checkpoint, ...]], ...]
-
-    def covers(self, step: int) -> bool:
-        """True if the line has that step."""
-        return self.start <= step <= self.head
-
-    def find(self, step: int) -> Checkpoint | None:
-        """The checkpoint of a step of this line, None where it isn't loaded."""
-        if not self.covers(step):
-            return None
-        found = (find_step(checkpoints, step) for last, checkpoints in self.sources if step <= last)
-        return next((checkpoint for checkpoint in found if checkpoint), None)
+    path: str
+    label: str
+    glyph: str
+    word: str
+    role: Role
+    item: str
+    attempts: int
+    took: str
+    wrote: str
+    remark: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """All lines of a family in drawing order, and which one shows a thread's own steps."""
-
-    branches: tuple[Branch, ...]
-    index: Mapping[str, int]
-
-    def home(self, place: Place) -> tuple[int, int]:
-        """The line and step at which a place is shown; the nearest one where it is none."""
-        thread_id, step = place
-        line = self.index.get(thread_id, 0)
-        while line and step < self.branches[line].start:
-            line = self.branches[line].parent
-        branch = self.branches[line]
-        return line, min(max(step, branch.start), max(branch.head, branch.start))
-
-    def place(self, line: int, step: int) -> Place:
-        """What a step of a line is called."""
-        return self.branches[line].thread_id, step
+def phase_words(phase: BranchPhase, glyphs: Glyphs = UNICODE) -> tuple[str, str, Role]:
+    """Glyph, word and role of a branch's phase."""
+    glyph, word, _, role = _PHASES[phase]
+    return getattr(glyphs, glyph), word, role
 
 
-def family_lines(view: RunView, family: Sequence[Relative]) -> Lines:
-    """The lines of the open thread and its relatives."""
-    relatives = {relative.thread_id: relative for relative in family if relative.thread_id != view.thread_id}
-    leaves = _ancestors(view, relatives)
-    # Ancestors have no line of their own up to the step at which the way to this thread leaves them.
-    starts = {name: leaves.get(name, relative.fork_step) + 1 for name, relative in relatives.items()}
-    children: dict[str, list[str]] = {}
-    for name, relative in relatives.items():
-        parent = relative.parent or ""
-        on_top = name in leaves or relative.fork_step < starts.get(parent, relative.fork_step + 1)
-        children.setdefault(view.thread_id if on_top else parent, []).append(name)
-
-    branches = [_top(view, relatives, leaves)]
-    index = {view.thread_id: 0}
-
-    def add(parent: str) -> None:
-        for name in sorted(children.pop(parent, ()), key=lambda name: (-starts[name], name)):
-            relative = relatives[name]
-            if relative.summary.head >= starts[name]:
-                index[name] = len(branches)
-                branches.append(_branch(relative, index[parent], starts[name]))
-                add(name)
-            else:
-                index[name] = index[parent]
-
-    add(view.thread_id)
-    return Lines(tuple(branches), index)
+def counted(inside: InsideView) -> str:
+    """ "3 of 10 done, 1 failed, 4 running"; "" where nothing is known yet."""
+    phases = inside.phases()
+    if not phases and not inside.total:
+        return ""
+    of = f" of {inside.total}" if inside.total else ""
+    first = f"{phases.get('ok', 0)}{of} done"
+    rest = [f"{phases[name]} {word}" for name, (_, _, word, _) in _PHASES.items() if name in phases]
+    return ", ".join([first, *(part for part in rest if not part.endswith(" done"))])
 
 
-def _ancestors(view: RunView, relatives: Mapping[str, Relative]) -> dict[str, int]:
-    """The last step that the open thread shares with each of its ancestors."""
-    leaves: dict[str, int] = {}
-    parent, step = view.parent, view.fork_step
-    while parent is not None and parent in relatives and parent not in leaves:
-        leaves[parent] = step
-        step = min(step, relatives[parent].fork_step)
-        parent = relatives[parent].parent
-    return leaves
+def short_count(inside: InsideView, glyphs: Glyphs = UNICODE) -> str:
+    """ "3/10 ✗1", as beside a node of the picture."""
+    phases = inside.phases()
+    if not phases and not inside.total:
+        return ""
+    failed = f" {glyphs.failed}{phases['failed']}" if "failed" in phases else ""
+    waits = f" {glyphs.waiting}{phases['waiting']}" if "waiting" in phases else ""
+    return f"{phases.get('ok', 0)}/{inside.total or len(inside.branches)}{failed}{waits}"
 
 
-def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, int]) -> Branch:
-    shared = ((last, relatives[name].checkpoints) for name, last in leaves.items())
-    progress = view.progress
-    # Where no node is to blame, as when the store went away, none is named.
-    at_fault = progress.status != "failed" or view.error is None or bool(view.error.node)
-    return Branch(
-        thread_id=view.thread_id,
-        parent=0,
-        start=0,
-        head=progress.head,
-        status=progress.status,
-        reason=progress.reason,
-        next_node=(view.running_node or progress.next_node or "") if at_fault else "",
-        sources=((progress.head, view.checkpoints), *shared),
-    )
+def branches_of_step(point: Checkpoint, inside: InsideView) -> list[BranchView]:
+    """The branches of a committed step by their place; what they wrote as text, as long as it is known."""
+    known = inside.branches if (inside.node, inside.step) == (point.node, point.step) else {}
+    found: list[BranchView] = []
+    for outcome in point.branches:
+        seen = known.get(outcome.path)
+        found.append(
+            BranchView(
+                outcome.path,
+                outcome.name,
+                outcome.index,
+                outcome.status,
+                attempt=max(outcome.attempts, 1),
+                outcome=outcome,
+                error=why_failed(outcome),
+                text=seen.text if seen else "",
+                length=seen.length if seen else 0,
+                agent=seen.agent if seen else "",
+                model=seen.model if seen else "",
+                tokens=seen.tokens if seen else 0,
+            )
+        )
+    return found
 
 
-def _branch(relative: Relative, parent: int, start: int) -> Branch:
-    summary = relative.summary
-    return Branch(
-        thread_id=relative.thread_id,
-        parent=parent,
-        start=start,
-        head=summary.head,
-        status=summary.status,
-        reason=summary.reason,
-        next_node=summary.next_node or "",
-        sources=((summary.head, relative.checkpoints),),
-    )
+def items_of(values: Mapping[str, Any], over: str) -> Sequence[Any]:
+    """The items that a map goes over: the list at a channel, or at a path into one."""
+    name, *path = over.split(".") if over else [""]
+    value = values.get(name)
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value if isinstance(value, list | tuple) else ()
 
 
-def neighbours(view: RunView, family: Sequence[Relative], place: Place, direction: Direction) -> Place:
-    """The step one key press away; the same place where there is none."""
-    lines = family_lines(view, family)
-    line, step = lines.home(place)
-    branch = lines.branches[line]
-    if direction == "left":
-        if step > branch.start or not line:
-            return lines.place(line, max(step - 1, branch.start))
-        return lines.place(branch.parent, step - 1)
-    if direction == "right":
-        return lines.place(line, min(step + 1, branch.head))
-    other = min(max(line + (1 if direction == "down" else -1), 0), len(lines.branches) - 1)
-    bounds = lines.branches[other]
-    return lines.place(other, min(max(step, bounds.start), bounds.head))
+def item_text(branch: BranchView, items: Sequence[Any], limit: int = _ITEM) -> str:
+    """What a branch is about, on one line; a private list shows nothing of its items."""
+    if not 0 <= branch.index < len(items):
+        return ""
+    item = items[branch.index]
+    if kind(item) == "object" and item:
+        # The first texts of it say more than the names of its fields.
+        texts = [value for value in item.values() if isinstance(value, str) and value]
+        return sanitise_line(" · ".join(text[:limit] for text in texts[:2]), limit) or inline(item, limit)
+    return "" if item is PRIVATE else inline(item, limit)
+
+
+def overwriters(updates: Sequence[AppliedUpdate]) -> dict[tuple[str, str], str]:
+    """Who wrote after a branch: (path, channel) -> the path of the next branch that wrote the channel."""
+    last: dict[str, str] = {}
+    found: dict[tuple[str, str], str] = {}
+    for update in updates:
+        before = last.get(update.channel)
+        if before and before != update.path:
+            found[before, update.channel] = update.path
+        last[update.channel] = update.path
+    return found
+
+
+def overwritten(branch: BranchView, by: Mapping[tuple[str, str], str]) -> str:
+    """ "draft overwritten by group/b"; "" where all it wrote stayed."""
+    names = branch.outcome.overridden if branch.outcome else ()
+    parts = [
+        f"{sanitise_line(name, _NAME)} overwritten"
+        + (f" by {sanitise_line(by[branch.path, name], _NAME)}" if (branch.path, name) in by else "")
+        for name in names
+    ]
+    return ", ".join(parts)
+
+
+def branch_rows(
+    branches: Sequence[BranchView],
+    updates: Sequence[AppliedUpdate],
+    items: Sequence[Any],
+    now: int,
+    glyphs: Glyphs = UNICODE,
+) -> list[BranchRow]:
+    """Branches as rows.
+
+    Args:
+        updates: of the committed step; () while it runs.
+        items: what a map goes over.
+        now: microseconds, for those that run.
+    """
+    wrote: dict[str, dict[str, None]] = {}
+    for update in updates:
+        wrote.setdefault(update.path, {})[update.channel] = None
+    by = overwriters(updates)
+    rows: list[BranchRow] = []
+    for branch in branches:
+        glyph, word, role = phase_words(branch.phase, glyphs)
+        remark = branch.asks or branch.error or overwritten(branch, by)
+        rows.append(
+            BranchRow(
+                path=branch.path,
+                label=sanitise_line(branch.path, _NAME),
+                glyph=glyph,
+                word=word,
+                role=role,
+                item=item_text(branch, items),
+                attempts=branch.outcome.attempts if branch.outcome else branch.attempt,
+                took=_took(branch, now),
+                wrote=_names(list(wrote.get(branch.path, ()))),
+                remark=sanitise_line(remark, _WIDE),
+            )
+        )
+    return rows
+
+
+def _took(branch: BranchView, now: int) -> str:
+    if branch.outcome is not None:
+        return duration(branch.outcome.duration) if branch.outcome.attempts else ""
+    running = branch.phase == "running" and branch.since is not None
+    return duration(now - (branch.since or 0)) if running else ""
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return ", ".join(sanitise_line(name, _NAME) for name in names[:_NAMES]) + more
+
+
+_SHOWN: Final = 40
+_NAMED: Final = 8
+
+
+def branch_lens(
+    updates: Sequence[AppliedUpdate],
+    branches: Sequence[BranchOutcome],
+    glyphs: Glyphs = UNICODE,
+    most: int = _SHOWN,
+) -> tuple[Line, ...]:
+    """Lines for all updates of a step by its branches; of many branches the first `most`.
+
+    Branches that were not needed are named in one line at the end.
+    """
+    if not branches:
+        return lens(updates, glyphs)
+    groups: dict[str, list[AppliedUpdate]] = {one.path: [] for one in branches}
+    for update in updates:
+        groups.setdefault(update.path, []).append(update)
+    by = overwriters(updates)
+    begun = [one for one in branches if one.status != "unneeded"]
+    lines: list[Line] = []
+    for outcome in begun[:most]:
+        lines += outcome_lines(outcome, glyphs)
+        for update in groups[outcome.path]:
+            lines += update_lines(update, glyphs)
+            if update.channel in outcome.overridden:
+                lines.append(_overwritten(by.get((outcome.path, update.channel), "")))
+    if len(begun) > most:
+        lines.append((trusted(f"{glyphs.ellipsis} and {len(begun) - most:,} more branches", "dim"),))
+    known = {one.path for one in branches}
+    lines += lens([update for update in updates if update.path not in known], glyphs)
+    return (*lines, *_unneeded([one for one in branches if one.status == "unneeded"], glyphs))
+
+
+def outcome_lines(outcome: BranchOutcome, glyphs: Glyphs = UNICODE, message: int = _WIDE) -> list[Line]:
+    """A branch and what became of it; why, where it failed."""
+    glyph, word, role = phase_words(outcome.status, glyphs)
+    facts = [word] if outcome.status != "ok" else []
+    if outcome.attempts > 1:
+        facts.append(f"after {count(outcome.attempts, 'attempt')}")
+    words = " ".join(facts)
+    took = duration(outcome.duration) if outcome.attempts else ""
+    said = ", ".join(part for part in (words, took) if part)
+    thread: tuple[Span, ...] = ()
+    if outcome.thread:
+        thread = (trusted("  thread ", "dim"), untrusted(outcome.thread, "name", _WIDE))
+    lines: list[Line] = [
+        (
+            trusted(f"{glyph} ", role),
+            untrusted(outcome.path, "node", _NAME),
+            trusted(f"  {said}", role),
+            *thread,
+        )
+    ]
+    if outcome.error is not None:
+        lines.append((trusted("  "), untrusted(why_failed(outcome), "error", message)))
+        if outcome.error.hint:
+            lines.append((trusted("  "), untrusted(outcome.error.hint, "dim", message)))
+    return lines
+
+
+def _overwritten(by: str) -> Line:
+    who = (trusted(" by ", "warning"), untrusted(by, "warning", _NAME)) if by else ()
+    return (trusted("  overwritten", "warning"), *who)
+
+
+def _unneeded(branches: Sequence[BranchOutcome], glyphs: Glyphs) -> list[Line]:
+    if not branches:
+        return []
+    names = ", ".join(sanitise_line(one.path, _NAME) for one in branches[:_NAMED])
+    more = f" and {len(branches) - _NAMED} more" if len(branches) > _NAMED else ""
+    return [(trusted(f"{glyphs.pending} {len(branches)} not needed: {names}{more}", "dim"),)]
+
+
+_ITEM_LINES: Final = 8
+_ROWS: Final = 400
+
+
+def branch_detail(
+    branch: BranchView,
+    updates: Sequence[AppliedUpdate],
+    items: Sequence[Any],
+    glyphs: Glyphs = UNICODE,
+    *,
+    node: NodeInfo | None = None,
+) -> list[Line]:
+    """Lines about a branch; texts are not wrapped, but each line of them is one.
+
+    Args:
+        updates: of the whole step, or () while it runs.
+        items: what a map goes over.
+        node: the map or the parallel, for what its branches may read and write.
+    """
+    lines = _head(branch, glyphs)
+    if branch.asks:
+        lines.append((trusted("asks: ", "accent"), untrusted(branch.asks, "accent")))
+    lines += _about(branch, items)
+    if node is not None:
+        member = next((one for one in node.members if one.name == branch.name), node)
+        may = (("may read", member.reads), ("may write", member.writes))
+        lines += [contract_fact(name, channel_names(names)) for name, names in may]
+    if branch.error:
+        error = branch.outcome.error if branch.outcome else None
+        lines += _text(branch.error, "error")
+        lines += _text(error.hint, "dim") if error and error.hint else []
+    by = overwriters(updates)
+    own = [update for update in updates if update.path == branch.path]
+    if own:
+        lines += [(), (trusted("what it wrote", "title"),)]
+        lines += [line for update in own for line in update_lines(update, glyphs)]
+    lost = overwritten(branch, by)
+    lines += [(trusted(lost, "warning"),)] if lost else []
+    if branch.text:
+        lines += [(), (trusted("what it said while it ran", "title"), *_writer(branch))]
+        lines += _text(branch.text, "plain")
+    return lines
+
+
+def _head(branch: BranchView, glyphs: Glyphs) -> list[Line]:
+    if branch.outcome is not None:
+        return outcome_lines(branch.outcome, glyphs, message=0)[:1]
+    glyph, word, role = phase_words(branch.phase, glyphs)
+    again = f", attempt {branch.attempt}" if branch.attempt > 1 else ""
+    who = (trusted(f"{glyph} ", role), untrusted(branch.path, "node", _NAME))
+    return [(*who, trusted(f"  {word}{again}", role))]
+
+
+def _about(branch: BranchView, items: Sequence[Any]) -> list[Line]:
+    if not 0 <= branch.index < len(items):
+        return []
+    item = items[branch.index]
+    lines = value_lines(item, "text" if kind(item) == "text" else "json")
+    shown: list[Line] = [
+        (trusted("item  " if at == 0 else "      ", "dim"), trusted(line, "value"))
+        for at, line in enumerate(lines[:_ITEM_LINES])
+    ]
+    more = len(lines) - _ITEM_LINES
+    return [*shown, (trusted(f"      … {count(more, 'more line')}", "dim"),)] if more > 0 else shown
+
+
+def _writer(branch: BranchView) -> tuple[Span, ...]:
+    parts = [part for part in (branch.agent, branch.model) if part]
+    used = f" · {tokens(branch.tokens)}" if branch.tokens else ""
+    return (*(untrusted(f"  {part}", "dim", _NAME) for part in parts), trusted(used, "dim"))
+
+
+def _text(text: str, role: Role) -> list[Line]:
+    """The end of a text, a line each."""
+    return [(trusted(line, role),) for line in sanitise(text).split("\n")[-_ROWS:]]
+
+
+_NAME_BRANCH_STREAM: Final = 40
+_FEWEST: Final = 2
+Wrap = Callable[[str, int], Sequence[str]]
+
+
+def branch_stream(inside: InsideView, width: int, height: int, wrap: Wrap) -> list[Line]:
+    """Rows for a pane of `width` times `height` cells: those that run first, then who ended last.
+
+    Args:
+        wrap: breaks a sanitised line into rows of a width.
+    """
+    every = inside.in_order()
+    running = [one for one in every if one.phase == "running"]
+    shown = [one for one in running if one.text] or [one for one in every if one.text][-1:]
+    silent = [one for one in running if not one.text]
+    rows: list[Line] = []
+    words = counted(inside)
+    if words:
+        rows.append((untrusted(inside.node, "node", _NAME_BRANCH_STREAM), trusted(f" · {words}", "dim")))
+    room = max(height - len(rows), _FEWEST)
+    most = max(1, room // _FEWEST)
+    left_out = len(shown) - most
+    if left_out > 0 or silent:
+        room -= 1
+        most = max(1, room // _FEWEST)
+    picked = shown[-most:]
+    each = max(1, room // len(picked) - 1) if picked else 0
+    for one in picked:
+        rows += _branch(one, width, each, wrap)
+    more = [one.path for one in (*shown[:-most], *silent)]
+    if more:
+        names = ", ".join(sanitise_line(path, _NAME_BRANCH_STREAM) for path in more[:4])
+        rest = f" and {len(more) - 4} more" if len(more) > 4 else ""
+        rows.append((trusted(f"also running: {names}{rest}", "dim"),))
+    return rows
+
+
+def _branch(branch: BranchView, width: int, most: int, wrap: Wrap) -> list[Line]:
+    """A branch's name and the newest rows of what it writes."""
+    glyph, _, role = phase_words(branch.phase)
+    who = [untrusted(branch.path, "node", _NAME_BRANCH_STREAM)]
+    by = branch.agent if branch.agent not in ("", branch.name) else ""
+    who += [untrusted(f" · {part}", "dim", _NAME_BRANCH_STREAM) for part in (by, branch.model) if part]
+    # A row is at most so many characters that their end fills all rows.
+    tail = branch.text[-(width * (most + 1) * 4) :]
+    rows = [row for line in sanitise(tail).rstrip("\n").split("\n") for row in wrap(line, max(width - 2, 4))]
+    return [(trusted(f"{glyph} ", role), *who), *((trusted("  "), trusted(row)) for row in rows[-most:])]

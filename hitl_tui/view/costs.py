@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hitl_tui.engine.reports.costs import CostReport, Spent
+from hitl_tui.engine.audit.costs import CostReport, Spent
 from hitl_tui.view.cells import cells
 from hitl_tui.view.format import cost
 from hitl_tui.view.sanitise import sanitise_line

@@ -1,17 +1,21 @@
-"""What changed between two values, line by line, at a bounded cost."""
+"""What changed between two values or two states, line by line, at a bounded cost."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Any, Final, Literal
 
 import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.state.canonical import equal
 from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.value_lines import ValueMode, laid_out, value_lines
 
 __all__ = ["DiffLine", "ValueMode", "changed_lines", "opcodes", "text_diff", "value_diff", "value_lines"]
@@ -40,7 +44,7 @@ def text_diff(before: str, after: str) -> tuple[DiffLine, ...]:
 def changed_lines(before: str, after: str) -> int:
     """How many lines were added or removed."""
     changes = opcodes(_split(before), _split(after))
-    return sum(old_end - old + new_end - new for equal, old, old_end, new, new_end in changes if not equal)
+    return sum(old_end - old + new_end - new for same, old, old_end, new, new_end in changes if not same)
 
 
 def value_diff(before: Any, after: Any) -> tuple[DiffLine, ...]:
@@ -63,8 +67,8 @@ def _split(text: str) -> list[str]:
 
 def _lines_diff(old: Sequence[str], new: Sequence[str]) -> tuple[DiffLine, ...]:
     lines: list[DiffLine] = []
-    for equal, old_start, old_end, new_start, new_end in opcodes(old, new):
-        if equal:
+    for same, old_start, old_end, new_start, new_end in opcodes(old, new):
+        if same:
             lines += (DiffLine("same", sanitise(line)) for line in old[old_start:old_end])
         else:
             lines += (DiffLine("removed", sanitise(line)) for line in old[old_start:old_end])
@@ -83,8 +87,8 @@ def opcodes(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Opcode
     old_end, new_end = len(old) - tail, len(new) - tail
     if head:
         yield True, 0, head, 0, head
-    for equal, i1, i2, j1, j2 in _middle(old[head:old_end], new[head:new_end]):
-        yield equal, head + i1, head + i2, head + j1, head + j2
+    for same, i1, i2, j1, j2 in _middle(old[head:old_end], new[head:new_end]):
+        yield same, head + i1, head + i2, head + j1, head + j2
     if tail:
         yield True, old_end, len(old), new_end, len(new)
 
@@ -119,8 +123,8 @@ def _between(
     """The ranges between anchors, compared one by one; each is smaller than what it is cut from."""
     i, j = 0, 0
     for at, to in (*anchors, (len(old), len(new))):
-        for equal, i1, i2, j1, j2 in _middle(old[i:at], new[j:to], depth):
-            yield equal, i + i1, i + i2, j + j1, j + j2
+        for same, i1, i2, j1, j2 in _middle(old[i:at], new[j:to], depth):
+            yield same, i + i1, i + i2, j + j1, j + j2
         if at < len(old):
             yield True, at, at + 1, to, to + 1
         i, j = at + 1, to + 1
@@ -150,3 +154,119 @@ def _rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
         run.append(pairs[at_])
         at_ = before[at_]
     return run[::-1]
+
+
+Change = Literal["same", "changed", "added", "removed", "private"]
+MARKS: Final[dict[Change, str]] = {"same": "=", "changed": "≠", "added": "+", "removed": "-", "private": "·"}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A channel in two states; `before` or `after` is None where it isn't in that state."""
+
+    channel: str
+    change: Change
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A line of each side, sanitised; None where a side has none."""
+
+    left: str | None
+    right: str | None
+    same: bool
+
+
+def compare_states(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Compared, ...]:
+    """Each channel of either state with how it differs; private ones are named, not compared."""
+    rows = []
+    for name in dict.fromkeys((*before, *after)):
+        old, new = before.get(name), after.get(name)
+        change: Change
+        if old is PRIVATE or new is PRIVATE:
+            rows.append(Compared(name, "private", PRIVATE, PRIVATE))
+            continue
+        if name not in before or name not in after:
+            change = "added" if name in after else "removed"
+        else:
+            change = "same" if equal(old, new) else "changed"
+        rows.append(Compared(name, change, old, new))
+    return tuple(rows)
+
+
+def side_by_side(row: Compared) -> tuple[Pair, ...]:
+    """The values of a channel, line by line: what is the same stands at the same height."""
+    if row.change == "private":
+        return (Pair("[private]", "[private]", True),)
+    if row.change == "added":
+        return tuple(Pair(None, line, False) for line in value_lines(row.after, "text"))
+    if row.change == "removed":
+        return tuple(Pair(line, None, False) for line in value_lines(row.before, "text"))
+    pairs: list[Pair] = []
+    left: list[str] = []
+    right: list[str] = []
+
+    as_json = not (isinstance(row.before, str) and isinstance(row.after, str))
+
+    def put() -> None:
+        # The last item of a list has no comma; one that follows it must not make it look changed.
+        while as_json and left and right and left[0].rstrip(",") == right[0].rstrip(","):
+            pairs.append(Pair(left.pop(0), right.pop(0), True))
+        pairs.extend(Pair(old, new, False) for old, new in zip_longest(left, right))
+        left.clear()
+        right.clear()
+
+    for line in value_diff(row.before, row.after):
+        if line.kind == "same":
+            put()
+            pairs.append(Pair(line.text, line.text, True))
+        else:
+            (left if line.kind == "removed" else right).append(line.text)
+    put()
+    return tuple(pairs)
+
+
+_CONTEXT: Final = 2
+_MOST: Final = 400
+_SIGNS: Final = {"same": "    ", "added": "  + ", "removed": "  - "}
+_ROLES: Final[dict[str, Role]] = {"same": "dim", "added": "added", "removed": "removed"}
+
+
+def near_changes(lines: Sequence[DiffLine]) -> tuple[list[DiffLine | None], int]:
+    """The changed lines and those around them, None where some were left out; and how many more there are."""
+    near = [at for at, line in enumerate(lines) if line.kind != "same"]
+    wanted = sorted(
+        {at + by for at in near for by in range(-_CONTEXT, _CONTEXT + 1)} & set(range(len(lines)))
+    )
+    shown: list[DiffLine | None] = []
+    last = -1
+    for at in wanted[:_MOST]:
+        if at > last + 1:
+            shown.append(None)
+        shown.append(lines[at])
+        last = at
+    return shown, max(0, len(wanted) - _MOST)
+
+
+def difference(rows: Sequence[Compared]) -> tuple[Line, ...]:
+    """What differs, in sanitised lines; () where nothing does.  Private channels are named only."""
+    return tuple(line for row in rows if row.change != "same" for line in _channel(row))
+
+
+def _channel(row: Compared) -> Iterator[Line]:
+    """A channel that differs: its name and how it differs, then the lines."""
+    name = untrusted(row.channel, "name")
+    if row.change == "private":
+        yield name, Span(": [private], not compared", "dim")
+        return
+    yield name, Span(f": {row.change}", "dim")
+    shown, left = near_changes(value_diff(row.before, row.after))
+    for line in shown:
+        if line is None:
+            yield (Span("    …", "dim"),)
+        else:
+            yield (Span(_SIGNS[line.kind] + line.text, _ROLES[line.kind]),)
+    if left:
+        yield (Span(f"    … {left:,} more lines", "dim"),)

@@ -9,11 +9,11 @@ from typing import Any, Final, Literal
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.view.format import writer
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.step_view import StepView
 from hitl_tui.view.value_lines import read_lines
-from hitl_tui.view.writer import writer
 
 MOST: Final = 500
 """Places that are listed."""

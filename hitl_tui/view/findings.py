@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from hitl_tui.engine.audit.findings import Kind, Mismatch
 from hitl_tui.engine.log.signing import SignedDecision
-from hitl_tui.engine.verification.findings import Kind, Mismatch
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 

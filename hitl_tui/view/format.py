@@ -1,18 +1,115 @@
-"""Values, amounts and times as a person reads them.
-
-Nothing here costs more for a larger value: a preview looks at the ends of what it shows.
-"""
+"""Values, amounts and times as a person reads them, and JSON that a person typed."""
 
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, Final, Literal
+from math import isinf
+from typing import Any, Final, Literal, NoReturn
 
-from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.graph.description import GraphInfo
+from hitl_tui.engine.log.events import PRIVATE, LimitNear
+from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.requests import DEADLINE_PASSED
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted
+
+
+class NotJson(ValueError):
+    """The text is no JSON; the message says where and why."""
+
+
+def read_json(text: str | bytes) -> Any:
+    """The value of a JSON text; bytes are UTF-8.
+
+    Raises:
+        NotJson: it has none, such as `line 1, column 7: expecting value`.
+    """
+    try:
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        # Python's words end in "at" where it puts the place behind them: here it stands before.
+        what = error.msg.removesuffix(" at").removesuffix(" starting")
+        raise NotJson(f"line {error.lineno}, column {error.colno}: {what[:1].lower()}{what[1:]}") from None
+    except RecursionError:
+        raise NotJson("it is nested too deeply") from None
+    except UnicodeDecodeError as error:
+        raise NotJson(f"byte {error.start} is no UTF-8 text") from None
+    except NotJson:
+        raise
+    except ValueError:  # what is left is the limit of Python on the digits of a number in a text
+        raise NotJson("a number in it has too many digits") from None
+
+
+def _no_constant(word: str) -> NoReturn:
+    raise NotJson(f"{word} is no number of JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if isinf(number):
+        raise NotJson(f"{digits} is larger than any number here")
+    return number
+
+
+def typed_input(graph: GraphInfo, name: str, word: str) -> Any:
+    """The value that a word gives an input or a channel; JSON where it is and the channel isn't text.
+
+    The input of a list is one of its items, and so is text, too.
+
+    Args:
+        name: of an input field, or of a channel.
+    """
+    fields = {field.name: field.channel for field in graph.inputs}
+    kind = next((one.type for one in graph.channels if one.name == fields.get(name, name)), "")
+    is_text = kind == "text" or (kind == "list" and name in fields)
+    return word if is_text else json_or_text(word)
+
+
+def json_or_text(word: str) -> Any:
+    """What a word says as JSON, the word itself where it is none."""
+    try:
+        return read_json(word)
+    except NotJson:
+        return word
+
+
+HUMAN: Final = "you"
+DEADLINE: Final = "the deadline"
+_NAME_LIMIT: Final = 40
+
+
+def writer(checkpoint: Checkpoint) -> str:
+    """The node's name, the person's, or "input", "fork" and the like; sanitised, on one line."""
+    if checkpoint.source == "human":
+        return sanitise_line(person(checkpoint.actor, checkpoint.note), _NAME_LIMIT)
+    if checkpoint.source == "rollback":
+        return sanitise_line(f"undo {checkpoint.node.rpartition('>/')[2]}", _NAME_LIMIT)
+    if checkpoint.source == "fork" and checkpoint.actor:
+        return sanitise_line(checkpoint.actor, _NAME_LIMIT)
+    if checkpoint.node:
+        return sanitise_line(checkpoint.node, _NAME_LIMIT)
+    return checkpoint.source
+
+
+def person(actor: str | None, note: str | None) -> str:
+    """Who decided or edited, as stored; a deadline's answer is nobody's."""
+    return actor or (DEADLINE if note == DEADLINE_PASSED else HUMAN)
+
+
+def limit_line(alert: LimitNear) -> str:
+    """As `75 % of the tokens are used: 7,600 of 10,000`."""
+    used, allowed, what = f"{alert.used:,.0f}", f"{alert.allowed:,.0f}", alert.limit.partition("_")[2]
+    if alert.limit == "max_cost_usd":
+        used, allowed, what = cost(alert.used), cost(alert.allowed), "money"
+        return f"{alert.percent} % of the {what} is used: {used} of {allowed}"
+    if alert.limit == "max_seconds":
+        used, allowed = duration(int(alert.used * 1e6)), duration(int(alert.allowed * 1e6))
+        return f"{alert.percent} % of the time is used: {used} of {allowed}"
+    return f"{alert.percent} % of the {what} are used: {used} of {allowed}"
+
 
 Kind = Literal["null", "bool", "number", "text", "list", "object", "private", "other"]
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Final, Literal
 
-from hitl_tui.engine.graphs.description import EdgeInfo
+from hitl_tui.engine.graph.description import EdgeInfo
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.graph_channels import Channel, Link

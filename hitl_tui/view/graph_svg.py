@@ -10,10 +10,9 @@ from math import ceil
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from hitl_tui.engine.graphs.description import GraphInfo, NodeInfo
+from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
+from hitl_tui.engine.graph.drawing import Look, made_of
 from hitl_tui.engine.log.records import END, START
-from hitl_tui.engine.reports.drawing import made_of
-from hitl_tui.engine.reports.looks import Look
 from hitl_tui.view.cells import cells
 from hitl_tui.view.graph_layers import Size
 from hitl_tui.view.graph_layout import Air, Box, Point, Route, lay_out, run_order

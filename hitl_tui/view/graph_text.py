@@ -12,9 +12,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from hitl_tui.engine.graphs.description import EdgeInfo, NodeKind
+from hitl_tui.engine.graph.description import EdgeInfo, NodeKind
+from hitl_tui.engine.graph.drawing import Look
 from hitl_tui.engine.log.records import END, START
-from hitl_tui.engine.reports.looks import Look
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.graph_layers import Pair, Size

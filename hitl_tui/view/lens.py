@@ -12,11 +12,10 @@ from typing import Any, Final
 
 from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.view.diff import changed_lines
-from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, size
+from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, person, size
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 from hitl_tui.view.taint import taint_remark
-from hitl_tui.view.writer import person
 
 _INDENT: Final = trusted("  ")
 _WIDE: Final = 160

@@ -1,19 +1,77 @@
-"""What a run's screen shows of a thread, as it begins from a snapshot; events are folded onto it."""
+"""What a run's screen shows of a thread: a pure fold of events, without I/O and without a clock."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
-from hitl_tui.drivers.protocol import Capabilities, GraphInfo, Snapshot, Unfinished
+from hitl_tui.drivers.protocol import Capabilities, GraphInfo, Snapshot, Stamped, Unfinished
+from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import AppliedUpdate, Progress
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.log.threads import Owner
-from hitl_tui.view.inside import EMPTY, InsideView, inside_at_start
-from hitl_tui.view.stream_view import StreamView
+from hitl_tui.engine.log.threads import Owner, takeover_notice
+from hitl_tui.view.inside import EMPTY, Inside, InsideView, inside_at_start, tool_line
+from hitl_tui.view.sanitise import sanitise_line
+
+STREAM_TAIL: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StreamView:
+    """What the newest attempt of a node writes or wrote while running.
+
+    `text` is the raw tail of what was streamed (sanitise before showing), `length` counts all of
+    it, so that a screen can append what is new; `serial` is the number of the event that began it.
+    """
+
+    serial: int = 0
+    node: str = ""
+    agent: str = ""
+    model: str = ""
+    text: str = ""
+    length: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+    calls: int = 0
+    started: int | None = None
+    duration: int | None = None
+    live: bool = False
+
+
+def with_text(stream: StreamView, event: ev.TextStreamed) -> tuple[StreamView, str]:
+    """The stream after a piece of text, but for the text itself, which comes beside it."""
+    text = event.text
+    if stream.agent != event.agent:
+        # Two agents of one node would otherwise run into one another.
+        text = f"\n{text}" if stream.length and stream.agent else text
+        stream = replace(stream, agent=event.agent)
+    return replace(stream, node=event.node, length=stream.length + len(text)), text
+
+
+def with_line(stream: StreamView, event: ev.ToolCalled, line: str) -> tuple[StreamView, str]:
+    """The same with a line of its own between what the agent says before and after it."""
+    line = f"\n{line}\n" if stream.length and stream.agent else f"{line}\n"
+    return replace(stream, node=event.node, agent=event.agent, length=stream.length + len(line)), line
+
+
+def with_call(stream: StreamView, event: ev.ModelCalled) -> StreamView:
+    """The stream with what a model call used."""
+    known = event.cost is not None and (stream.cost is not None or not stream.calls)
+    return replace(
+        stream,
+        agent=(event.agent or stream.agent) if not event.path else "",
+        model=event.model,
+        tokens_in=stream.tokens_in + event.tokens_in,
+        tokens_out=stream.tokens_out + event.tokens_out,
+        cost=(stream.cost or 0.0) + (event.cost or 0.0) if known else None,
+        calls=stream.calls + 1,
+    )
+
 
 LEDGER_WINDOW = 2_000
 
@@ -141,3 +199,322 @@ def add_older(view: RunView, checkpoints: Iterable[Checkpoint]) -> RunView:
     first = view.checkpoints[0].step if view.checkpoints else view.progress.head + 1
     older = sorted((found for found in checkpoints if found.step < first), key=_step_of)
     return replace(view, checkpoints=(*older, *view.checkpoints)) if older else view
+
+
+CHECKPOINT_WINDOW = 20_000
+
+
+def fold(view: RunView, events: Iterable[Stamped]) -> RunView:
+    """The view after a batch of events; the same however they are cut into batches.
+
+    Events with a number up to `view.last_event` are skipped.  A gap in the numbers means that a
+    new snapshot is needed: see `is_gap`.
+    """
+    builder = _Builder(view)
+    for stamped in events:
+        if stamped.number > builder.last_event:
+            builder.last_event = stamped.number
+            apply = _APPLY.get(type(stamped.event))
+            if apply:  # others, as what goes on in branches, change nothing of this view
+                apply(builder, stamped.event)
+    return builder.build() if builder.last_event != view.last_event else view
+
+
+def is_gap(view: RunView, events: Sequence[Stamped]) -> bool:
+    """True if events were lost before this batch, so that only a new snapshot helps."""
+    return bool(events) and events[0].number > view.last_event + 1
+
+
+class _Builder:
+    """The view while a batch is folded: what changes, in mutable form."""
+
+    def __init__(self, view: RunView) -> None:
+        self.view = view
+        self.last_event = view.last_event
+        self.progress = view.progress
+        self.values: dict[str, Any] | None = None
+        self.checkpoints: list[Checkpoint] = []
+        self.ledger: list[LedgerEntry] = []
+        self.head_updates = view.head_updates
+        self.running = _Running(view.running_node, view.running_since, view.running_attempt)
+        self.retry = view.retry
+        self.error = view.error
+        self.notice = view.notice
+        self.dropped = view.dropped
+        self.forks: list[tuple[str, int]] = []
+        self.held_by = view.held_by
+        self.graph_changed = view.graph_changed
+        self.stream = view.stream
+        self.pieces: list[str] = []
+        self._inside: Inside | None = None
+
+    @property
+    def touched_inside(self) -> bool:
+        """Whether this batch has told of what is inside a node."""
+        return self._inside is not None
+
+    @property
+    def inside(self) -> Inside:
+        """What is inside the node, taken out where a batch changes it."""
+        if self._inside is None:
+            self._inside = Inside(self.view.inside)
+        return self._inside
+
+    def build(self) -> RunView:
+        self.flush_stream()
+        view = self.view
+        return replace(
+            view,
+            last_event=self.last_event,
+            progress=self.progress,
+            values=view.values if self.values is None else self.values,
+            checkpoints=self._newest_checkpoints(),
+            ledger=(*view.ledger, *self.ledger)[-LEDGER_WINDOW:] if self.ledger else view.ledger,
+            head_updates=self.head_updates,
+            running_node=self.running.node,
+            running_since=self.running.since,
+            running_attempt=self.running.attempt,
+            retry=self.retry,
+            error=self.error,
+            notice=self.notice,
+            dropped=self.dropped,
+            forks=(*view.forks, *self.forks) if self.forks else view.forks,
+            held_by=self.held_by,
+            graph_changed=self.graph_changed,
+            stream=self.stream,
+            inside=view.inside if self._inside is None else self._inside.build(),
+        )
+
+    def _newest_checkpoints(self) -> tuple[Checkpoint, ...]:
+        if not self.checkpoints:
+            return self.view.checkpoints
+        # Pages of older ones that a person asked for are not taken away again.
+        keep = max(CHECKPOINT_WINDOW, len(self.view.checkpoints))
+        return (*self.view.checkpoints, *self.checkpoints)[-keep:]
+
+    def flush_stream(self) -> None:
+        if self.pieces:
+            text = "".join((self.stream.text, *self.pieces))
+            self.stream = replace(self.stream, text=text[-STREAM_TAIL:])
+            self.pieces.clear()
+
+    def stop(self) -> None:
+        """No node is in flight any more."""
+        self.running = _IDLE
+        self.retry = None
+        if self.stream.live:
+            self.stream = replace(self.stream, live=False)
+        if self.view.inside.live or self.touched_inside:
+            self.inside.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    node: str | None = None
+    since: int | None = None
+    attempt: int = 0
+
+
+_IDLE: Final = _Running()
+
+
+def _run_started(builder: _Builder, event: ev.RunStarted) -> None:
+    builder.progress = event.progress
+    builder.error = event.progress.error
+    builder.notice = ""
+    builder.dropped = ""
+
+
+def _node_started(builder: _Builder, event: ev.NodeStarted) -> None:
+    builder.running = _Running(event.node, event.at, event.attempt)
+    builder.retry = None
+    builder.pieces.clear()
+    builder.stream = StreamView(serial=builder.last_event, node=event.node, started=event.at, live=True)
+    graph = builder.view.graph
+    if graph.kind_of(event.node) != "node":
+        pending = builder.progress.pending
+        builder.inside.begin(event.node, event.step, pending, graph.members_of(event.node))
+
+
+def _text_streamed(builder: _Builder, event: ev.TextStreamed) -> None:
+    if event.path:
+        builder.inside.write(event.path, event.agent, event.text)
+        return
+    builder.stream, text = with_text(builder.stream, event)
+    builder.pieces.append(text)
+    builder.retry = None
+
+
+def _model_called(builder: _Builder, event: ev.ModelCalled) -> None:
+    builder.stream = with_call(builder.stream, event)
+    if event.path:
+        builder.inside.called_model(event)
+    else:
+        builder.retry = None
+
+
+def _tool_called(builder: _Builder, event: ev.ToolCalled) -> None:
+    if event.path:
+        builder.inside.called_tool(event)
+        return
+    builder.stream, line = with_line(builder.stream, event, tool_line(event))
+    builder.pieces.append(line)
+    builder.retry = None
+
+
+def _node_retrying(builder: _Builder, event: ev.NodeRetrying) -> None:
+    if event.path:
+        builder.inside.retrying(event)
+        return
+    builder.retry = RetryNotice(event.node, event.attempt, event.max_attempts, event.wait, event.error)
+
+
+def _step_committed(builder: _Builder, event: ev.StepCommitted) -> None:
+    if builder.values is None:
+        builder.values = dict(builder.view.values)
+    builder.values.update((update.channel, update.after) for update in event.updates)
+    builder.checkpoints.append(event.checkpoint)
+    builder.head_updates = event.updates
+    builder.progress = event.progress
+    builder.error = event.progress.error
+    if builder.stream.live:
+        builder.stream = replace(builder.stream, duration=event.checkpoint.duration)
+    if event.checkpoint.branches:
+        builder.inside.committed(event.checkpoint.step, event.checkpoint.branches)
+    builder.stop()
+
+
+def _progress_changed(builder: _Builder, event: ev.ProgressChanged) -> None:
+    builder.progress = event.progress
+    builder.error = event.progress.error
+    if builder.view.inside.branches or builder.touched_inside:
+        builder.inside.asked(event.progress.pending)
+    if event.progress.status != "running":
+        builder.stop()
+    elif builder.held_by and builder.running.node is None:
+        # What another process does between commits is not told; its record says which node it is at.
+        builder.running = _Running(event.progress.next_node)
+
+
+def _ledger_written(builder: _Builder, event: ev.LedgerWritten) -> None:
+    builder.ledger.append(event.entry)
+    if event.entry.kind == "takeover":
+        builder.notice = takeover_notice(event.entry.note or "")
+
+
+def _node_failed(builder: _Builder, event: ev.AttemptFailed) -> None:
+    builder.error = event.error
+    builder.stop()
+
+
+def _attempt_dropped(builder: _Builder, event: ev.AttemptDropped) -> None:
+    builder.dropped = f"{event.node}, attempt {event.attempt}: {event.why}"
+    builder.stop()
+
+
+def _thread_forked(builder: _Builder, event: ev.ThreadForked) -> None:
+    builder.forks.append((event.child, event.step))
+
+
+def _holder_changed(builder: _Builder, event: ev.HolderChanged) -> None:
+    builder.held_by = event.holder
+
+
+def _graph_changed(builder: _Builder, event: ev.GraphChanged) -> None:
+    builder.graph_changed = event.differences
+
+
+def _run_ended(builder: _Builder, event: ev.RunEnded) -> None:
+    builder.progress = event.progress
+    builder.error = event.progress.error or (builder.error if event.progress.status == "failed" else None)
+    builder.stop()
+
+
+_APPLY: Final[dict[type, Callable[[_Builder, Any], None]]] = {
+    ev.BranchStarted: lambda builder, event: builder.inside.started(event),
+    ev.BranchEnded: lambda builder, event: builder.inside.ended(event),
+    ev.BranchWaits: lambda builder, event: builder.inside.waits(event),
+    ev.ChildMoved: lambda builder, event: builder.inside.moved(event),
+    ev.RunStarted: _run_started,
+    ev.NodeStarted: _node_started,
+    ev.TextStreamed: _text_streamed,
+    ev.ModelCalled: _model_called,
+    ev.ToolCalled: _tool_called,
+    ev.NodeRetrying: _node_retrying,
+    ev.StepCommitted: _step_committed,
+    ev.ProgressChanged: _progress_changed,
+    ev.LedgerWritten: _ledger_written,
+    ev.AttemptFailed: _node_failed,
+    ev.AttemptDropped: _attempt_dropped,
+    ev.ThreadForked: _thread_forked,
+    ev.HolderChanged: _holder_changed,
+    ev.GraphChanged: _graph_changed,
+    ev.RunEnded: _run_ended,
+}
+
+
+_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class InsidePlace:
+    """What can be opened at a node.
+
+    Args:
+        node: the map, parallel or subgraph.
+        step: the step it is, or will be, committed as.
+        thread: the thread of the subgraph's run, "" where there are branches.
+        point: the committed step, None while the node runs or waits.
+    """
+
+    node: str
+    step: int
+    thread: str = ""
+    point: Checkpoint | None = None
+
+
+def place_inside(view: RunView, shown: Checkpoint | None = None, node: str = "") -> InsidePlace | None:
+    """What there is to open; None for nothing.
+
+    Args:
+        shown: the step that the panes show where that isn't the newest: only that one counts.
+        node: only runs of this node count, the newest first.
+    """
+    if shown is not None and not node:
+        return _committed(shown)
+    return _going_on(view, node) or next(
+        (
+            place
+            for point in reversed(view.checkpoints)
+            if point.branches and node in ("", point.node) and (place := _committed(point))
+        ),
+        None,
+    )
+
+
+def _going_on(view: RunView, node: str) -> InsidePlace | None:
+    """The inside of a node that runs or waits."""
+    inside = view.inside
+    if not inside.node or node not in ("", inside.node) or inside.step != view.progress.head + 1:
+        return None
+    if inside.child is not None:
+        return InsidePlace(inside.node, inside.step, inside.child.thread_id)
+    return InsidePlace(inside.node, inside.step) if inside.branches else None
+
+
+def _committed(point: Checkpoint) -> InsidePlace | None:
+    if not point.branches:
+        return None
+    thread = next((one.thread for one in point.branches if one.thread), "")
+    return InsidePlace(point.node, point.step, thread, point)
+
+
+def crumbs(thread_id: str, owners: Sequence[Owner]) -> str:
+    """The way to a thread, as in `report › team#1 › desk#1`; sanitised."""
+    names = [*(one.thread_id for one in owners), thread_id]
+    shown = [names[0]]
+    for outer, name in pairwise(names):
+        # A long name is shortened in its middle, so that it does not begin with the one around it.
+        inside = name.startswith(f"{outer}/")
+        shown.append(name.removeprefix(f"{outer}/") if inside else name.rpartition("/")[2])
+    return " › ".join(sanitise_line(name, _NAME) for name in shown)

@@ -11,7 +11,7 @@ from hitl_tui.drivers.breakpoints import stopped_by
 from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.records import END, ROLLBACK, Status
 from hitl_tui.engine.log.requests import Request, RequestKind
-from hitl_tui.view.branch_words import counted
+from hitl_tui.view.branches import counted
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.run_view import RunView

@@ -9,14 +9,13 @@ from typing import Any, Literal
 from hitl_tui.drivers.protocol import ChannelInfo
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.records import Checkpoint, Visibility
-from hitl_tui.view.agent_settings import change_notes
-from hitl_tui.view.branch_lens import branch_lens
-from hitl_tui.view.format import Kind, kind, preview_line
+from hitl_tui.view.agents import change_notes
+from hitl_tui.view.branches import branch_lens
+from hitl_tui.view.format import Kind, kind, preview_line, writer
+from hitl_tui.view.inside import call_lines
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, plain_text, trusted, untrusted
-from hitl_tui.view.tool_line import call_lines
-from hitl_tui.view.writer import writer
 
 PREVIEW_LIMIT = 240
 _WHY = 400

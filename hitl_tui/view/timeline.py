@@ -1,29 +1,238 @@
-"""The checkpoint timeline: this thread's line on top, the rest of its family as branches below.
-
-    0        1         2          3         4
-    ○ input ─● worker ─● advisor ─● worker ─◉ advisor ‖ you            closure-explainer
-                       ╰──────────✎ you ────● worker ✔ end           closure-explainer-b
-
-A step of every thread stands in the column of its number, so that forks can be compared.  Only the
-steps around the selected one are laid out, however many there are.
-"""
+"""The checkpoint timeline: this thread's line on top, the rest of its family as branches below."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Final
+from typing import Final, Literal
 
 from hitl_tui.drivers.protocol import Relative
-from hitl_tui.view.branches import Branch, Direction, Lines, Place, family_lines, neighbours
-from hitl_tui.view.canvas import Canvas
-from hitl_tui.view.cells import cells, cut_start
+from hitl_tui.engine.log.records import Checkpoint, Status
+from hitl_tui.view.cells import Canvas, cells, cut, cut_start
+from hitl_tui.view.format import HUMAN, writer
 from hitl_tui.view.glyphs import UNICODE, Glyphs
-from hitl_tui.view.run_view import RunView
-from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.run_view import RunView, find_step
+from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role
-from hitl_tui.view.step_cell import StepCell, step_cell
+
+Place = tuple[str, int]
+Direction = Literal["left", "right", "up", "down"]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One line: the steps `start` to `head` of a thread, going off line `parent` at step `start - 1`.
+
+    `sources` are where its checkpoints are looked up, each up to a step.
+    """
+
+    thread_id: str
+    parent: int
+    start: int
+    head: int
+    status: Status
+    reason: str
+    next_node: str
+    sources: tuple[tuple[int, tuple[Checkpoint, ...]], ...]
+
+    def covers(self, step: int) -> bool:
+        """True if the line has that step."""
+        return self.start <= step <= self.head
+
+    def find(self, step: int) -> Checkpoint | None:
+        """The checkpoint of a step of this line, None where it isn't loaded."""
+        if not self.covers(step):
+            return None
+        found = (find_step(checkpoints, step) for last, checkpoints in self.sources if step <= last)
+        return next((checkpoint for checkpoint in found if checkpoint), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """All lines of a family in drawing order, and which one shows a thread's own steps."""
+
+    branches: tuple[Branch, ...]
+    index: Mapping[str, int]
+
+    def home(self, place: Place) -> tuple[int, int]:
+        """The line and step at which a place is shown; the nearest one where it is none."""
+        thread_id, step = place
+        line = self.index.get(thread_id, 0)
+        while line and step < self.branches[line].start:
+            line = self.branches[line].parent
+        branch = self.branches[line]
+        return line, min(max(step, branch.start), max(branch.head, branch.start))
+
+    def place(self, line: int, step: int) -> Place:
+        """What a step of a line is called."""
+        return self.branches[line].thread_id, step
+
+
+def family_lines(view: RunView, family: Sequence[Relative]) -> Lines:
+    """The lines of the open thread and its relatives."""
+    relatives = {relative.thread_id: relative for relative in family if relative.thread_id != view.thread_id}
+    leaves = _ancestors(view, relatives)
+    # Ancestors have no line of their own up to the step at which the way to this thread leaves them.
+    starts = {name: leaves.get(name, relative.fork_step) + 1 for name, relative in relatives.items()}
+    children: dict[str, list[str]] = {}
+    for name, relative in relatives.items():
+        parent = relative.parent or ""
+        on_top = name in leaves or relative.fork_step < starts.get(parent, relative.fork_step + 1)
+        children.setdefault(view.thread_id if on_top else parent, []).append(name)
+
+    branches = [_top(view, relatives, leaves)]
+    index = {view.thread_id: 0}
+
+    def add(parent: str) -> None:
+        for name in sorted(children.pop(parent, ()), key=lambda name: (-starts[name], name)):
+            relative = relatives[name]
+            if relative.summary.head >= starts[name]:
+                index[name] = len(branches)
+                branches.append(_branch(relative, index[parent], starts[name]))
+                add(name)
+            else:
+                index[name] = index[parent]
+
+    add(view.thread_id)
+    return Lines(tuple(branches), index)
+
+
+def _ancestors(view: RunView, relatives: Mapping[str, Relative]) -> dict[str, int]:
+    """The last step that the open thread shares with each of its ancestors."""
+    leaves: dict[str, int] = {}
+    parent, step = view.parent, view.fork_step
+    while parent is not None and parent in relatives and parent not in leaves:
+        leaves[parent] = step
+        step = min(step, relatives[parent].fork_step)
+        parent = relatives[parent].parent
+    return leaves
+
+
+def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, int]) -> Branch:
+    shared = ((last, relatives[name].checkpoints) for name, last in leaves.items())
+    progress = view.progress
+    # Where no node is to blame, as when the store went away, none is named.
+    at_fault = progress.status != "failed" or view.error is None or bool(view.error.node)
+    return Branch(
+        thread_id=view.thread_id,
+        parent=0,
+        start=0,
+        head=progress.head,
+        status=progress.status,
+        reason=progress.reason,
+        next_node=(view.running_node or progress.next_node or "") if at_fault else "",
+        sources=((progress.head, view.checkpoints), *shared),
+    )
+
+
+def _branch(relative: Relative, parent: int, start: int) -> Branch:
+    summary = relative.summary
+    return Branch(
+        thread_id=relative.thread_id,
+        parent=parent,
+        start=start,
+        head=summary.head,
+        status=summary.status,
+        reason=summary.reason,
+        next_node=summary.next_node or "",
+        sources=((summary.head, relative.checkpoints),),
+    )
+
+
+def neighbours(view: RunView, family: Sequence[Relative], place: Place, direction: Direction) -> Place:
+    """The step one key press away; the same place where there is none."""
+    lines = family_lines(view, family)
+    line, step = lines.home(place)
+    branch = lines.branches[line]
+    if direction == "left":
+        if step > branch.start or not line:
+            return lines.place(line, max(step - 1, branch.start))
+        return lines.place(branch.parent, step - 1)
+    if direction == "right":
+        return lines.place(line, min(step + 1, branch.head))
+    other = min(max(line + (1 if direction == "down" else -1), 0), len(lines.branches) - 1)
+    bounds = lines.branches[other]
+    return lines.place(other, min(max(step, bounds.start), bounds.head))
+
+
+_LABEL: Final = 18
+
+
+@dataclass(frozen=True, slots=True)
+class StepCell:
+    """A step as drawn; texts are sanitised and short."""
+
+    glyph: str
+    glyph_role: Role
+    label: str
+    label_role: Role = "plain"
+    tail: str = ""
+    tail_role: Role = "dim"
+
+    @property
+    def width(self) -> int:
+        """The cells it takes, a blank between its parts."""
+        return sum(1 + cells(part) for part in (self.glyph, self.label, self.tail) if part) - 1
+
+
+def step_cell(branch: Branch, step: int, is_open: bool, glyphs: Glyphs) -> StepCell:
+    """The cell of a step; `is_open` says that the line is that of the open thread."""
+    checkpoint = branch.find(step)
+    glyph, role = _glyph(checkpoint, glyphs)
+    label = _label(checkpoint, glyphs)
+    if step != branch.head:
+        return StepCell(glyph, role, label, "human" if role == "human" else "plain")
+    tail, tail_role = _tail(branch, glyphs)
+    if is_open:
+        head_role = (
+            "accent" if branch.status == "pending" else "ok" if branch.status == "running" else tail_role
+        )
+        return StepCell(glyphs.head, head_role, label, "title", tail, tail_role)
+    return StepCell(glyph, role, label, "human" if role == "human" else "plain", tail, tail_role)
+
+
+def _glyph(checkpoint: Checkpoint | None, glyphs: Glyphs) -> tuple[str, Role]:
+    if checkpoint is None:
+        return glyphs.dot, "dim"
+    if checkpoint.source == "input":
+        return glyphs.input, "ok"
+    if checkpoint.decision is not None:
+        return glyphs.done, "human"
+    if checkpoint.source == "rollback":
+        return glyphs.cancelled, "human"
+    if checkpoint.source in ("human", "fork"):
+        return glyphs.edit, "human"
+    return glyphs.node, "ok"
+
+
+def _label(checkpoint: Checkpoint | None, glyphs: Glyphs) -> str:
+    if checkpoint is None:
+        return glyphs.ellipsis
+    label = writer(checkpoint)
+    if checkpoint.decision is not None:
+        label = f"{sanitise_line(checkpoint.decision, _LABEL)} by {label}"
+    elif checkpoint.source == "human" or (checkpoint.source == "fork" and checkpoint.actor):
+        label = f"by {label}"
+    return cut(label, _LABEL, glyphs.ellipsis)
+
+
+def _tail(branch: Branch, glyphs: Glyphs) -> tuple[str, Role]:
+    node = cut(sanitise_line(branch.next_node, _LABEL), _LABEL, glyphs.ellipsis)
+    match branch.status:
+        case "completed":
+            return f"{glyphs.done} end", "ok"
+        case "waiting":
+            paused = branch.reason in ("paused", "limit")
+            return f"{glyphs.waiting} {branch.reason if paused else HUMAN}", "accent"
+        case "failed":
+            return " ".join(part for part in (glyphs.failed, node, "failed") if part), "error"
+        case "cancelled":
+            return f"{glyphs.cancelled} cancelled", "dim"
+        case "running":
+            return f"{glyphs.running} {node}".rstrip(), "node"
+    return "", "dim"
+
 
 __all__ = ["Direction", "Hit", "Place", "TimelineLayout", "layout", "neighbours"]
 

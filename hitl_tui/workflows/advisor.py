@@ -11,20 +11,29 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
-from hitl_tui.engine.channels.channel import Channel
-from hitl_tui.engine.channels.reducers import append
-from hitl_tui.engine.channels.state import WorkflowState
-from hitl_tui.engine.graphs.description import InputField
-from hitl_tui.engine.graphs.gates import Gate, GateChoice
-from hitl_tui.engine.graphs.graph import StateGraph
-from hitl_tui.engine.graphs.termination import custom_condition, max_turns
+from hitl_tui.engine.graph.builder import StateGraph
+from hitl_tui.engine.graph.description import InputField
+from hitl_tui.engine.graph.gates import Gate, GateChoice
+from hitl_tui.engine.graph.termination import custom_condition, max_turns
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
 from hitl_tui.engine.nodes.results import NodeResult
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.workflows.asking import ask, fill, prompts_for, task_of
-from hitl_tui.workflows.parts import at_least, channels_for, check_agent, check_human, store_for
+from hitl_tui.engine.state.channel import Channel
+from hitl_tui.engine.state.reducers import append
+from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.workflows.parts import (
+    ask,
+    at_least,
+    channels_for,
+    check_agent,
+    check_human,
+    fill,
+    prompts_for,
+    store_for,
+    task_of,
+)
 
 PROMPTS = {
     "worker": "{task}",

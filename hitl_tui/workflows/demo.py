@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hitl_tui.agents.agent import Agent
-from hitl_tui.agents.demo_advisor import advisor_reply
+from hitl_tui.agents.demo import advisor_reply
 from hitl_tui.agents.scripted import ScriptedModel
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner

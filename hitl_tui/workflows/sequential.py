@@ -9,18 +9,27 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
-from hitl_tui.engine.channels.channel import Channel
-from hitl_tui.engine.channels.reducers import append
-from hitl_tui.engine.channels.state import WorkflowState
-from hitl_tui.engine.graphs.description import InputField
-from hitl_tui.engine.graphs.gates import Gate, GateChoice
-from hitl_tui.engine.graphs.graph import StateGraph
+from hitl_tui.engine.graph.builder import StateGraph
+from hitl_tui.engine.graph.description import InputField
+from hitl_tui.engine.graph.gates import Gate, GateChoice
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.attempt import NodeConfig
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.workflows.asking import ask_alone, fill, last_of, prompts_for
-from hitl_tui.workflows.parts import Team, channels_for, check_human, named, store_for
+from hitl_tui.engine.state.channel import Channel
+from hitl_tui.engine.state.reducers import append
+from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.workflows.parts import (
+    Team,
+    ask_alone,
+    channels_for,
+    check_human,
+    fill,
+    last_of,
+    named,
+    prompts_for,
+    store_for,
+)
 
 PROMPTS = {"agent": "{message}"}
 """What each agent is told, by name; `prompts=` replaces any of them."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui.agents.approval import Decision, read_decision
+from hitl_tui.agents.tool_calls import Decision, read_decision
 from hitl_tui.agents.tools import BadArguments, Tool
 from tests.support.spec import spec
 

@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from hitl_tui.agents.agent import Agent
-from hitl_tui.agents.demo_advisor import advisor_reply
-from hitl_tui.agents.demo_drafts import Draft, compose, recognise
+from hitl_tui.agents.demo import Draft, advisor_reply, compose, recognise
 from hitl_tui.errors import UsageError
 
 TASK = "Explain what a closure is to someone who cooks."
@@ -159,7 +158,7 @@ def test_a_fresh_process_goes_on_at_any_step() -> None:
     expected = [text for pair in zip(drafts, verdicts, strict=True) for text in pair]
     script = (
         "import json, sys\n"
-        "from hitl_tui.agents.demo_advisor import advisor_reply\n"
+        "from hitl_tui.agents.demo import advisor_reply\n"
         "print(json.dumps(advisor_reply([{'role': 'user', 'content': json.load(sys.stdin)}])))"
     )
     for prompt, reply in zip(asked, expected, strict=False):

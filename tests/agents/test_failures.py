@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import SQLiteCheckpointer, sequential_workflow
-from hitl_tui.agents import retries
+from hitl_tui.agents import exchange
 from hitl_tui.agents.agent import Agent
 from hitl_tui.agents.redaction import scrub
 from hitl_tui.engine.log.events import NodeRetrying
@@ -145,7 +145,7 @@ def test_a_key_from_the_environment_is_never_shown(monkeypatch: pytest.MonkeyPat
 def test_a_retry_after_that_is_no_number_of_seconds_is_as_none(
     make_agent: MakeAgent, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, after: str
 ) -> None:
-    monkeypatch.setattr(retries, "_FIRST_WAIT", 0.001)
+    monkeypatch.setattr(exchange, "_FIRST_WAIT", 0.001)
     server.plan(Refuse(429, "slow down", {"retry-after": after}), Say(("there",)))
     node = Node()
     assert node.run(make_agent().chat, "hi") == "there"

@@ -38,7 +38,7 @@ def test_importing_the_package_loads_no_agent() -> None:
 def test_what_litellm_brings_is_never_walked_over_by_the_garbage_collector() -> None:
     done = run(
         "import gc\n"
-        "from hitl_tui.agents.litellm_import import preload\n"
+        "from hitl_tui.agents.litellm_backend import preload\n"
         "preload().result()\n"
         "print(gc.isenabled(), gc.get_freeze_count() > 100_000)"
     )

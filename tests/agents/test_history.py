@@ -9,7 +9,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph, append, last_n
 from hitl_tui.agents import Agent, ScriptedModel
-from hitl_tui.engine.channels.reducers import extend, overwrite
+from hitl_tui.engine.state.reducers import extend, overwrite
 from hitl_tui.errors import NodeFailed, UsageError
 from tests.support.spec import spec
 

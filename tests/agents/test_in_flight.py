@@ -11,7 +11,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.agents import Agent, ScriptedModel, Tool, ToolCall
-from hitl_tui.engine.nodes.in_flight import InFlight
+from hitl_tui.engine.nodes.activity import InFlight
 from hitl_tui.engine.nodes.results import RunResult
 from tests.support.spec import spec
 

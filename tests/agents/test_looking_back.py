@@ -10,7 +10,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, RetryPolicy, StateGraph, open_store
 from hitl_tui.agents import Agent, ScriptedModel, Tool, ToolCall
-from hitl_tui.agents.tool_notes import LONGEST
+from hitl_tui.agents.tool_calls import LONGEST
 from hitl_tui.engine.log.events import ToolCalled
 from hitl_tui.engine.log.outcomes import ToolUse
 from hitl_tui.stores.base import Checkpointer

@@ -9,7 +9,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, SQLiteCheckpointer, StateGraph
 from hitl_tui.agents import Agent, ScriptedModel
-from hitl_tui.engine.channels.reducers import extend
+from hitl_tui.engine.state.reducers import extend
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.errors import NodeFailed, UsageError
 from tests.agents.conftest import KEY

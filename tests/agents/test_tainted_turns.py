@@ -9,7 +9,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.agents import Agent, ScriptedModel, Tool, ToolCall
-from hitl_tui.engine.channels.reducers import extend
+from hitl_tui.engine.state.reducers import extend
 from hitl_tui.errors import NodeFailed
 from tests.support.spec import spec
 

@@ -19,9 +19,9 @@ from statistics import median
 from typing import Any
 
 from hitl_tui import END, START, Agent, Channel, GraphRunner, MemoryCheckpointer, StateGraph
-from hitl_tui.agents.litellm_import import preload
+from hitl_tui.agents.litellm_backend import preload
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.engine.log.events import ModelCalled, NodeFailed, RunEnded, TextStreamed
+from hitl_tui.engine.log.events import AttemptFailed, ModelCalled, RunEnded, TextStreamed
 
 PROMPT = "Once upon a time there was a small terminal that"
 
@@ -90,7 +90,7 @@ async def watched(hub: LocalHub, runner: GraphRunner, number: int) -> Timing:
                     first = first or now
                 case ModelCalled(tokens_out=out):
                     tokens, whole = out, now
-                case NodeFailed(error=error):
+                case AttemptFailed(error=error):
                     raise SystemExit(error.message)
                 case RunEnded():
                     return Timing(first, whole, tokens)

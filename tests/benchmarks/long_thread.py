@@ -19,7 +19,7 @@ TOKENS = float(os.environ.get("TOKENS", "0"))
 
 def count(state):
     if os.environ.get("LITELLM"):
-        from hitl_tui.agents.litellm_import import preload
+        from hitl_tui.agents.litellm_backend import preload
         preload().result()
     if PACE:
         time.sleep(PACE)

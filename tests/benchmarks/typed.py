@@ -18,9 +18,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, SQLiteCheckpointer, StateGraph
-from hitl_tui.engine.channels.channel import bind
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.state.channel import bind
 
 ROUNDS = 3
 CHECKS = 20_000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hitl_tui.engine.humans import decisions
+from hitl_tui.engine.commands import decisions
 from hitl_tui.loading.sources import open_graph
 from hitl_tui.stores import open_store
 from tests.support.commands import App

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from hitl_tui.cli.inputs import Inputs
-from hitl_tui.engine.channels.info import ChannelInfo
-from hitl_tui.engine.graphs.description import GraphInfo, InputField
+from hitl_tui.engine.graph.description import GraphInfo, InputField
+from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.errors import UsageError
 
 

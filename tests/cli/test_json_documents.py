@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from hitl_tui.cli.documents import VERSION
 from hitl_tui.cli.main import COMMANDS
-from hitl_tui.cli.shapes import VERSION
 from tests.support.commands import OUTPUT_SCHEMA, App
 
 KINDS = {name.removeprefix("kind_") for name in OUTPUT_SCHEMA["$defs"] if name.startswith("kind_")}

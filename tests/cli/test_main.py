@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from hitl_tui import __version__
-from hitl_tui.cli import examples
+from hitl_tui.cli import main
 from hitl_tui.cli.failures import guarded
 from hitl_tui.cli.logs import log_path
 from hitl_tui.cli.main import COMMANDS, cli
@@ -59,7 +59,7 @@ def test_every_command_is_where_the_table_says_and_says_the_same(name: str) -> N
     assert CliRunner().invoke(command, ["--help"]).exit_code == 0
 
 
-EXAMPLES = [shlex.split(one) for lines in examples.EXAMPLES.values() for one in lines]
+EXAMPLES = [shlex.split(one) for lines in main.EXAMPLES.values() for one in lines]
 
 
 @pytest.mark.parametrize("words", EXAMPLES, ids=" ".join)
@@ -72,8 +72,8 @@ def test_an_example_has_only_options_that_there_are(words: list[str]) -> None:
 
 
 def test_every_command_has_an_example_of_its_own() -> None:
-    assert set(examples.EXAMPLES) == set(COMMANDS)
-    for name, lines in examples.EXAMPLES.items():
+    assert set(main.EXAMPLES) == set(COMMANDS)
+    for name, lines in main.EXAMPLES.items():
         assert all(f"hitl-tui {name}" in line for line in lines)
 
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from hitl_tui import GraphRunner, ScriptedModel, UsageError
-from hitl_tui.cli.new import new
+from hitl_tui.cli.about import new
 from hitl_tui.loading.graphs import load_graph
 from hitl_tui.loading.starts import STARTS, write_start
 

@@ -274,7 +274,7 @@ def test_nothing_in_the_current_directory_is_read_or_imported(tmp_path: Path) ->
 def test_a_file_env_names_no_server_for_a_key(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("OPENAI_BASE_URL=http://elsewhere\n")
     code = (
-        "import os; from hitl_tui.agents.litellm_import import preload; preload().result();"
+        "import os; from hitl_tui.agents.litellm_backend import preload; preload().result();"
         "print(os.environ.get('OPENAI_BASE_URL'))"
     )
     done = subprocess.run(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, GraphRunner
-from hitl_tui.drivers import holding
+from hitl_tui.drivers import watching
 from hitl_tui.engine.log.threads import PauseRequest
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.stores import Checkpointer
@@ -28,7 +28,7 @@ def looked(store: Checkpointer, monkeypatch: pytest.MonkeyPatch) -> threading.Ev
         asyncio.get_running_loop().call_soon(event.set)  # once what was found has been heeded
         return look(thread_id)
 
-    monkeypatch.setattr(holding, "EVERY", 0.01)
+    monkeypatch.setattr(watching, "EVERY", 0.01)
     monkeypatch.setattr(store, "pause_request", pause_request)
     return event
 

@@ -11,7 +11,7 @@ import pytest
 from hitl_tui import END, START, Channel, StateGraph, UsageError, append
 from hitl_tui.drivers.breakpoints import NoSuchNode, read_breakpoint, stopped_by
 from hitl_tui.drivers.conditions import Condition, ConditionInvalid, check_condition
-from hitl_tui.engine.channels.info import ChannelInfo
+from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.stores import Checkpointer
 from tests.drivers.conftest import Bench
 

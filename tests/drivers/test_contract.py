@@ -21,12 +21,12 @@ from hitl_tui import (
     StateGraph,
     UsageError,
 )
-from hitl_tui.drivers import reading
+from hitl_tui.drivers import local
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.replay import ReplayDriver
 from hitl_tui.engine.log.events import (
     PRIVATE,
-    NodeFailed,
+    AttemptFailed,
     NodeStarted,
     RunEnded,
     RunStarted,
@@ -185,9 +185,9 @@ async def test_the_updates_of_several_steps_need_the_state_before_them_once(
     await watcher.run()
     one_by_one = {step: await watcher.driver.updates_at(step) for step in range(2, 7)}
     made: list[int] = []
-    whole = reading.state_at
+    whole = local.state_at
     monkeypatch.setattr(
-        reading, "state_at", lambda *given, **more: made.append(given[2]) or whole(*given, **more)
+        local, "state_at", lambda *given, **more: made.append(given[2]) or whole(*given, **more)
     )
     assert await watcher.driver.updates_between(2, 6) == one_by_one
     assert made == [1]
@@ -284,7 +284,7 @@ async def test_a_failed_node_shows_and_the_run_goes_on_from_it(bench: Bench) -> 
     assert view.error is not None
     assert "no luck" in view.error.message
     assert "Traceback" in view.error.details
-    assert len(watcher.told(NodeFailed)) == 1
+    assert len(watcher.told(AttemptFailed)) == 1
     await watcher.check()
     assert (await watcher.run()).progress.status == "completed"
     assert (await watcher.check()).error is None

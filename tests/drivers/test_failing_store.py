@@ -9,11 +9,11 @@ import pytest
 
 from hitl_tui import StaleWriter
 from hitl_tui.drivers.hub import LocalHub
-from hitl_tui.engine.log.events import NodeFailed, RunEnded
+from hitl_tui.engine.log.events import AttemptFailed, RunEnded
 from hitl_tui.engine.log.records import Commit
 from hitl_tui.errors import StoreUnusable
 from hitl_tui.stores import Checkpointer
-from hitl_tui.stores.liveness import giving_back
+from hitl_tui.stores.lease import giving_back
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
 from tests.support.spec import spec
@@ -83,7 +83,7 @@ async def test_the_run_ends_once_and_goes_on_when_there_is_room(
     assert "the disk is full" in view.error.message
     assert view.error.hint == "make room"
     assert view.running_node is None
-    assert len(watcher.told(RunEnded)) == len(watcher.told(NodeFailed)) == 1
+    assert len(watcher.told(RunEnded)) == len(watcher.told(AttemptFailed)) == 1
     assert isinstance(watcher.seen[-1].event, RunEnded)
     await watcher.check()
     failing.broken = False
@@ -142,4 +142,4 @@ async def test_a_commit_that_somebody_else_was_faster_with(bench: Bench) -> None
     await watcher.driver.start({})
     view = await watcher.run()
     assert (view.progress.status, view.progress.head) == ("failed", 1)
-    assert len(watcher.told(RunEnded)) == len(watcher.told(NodeFailed)) == 1
+    assert len(watcher.told(RunEnded)) == len(watcher.told(AttemptFailed)) == 1

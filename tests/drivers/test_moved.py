@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, StaleWriter, ThreadBusy
-from hitl_tui.engine.humans import answering, decisions
+from hitl_tui.engine.commands import answering, decisions
 from hitl_tui.engine.log.events import LimitNear, RunEnded
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.threads import Lease

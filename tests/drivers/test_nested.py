@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph, ThreadBusy
-from hitl_tui.drivers.below import Follower
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.drivers.nested import Follower
 from hitl_tui.engine.log.events import BranchEnded, Event, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.stores import Checkpointer
 from tests.support.spec import spec

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import settings
 
 from hitl_tui import END, START, Channel, StateGraph
-from hitl_tui.engine.channels.channel import BoundChannel, bind
 from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.state.channel import BoundChannel, bind
 
 Node = Callable[..., Any]
 

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from hitl_tui import END, START, Channel, InputField, MemoryCheckpointer, StateGraph
-from hitl_tui.engine.graphs.description import GraphInfo
+from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import ThreadInfo
-from hitl_tui.loading.fits import Difference, fits
+from hitl_tui.loading.compatibility import Difference, fits
 from tests.support.spec import spec
 
 pytestmark = spec("10")

@@ -8,7 +8,7 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitl_tui.loading.positions import line_index, line_of
+from hitl_tui.loading.toml import line_index, line_of
 from tests.support.places import ROOT
 
 TEXT = '''\

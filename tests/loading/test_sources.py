@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hitl_tui import MemoryCheckpointer, UsageError
-from hitl_tui.loading.samples import sample_names
+from hitl_tui.loading.graphs import sample_names
 from hitl_tui.loading.sources import open_graph, reopen_graph
 
 FILE = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui.plain.content import BAR, content
+from hitl_tui.plain.console import BAR, content
 from hitl_tui.view.cells import cells
 
 

@@ -13,7 +13,7 @@ from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.plain.console import Left
-from hitl_tui.plain.session import run_plain
+from hitl_tui.plain.loop import run_plain
 
 GRAPH = """
 from hitl_tui import END, START, Channel, StateGraph

@@ -11,7 +11,7 @@ import pytest
 
 from hitl_tui import GraphRunner, MemoryCheckpointer, ScriptedModel
 from hitl_tui.loading.sources import open_graph, reopen_graph
-from hitl_tui.view.asking import answer_form
+from hitl_tui.view.card import answer_form
 from tests.support.places import ROOT
 
 SAMPLES = sorted(file for file in (ROOT / "sample_graphs").iterdir() if file.suffix in (".py", ".toml"))

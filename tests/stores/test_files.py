@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
-from hitl_tui.stores import FileCheckpointer, files_io, files_layout, open_store
+from hitl_tui.stores import FileCheckpointer, open_store
+from hitl_tui.stores.files import directory
 from tests.stores.log_writer import Writer, entry, info
 from tests.support.spec import spec
 
@@ -164,10 +165,10 @@ class TestFile:
     def test_a_thread_locked_for_too_long_says_so(
         self, files: FileCheckpointer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(files_io, "BUSY_SECONDS", 0.02)
+        monkeypatch.setattr(directory, "BUSY_SECONDS", 0.02)
         writer = Writer(files)
         with (
-            files_io.locked(thread_of(files.path) / "lock"),
+            directory.locked(thread_of(files.path) / "lock"),
             pytest.raises(StoreUnusable, match="locked"),
         ):
             writer.step()
@@ -186,12 +187,12 @@ def threads_without_a_mark(root: Path) -> None:
 
 def another_mark(root: Path) -> None:
     root.mkdir()
-    (root / files_layout.MARKER).write_text('{"kind": "cookies", "version": 1}')
+    (root / directory.MARKER).write_text('{"kind": "cookies", "version": 1}')
 
 
 def link_for_a_mark(root: Path) -> None:
     root.mkdir()
-    (root / files_layout.MARKER).symlink_to("/etc/hostname")
+    (root / directory.MARKER).symlink_to("/etc/hostname")
 
 
 class TestNotOurs:
@@ -216,14 +217,14 @@ class TestNotOurs:
         assert [(path, path.lstat()) for path in [root, *root.rglob("*")]] == before
 
     def test_a_store_of_a_newer_version_is_refused(self, root: Path, files: FileCheckpointer) -> None:
-        mark = root / files_layout.MARKER
+        mark = root / directory.MARKER
         mark.write_text(mark.read_text().replace("1", "2"))
         with pytest.raises(StoreUnusable, match="newer hitl-tui") as caught:
             FileCheckpointer(root)
         assert "upgrade" in caught.value.hint
 
     def test_a_damaged_mark_says_how_to_mend_it(self, root: Path, files: FileCheckpointer) -> None:
-        (root / files_layout.MARKER).write_text("{")
+        (root / directory.MARKER).write_text("{")
         with pytest.raises(LogCorrupt, match=r'should read .*"hitl-tui files store"'):
             FileCheckpointer(root)
 

@@ -10,10 +10,12 @@ import pytest
 
 from hitl_tui import MemoryCheckpointer
 from hitl_tui.errors import LogCorrupt, ThreadBusy
-from hitl_tui.stores import FileCheckpointer, files_placing
+from hitl_tui.stores import FileCheckpointer
+from hitl_tui.stores.files import store
+from hitl_tui.stores.files import store as files
 from hitl_tui.stores.transfer import export_thread, import_thread
-from tests.engine_rollback.booking import World
-from tests.engine_rollback.nested_trip import DESK, TEAM, nested
+from tests.engine.run.booking import World
+from tests.engine.run.nested_trip import DESK, TEAM, nested
 from tests.stores.log_writer import Writer
 from tests.stores.processes import process
 from tests.support.spec import spec
@@ -42,10 +44,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 HALF_WAY = """
 import os, signal
-from hitl_tui.stores import files
+from hitl_tui.stores.files import store
 from hitl_tui.stores.transfer import import_thread
 
-files.os.sync = lambda: os.kill(os.getpid(), signal.SIGKILL)
+store.os.sync = lambda: os.kill(os.getpid(), signal.SIGKILL)
 with open(sys.argv[2], "rb") as lines:
     import_thread(FileCheckpointer(sys.argv[1]), lines)
 """
@@ -155,14 +157,14 @@ def test_a_refused_import_leaves_no_list_behind(
     root: Path, exported: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = FileCheckpointer(root)
-    place_all = files_placing._place_all
+    place_all = files._place_all
     faster: list[Writer] = []
 
     def late(*arguments: object) -> None:
         faster.append(Writer(store, TEAM))
         place_all(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(files_placing, "_place_all", late)
+    monkeypatch.setattr(files, "_place_all", late)
     with pytest.raises(ThreadBusy, match=TEAM):
         take_in(store, exported)
     assert names(FileCheckpointer(root)) == {TEAM}
@@ -186,7 +188,7 @@ def test_a_list_that_is_damaged_or_leads_elsewhere_is_refused(root: Path, conten
     FileCheckpointer(root)
     precious = root.parent / "precious"
     precious.mkdir()
-    (root / files_placing.LIST).write_text(content)
+    (root / store.LIST).write_text(content)
     with pytest.raises(LogCorrupt, match=r"placing\.json is damaged") as refused:
         FileCheckpointer(root)
     assert refused.value.hint == "take it away"

@@ -139,9 +139,9 @@ def test_whoever_ran_out_of_room_may_try_again_though_giving_the_thread_back_was
 
     with monkeypatch.context() as patch:
         if isinstance(store, SQLiteCheckpointer):
-            patch.setattr("hitl_tui.stores.sqlite_transaction.Transaction.__enter__", full)
+            patch.setattr("hitl_tui.stores.sqlite.file.Transaction.__enter__", full)
         else:
-            patch.setattr("hitl_tui.stores.files.remove_file", full)
+            patch.setattr("hitl_tui.stores.files.store.remove_file", full)
         with pytest.raises(StoreUnusable):
             store.release("t", lease.token)
     assert make(disk).acquire("t", store.new_lease(0), 0) is None

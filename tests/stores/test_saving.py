@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui.engine.channels.canonical import channel_hash, state_hash
+from hitl_tui.engine.state.canonical import channel_hash, state_hash
 from hitl_tui.errors import StaleWriter, ThreadBusy, UsageError, ValueRejected
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import Writer

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
-from hitl_tui.stores import SQLiteCheckpointer, sqlite_file, sqlite_schema
+from hitl_tui.stores import SQLiteCheckpointer
+from hitl_tui.stores.sqlite import file, schema
 from tests.stores.log_writer import Writer, entry
 from tests.stores.processes import heard, process
 from tests.support.spec import spec
@@ -120,7 +121,7 @@ class TestNotOurs:
 
     def test_a_store_of_a_newer_version_is_refused(self, path: Path) -> None:
         SQLiteCheckpointer(path).close()
-        run_sql(path, f"PRAGMA user_version = {sqlite_schema.VERSION + 1}")
+        run_sql(path, f"PRAGMA user_version = {schema.VERSION + 1}")
         with pytest.raises(StoreUnusable, match="newer hitl-tui") as caught:
             SQLiteCheckpointer(path)
         assert "upgrade" in caught.value.hint
@@ -221,7 +222,7 @@ class TestNoRoom:
 
 class TestWriting:
     def test_a_store_locked_for_too_long_says_so(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.01)
+        monkeypatch.setattr(file, "BUSY_SECONDS", 0.01)
         with closing(SQLiteCheckpointer(path)) as store, closing(sqlite3.connect(path)) as other:
             writer = Writer(store)
             other.execute("BEGIN IMMEDIATE")

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from hitl_tui import Channel, GraphRunner, StateGraph, append
+from hitl_tui.engine.audit.verify import verify
 from hitl_tui.engine.log.records import END, START
-from hitl_tui.engine.verification.verify import verify
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, UsageError
 from hitl_tui.stores import Checkpointer, open_store
 from hitl_tui.stores.transfer import export_thread, import_thread

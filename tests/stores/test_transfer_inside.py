@@ -12,18 +12,16 @@ import pytest
 from msgspec.structs import replace
 
 from hitl_tui import GraphRunner
-from hitl_tui.engine.graphs.compensation import RollbackEntry
+from hitl_tui.engine.audit.findings import Mismatch
+from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
-from hitl_tui.engine.undo.undo_order import rollback_entries
-from hitl_tui.engine.verification.findings import Mismatch
+from hitl_tui.engine.run.rollback import rollback_entries
 from hitl_tui.errors import LogCorrupt, ThreadBusy, UsageError
 from hitl_tui.stores import Checkpointer, MemoryCheckpointer, open_store
-from hitl_tui.stores.transfer import export_thread, import_thread
-from hitl_tui.stores.transfer_format import Header, Place
-from hitl_tui.stores.transfer_names import Names
-from tests.engine_rollback.booking import World, states
-from tests.engine_rollback.nested_trip import DESK, TEAM, nested
+from hitl_tui.stores.transfer import Header, Names, Place, export_thread, import_thread
+from tests.engine.run.booking import World, states
+from tests.engine.run.nested_trip import DESK, TEAM, nested
 from tests.stores.asking_desk import asking
 from tests.support.spec import spec
 

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph, append
-from hitl_tui.engine.channels.canonical import channel_hash, equal, state_hash
-from hitl_tui.engine.channels.channel import BoundChannel
 from hitl_tui.engine.log.events import Event
 from hitl_tui.engine.log.records import LedgerEntry
-from hitl_tui.engine.running.loop import Run
+from hitl_tui.engine.run.loop import Run
+from hitl_tui.engine.state.canonical import channel_hash, equal, state_hash
+from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, ledger_hash, record_hash
 from hitl_tui.engine.thread.rebuild import next_value
 from hitl_tui.engine.thread.session import Session

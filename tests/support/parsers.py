@@ -80,19 +80,19 @@ def _structured(text: str) -> Any:
 
 
 def _fenced_reply(text: str) -> Any:
-    from hitl_tui.loading.graphfile.prompts import read_json
+    from hitl_tui.loading.graphfile.nodes import read_json
 
     return read_json(text)
 
 
 def _typed_json(text: str) -> Any:
-    from hitl_tui.view.json_text import read_json
+    from hitl_tui.view.format import read_json
 
     return read_json(text)
 
 
 def _plan(text: str) -> Any:
-    from hitl_tui.workflows.plans import parse_lines
+    from hitl_tui.workflows.planner import parse_lines
 
     return parse_lines(text, ["a", "b"])
 
@@ -104,7 +104,7 @@ def _word(text: str) -> Any:
 
 
 def _text_match(text: str) -> Any:
-    from hitl_tui.engine.graphs.termination import pattern_search
+    from hitl_tui.engine.graph.termination import pattern_search
 
     return [pattern_search(one)(text) for one in (r"(a+)+$", r"\s*\s*x", r"(\s|\n)*$", r"(.*)*b$")]
 
@@ -119,7 +119,7 @@ def _arguments(text: str) -> Any:
 
 
 def _foreign(text: str) -> Any:
-    from hitl_tui.engine.interrupts.foreign import shape_of
+    from hitl_tui.engine.thread.approval_formats import shape_of
 
     return shape_of(text + '"action_request"')
 
@@ -143,13 +143,13 @@ def _value(text: str) -> Any:
 
 
 def _content(text: str) -> Any:
-    from hitl_tui.plain.content import content
+    from hitl_tui.plain.console import content
 
     return content([text], 200)
 
 
 def _wrapped(text: str) -> Any:
-    from hitl_tui.ui.wrap import wrap_line
+    from hitl_tui.ui.rows import wrap_line
     from hitl_tui.view.sanitise import sanitise
 
     return wrap_line(sanitise(text, multiline=False), 80)
@@ -186,7 +186,7 @@ def _import(text: str) -> Any:
 
 
 def _reducer(text: str) -> Any:
-    from hitl_tui.engine.channels.reducers import parse_reducer
+    from hitl_tui.engine.state.reducers import parse_reducer
 
     return parse_reducer(text)
 
@@ -198,12 +198,12 @@ def _condition(text: str) -> Any:
 
 
 def _provider_error(text: str) -> Any:
-    from hitl_tui.agents import litellm_errors
+    from hitl_tui.agents import litellm_backend
     from hitl_tui.agents.redaction import redactor
 
-    litellm_errors._NO_KEY.search(text)
-    litellm_errors._NAMED_KEYS.findall(text)
-    return litellm_errors._one_line(redactor({"api_key": "0123456789"})(text))
+    litellm_backend._NO_KEY.search(text)
+    litellm_backend._NAMED_KEYS.findall(text)
+    return litellm_backend._one_line(redactor({"api_key": "0123456789"})(text))
 
 
 def _lines(text: str) -> Any:

@@ -346,7 +346,7 @@ def failed_tape(channel: str = "") -> Tape:
     recorder.emit(ev.NodeRetrying("advisor", 1, 2, 0.5, "ModelFailed: rate limit"))
     recorder.emit(ev.NodeStarted("advisor", 2, 2, recorder.now + SECOND))
     error = rec.ErrorInfo("advisor", 2, "A node failed", "KeyError: 'verdict'", "", "Traceback …", channel)
-    recorder.emit(ev.NodeFailed(error))
+    recorder.emit(ev.AttemptFailed(error))
     return _finish(recorder, begin, recorder.progress("failed", "node:advisor", "node_error", error=error))
 
 

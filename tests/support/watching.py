@@ -9,8 +9,7 @@ from typing import Any
 
 from hitl_tui.drivers.protocol import Driver, Stamped
 from hitl_tui.engine.log.events import RunEnded
-from hitl_tui.view.folding import fold, is_gap
-from hitl_tui.view.run_view import RunView, open_view
+from hitl_tui.view.run_view import RunView, fold, is_gap, open_view
 
 PATIENCE = 20.0
 """Seconds after which a wait for an event counts as one that never comes."""

@@ -9,8 +9,8 @@ import argparse
 import time
 from pathlib import Path
 
-from hitl_tui.engine.graphs.description import EdgeInfo, GraphInfo, NodeInfo
-from hitl_tui.engine.reports.looks import Look
+from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, NodeInfo
+from hitl_tui.engine.graph.drawing import Look
 from hitl_tui.loading.sources import open_graph
 from hitl_tui.stores import MemoryCheckpointer
 from hitl_tui.view.graph_text import Picture, draw, text_layout

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
-from hitl_tui.ui.actions import Action
-from hitl_tui.ui.screen_actions import ALL_ACTIONS
+from hitl_tui.view.actions import ALL_ACTIONS, Action
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "keys.md"
 HEAD = """\

@@ -17,8 +17,8 @@ from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.screens.run import RunScreen
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.review import ReviewPane
+from hitl_tui.view.session import Session
 from tests.support import tape as tapes
 
 PATIENCE = 40

@@ -11,9 +11,9 @@ import pytest
 
 from hitl_tui import Agent, ScriptedModel
 from hitl_tui.agents import ToolCall
-from hitl_tui.engine.channels.channel import Channel
-from hitl_tui.engine.graphs.graph import END, START, StateGraph
+from hitl_tui.engine.graph.builder import END, START, StateGraph
 from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.state.channel import Channel
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
 from tests.support.hostile import LINE
 from tests.support.watching import PATIENCE

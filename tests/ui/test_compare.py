@@ -6,7 +6,7 @@ import pytest
 
 from hitl_tui.ui.screens.compare import CompareScreen
 from hitl_tui.ui.widgets.side_by_side import SideBySide
-from hitl_tui.view.compare import Pair
+from hitl_tui.view.diff import Pair
 from tests.support import tape as tapes
 from tests.support.spec import spec
 from tests.ui.harness import desk

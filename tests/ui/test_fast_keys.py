@@ -6,7 +6,7 @@ from textual.command import CommandList
 from textual.events import Key
 
 from hitl_tui.ui.app import AppResult
-from hitl_tui.ui.commands import Palette
+from hitl_tui.ui.palette import Palette
 from hitl_tui.ui.screens.edit import EditScreen
 from hitl_tui.ui.screens.help import HelpScreen
 from hitl_tui.ui.widgets.header import HeaderBar

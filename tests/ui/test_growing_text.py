@@ -7,9 +7,8 @@ import random
 import pytest
 from rich.cells import cell_len
 
-from hitl_tui.ui import growing_text, wrap
-from hitl_tui.ui.growing_text import GrowingText
-from hitl_tui.ui.wrap import wrap_line
+from hitl_tui.ui import rows
+from hitl_tui.ui.rows import GrowingText, wrap_line
 from hitl_tui.view.sanitise import sanitise
 
 WORDS = (
@@ -71,16 +70,16 @@ def test_a_word_of_a_megabyte_is_wrapped_by_looking_at_it_once():
         return cell_len(text)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wrap, "cell_len", measured)
-        rows = wrap.wrap_line("x" * 1_000_000, 50)
-    assert len(rows) == 20_000
+        patch.setattr(rows, "cell_len", measured)
+        wrapped = rows.wrap_line("x" * 1_000_000, 50)
+    assert len(wrapped) == 20_000
     assert looked_at < 20_000_000
 
 
 def test_what_is_added_to_a_long_line_does_not_wrap_all_of_it_again(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        growing_text, "wrap_line", lambda text, width: asked.append(len(text)) or wrap_line(text, width)
+        rows, "wrap_line", lambda text, width: asked.append(len(text)) or wrap_line(text, width)
     )
     grown([f"word{number} " for number in range(20_000)], 34)
     assert max(asked) < 4_000

@@ -9,9 +9,8 @@ import sys
 import pytest
 from textual.binding import Binding
 
-from hitl_tui.ui.key_names import NoKey, parse_key, types_text, written
-from hitl_tui.ui.keymap import load_keymap, places_of
-from hitl_tui.ui.screen_actions import ALL_ACTIONS, ALL_BY_ID
+from hitl_tui.view.actions import ALL_ACTIONS, ALL_BY_ID, NoKey, parse_key, types_text, written
+from hitl_tui.view.keymap import load_keymap, places_of
 
 PANES_FIRST = {("list.first", "home"), ("list.last", "end")}
 """What the run screen does with the key where no pane scrolls."""
@@ -218,6 +217,6 @@ def test_what_names_no_key(text: str):
 
 
 def test_it_needs_no_screen():
-    code = "import sys, hitl_tui.ui.keymap; print({'textual', 'rich'} & set(sys.modules))"
+    code = "import sys, hitl_tui.view.keymap; print({'textual', 'rich'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

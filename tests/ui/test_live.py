@@ -8,8 +8,7 @@ import msgspec
 
 from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.log.events import NodeStarted, TextStreamed
-from hitl_tui.ui.screens.edit import EditScreen
-from hitl_tui.ui.screens.mend import MendScreen
+from hitl_tui.ui.screens.edit import EditScreen, MendScreen
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.sending import GRACE
 from hitl_tui.ui.widgets.stream import StreamPane

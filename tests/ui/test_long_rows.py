@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from hitl_tui.ui.long_rows import LongRows
+from hitl_tui.ui.rows import LongRows
 from hitl_tui.ui.widgets.value import ValuePane
 from tests.support import tape as tapes
 from tests.ui.harness import desk

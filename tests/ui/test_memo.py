@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hitl_tui.ui.memo import Memo
+from hitl_tui.view.session import Memo
 
 
 def test_it_finds_what_was_made_of_these_very_objects():

@@ -12,7 +12,7 @@ from textual.widgets import TextArea
 from hitl_tui import Agent, ScriptedModel, planner_workflow
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
-from hitl_tui.ui.screens.mend import MendScreen
+from hitl_tui.ui.screens.edit import MendScreen
 from tests.support.spec import spec
 from tests.ui.harness import Screen, live
 

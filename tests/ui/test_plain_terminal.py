@@ -6,8 +6,8 @@ import pytest
 from rich.cells import cell_len
 
 from hitl_tui.ui.app import Look
-from hitl_tui.ui.locale_encoding import shown_encoding
-from hitl_tui.view.plain_chars import plain_chars
+from hitl_tui.ui.terminal import shown_encoding
+from hitl_tui.view.glyphs import plain_chars
 from tests.support import tape as tapes
 from tests.ui.harness import desk
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hitl_tui.drivers.replay import ReplayHub
-from hitl_tui.ui.recent_steps import Recent, RecentSteps, weight
-from hitl_tui.ui.session import Session
+from hitl_tui.view.session import Recent, RecentSteps, Session, weight
 from tests.support import tape as tapes
 
 

@@ -158,7 +158,7 @@ async def test_threads_are_listed_searched_and_opened():
 
 
 async def test_help_lists_every_action():
-    from hitl_tui.ui.actions import ACTIONS
+    from hitl_tui.view.actions import ACTIONS
 
     async with desk(size=(140, 100)) as it:
         await it.press("question_mark")

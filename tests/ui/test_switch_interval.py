@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from hitl_tui.ui.switch_interval import short_turns
+from hitl_tui.ui.terminal import short_turns
 
 
 @pytest.fixture(autouse=True)

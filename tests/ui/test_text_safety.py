@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from hitl_tui.ui.value_draft import draft_of, read_draft
+from hitl_tui.view.value_source import draft_of, read_draft
 from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.color import Color
 
-from hitl_tui.ui.theming import ThemeInvalid, Themes, bundled_themes, theme_names
+from hitl_tui.ui.theme import ThemeInvalid, Themes, bundled_themes, theme_names
 
 OURS = ("dark", "high-contrast", "light", "presenter")
 

@@ -10,8 +10,8 @@ from hitl_tui.engine.log.records import Commit, Cursor
 from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.lineage import Carried
-from tests.engine_rollback.booking import World
-from tests.engine_rollback.nested_trip import nested
+from tests.engine.run.booking import World
+from tests.engine.run.nested_trip import nested
 from tests.ui.test_undo import Screen, opened
 
 

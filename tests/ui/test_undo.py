@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
-from hitl_tui.ui.actions import BY_ID
-from tests.engine_rollback.booking import World, booked
-from tests.engine_rollback.nested_trip import nested
+from hitl_tui.view.actions import BY_ID
+from tests.engine.run.booking import World, booked
+from tests.engine.run.nested_trip import nested
 from tests.support.spec import spec
 from tests.ui.harness import Screen, live
 

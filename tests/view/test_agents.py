@@ -11,18 +11,21 @@ from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.engine.log.events import ToolCalled
 from hitl_tui.engine.log.outcomes import ModelUse, ToolUse
 from hitl_tui.engine.log.records import LedgerEntry
-from hitl_tui.view.agent_settings import (
+from hitl_tui.view.agents import (
+    agent_lines,
+    agent_rows,
     change_notes,
     change_words,
     changed_settings,
     entry_words,
+    memory_words,
     settings_form,
     trial_of,
+    turn_lines,
 )
-from hitl_tui.view.agents import agent_lines, agent_rows, memory_words, turn_lines
 from hitl_tui.view.form import read_form
+from hitl_tui.view.inside import call_lines, tool_line
 from hitl_tui.view.spans import Line, plain_text
-from hitl_tui.view.tool_line import call_lines, tool_line
 from tests.support.hostile import LINE
 from tests.support.tape import family
 

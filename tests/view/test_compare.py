@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.view.compare import Compared, Pair, compare_states, side_by_side
+from hitl_tui.view.diff import Compared, Pair, compare_states, side_by_side
 
 
 def test_each_channel_of_either_state_says_how_it_differs() -> None:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import pydantic
 import pytest
 
-from hitl_tui.engine.channels.declared import as_schema
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.view.asking import actions, edit_form
+from hitl_tui.engine.state.schema import as_schema
+from hitl_tui.view.card import actions, edit_form
 from hitl_tui.view.form import Field, Form, form_of, form_of_value, read_form
 
 

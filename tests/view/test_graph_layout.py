@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitl_tui.engine.graphs.description import EdgeInfo, GraphInfo, NodeInfo
-from hitl_tui.engine.reports.looks import Look
+from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, NodeInfo
+from hitl_tui.engine.graph.drawing import Look
 from hitl_tui.view.cells import cells
+from hitl_tui.view.glyphs import plain_chars
 from hitl_tui.view.graph_channels import Channel, Link
 from hitl_tui.view.graph_layout import Layout, Point, Route
 from hitl_tui.view.graph_svg import graph_svg
 from hitl_tui.view.graph_text import Picture, draw, edge_labels, text_layout
-from hitl_tui.view.plain_chars import plain_chars
 from tests.tools.draw_graphs import named_graphs
 
 NAMES = (

@@ -7,9 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from hitl_tui.engine.graphs.description import EdgeInfo, GraphInfo
-from hitl_tui.engine.reports.drawing import to_dot, to_mermaid
-from hitl_tui.engine.reports.looks import Look
+from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo
+from hitl_tui.engine.graph.drawing import Look, to_dot, to_mermaid
 from hitl_tui.view.graph_svg import graph_svg
 
 ADVISOR = (
@@ -97,7 +96,7 @@ def test_mermaid_and_dot_mark_it_too():
 
 
 def graph_with_nodes() -> GraphInfo:
-    from hitl_tui.engine.graphs.description import NodeInfo
+    from hitl_tui.engine.graph.description import NodeInfo
 
     nodes = tuple(NodeInfo(name, ("*",), ("*",)) for name in ("worker", "advisor"))
     return GraphInfo("g", nodes, ADVISOR, (), ())
@@ -105,7 +104,7 @@ def graph_with_nodes() -> GraphInfo:
 
 def composed() -> GraphInfo:
     """START -> scan (a map) -> review (a parallel of two) -> team (a subgraph, the advisor's) -> END."""
-    from hitl_tui.engine.graphs.description import NodeInfo
+    from hitl_tui.engine.graph.description import NodeInfo
 
     free = ("*",), ("*",)
     members = tuple(NodeInfo(name, *free) for name in ("facts", "style"))

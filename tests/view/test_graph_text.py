@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 from hitl_tui.drivers.protocol import EdgeInfo
-from hitl_tui.engine.graphs.description import NodeKind
-from hitl_tui.engine.reports.looks import Look
+from hitl_tui.engine.graph.description import NodeKind
+from hitl_tui.engine.graph.drawing import Look
 from hitl_tui.view.graph_layout import run_order
 from hitl_tui.view.graph_text import Picture, draw
 

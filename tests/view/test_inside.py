@@ -15,14 +15,18 @@ from hitl_tui.drivers.protocol import Driver, Stamped
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo
 from hitl_tui.engine.log.threads import Owner, child_id
-from hitl_tui.plain.inside import branch_lines, inside_lines
-from hitl_tui.view.branch_detail import branch_detail
-from hitl_tui.view.branch_lens import branch_lens
-from hitl_tui.view.branch_words import branch_rows, branches_of_step, counted, item_text, short_count
-from hitl_tui.view.folding import fold
+from hitl_tui.plain.words import branch_lines, inside_lines
+from hitl_tui.view.branches import (
+    branch_detail,
+    branch_lens,
+    branch_rows,
+    branches_of_step,
+    counted,
+    item_text,
+    short_count,
+)
 from hitl_tui.view.inside import TEXT_TAIL, BranchView, ChildView, InsideView
-from hitl_tui.view.inside_place import crumbs
-from hitl_tui.view.run_view import RunView, open_view
+from hitl_tui.view.run_view import RunView, crumbs, fold, open_view
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import status
 from hitl_tui.view.step_view import head_step

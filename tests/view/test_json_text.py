@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui.view.json_text import NotJson, read_json
+from hitl_tui.view.format import NotJson, read_json
 
 
 @pytest.mark.parametrize(

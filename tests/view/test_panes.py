@@ -8,15 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from hitl_tui.engine.audit.costs import CostReport
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.outcomes import ModelUse
-from hitl_tui.engine.reports.costs import CostReport
 from hitl_tui.plain.words import step_lines
+from hitl_tui.view.card import Version, review_card
 from hitl_tui.view.costs import cost_lines
-from hitl_tui.view.folding import fold
 from hitl_tui.view.lens import lens
-from hitl_tui.view.review import Version, review_card
-from hitl_tui.view.run_view import RunView, open_view
+from hitl_tui.view.run_view import RunView, fold, open_view
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import status

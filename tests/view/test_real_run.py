@@ -7,9 +7,8 @@ import asyncio
 from hitl_tui import Agent, MemoryCheckpointer, ScriptedModel, advisor_workflow
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.view.folding import fold
-from hitl_tui.view.review import review_card
-from hitl_tui.view.run_view import RunView, open_view
+from hitl_tui.view.card import review_card
+from hitl_tui.view.run_view import RunView, fold, open_view
 from hitl_tui.view.status import status
 from tests.support.spec import spec
 from tests.view.test_run_view import SHARED

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.log import events as ev
-from hitl_tui.view.folding import fold, is_gap
-from hitl_tui.view.run_view import RunView, add_older, open_view
-from hitl_tui.view.stream_view import STREAM_TAIL
+from hitl_tui.view.run_view import STREAM_TAIL, RunView, add_older, fold, is_gap, open_view
 from tests.support import tape as tapes
 from tests.support.spec import spec
 from tests.support.tape import Tape

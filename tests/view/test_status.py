@@ -12,9 +12,8 @@ from hitl_tui import Agent, MemoryCheckpointer, ScriptedModel, debate_workflow
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.requests import Vote
 from hitl_tui.plain.words import standing_line
-from hitl_tui.view.folding import fold
 from hitl_tui.view.glyphs import ASCII
-from hitl_tui.view.run_view import RunView, open_view
+from hitl_tui.view.run_view import RunView, fold, open_view
 from hitl_tui.view.status import retry_words, status
 from tests.support import tape as tapes
 from tests.support.spec import spec

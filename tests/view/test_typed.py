@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hitl_tui.engine.channels.channel import Channel
-from hitl_tui.engine.graphs.description import InputField
-from hitl_tui.engine.graphs.graph import END, START, StateGraph
-from hitl_tui.view.typed import typed_input
+from hitl_tui.engine.graph.builder import END, START, StateGraph
+from hitl_tui.engine.graph.description import InputField
+from hitl_tui.engine.state.channel import Channel
+from hitl_tui.view.format import typed_input
 
 GRAPH = (
     StateGraph(

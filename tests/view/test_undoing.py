@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from hitl_tui.engine.graphs.compensation import RollbackEntry
-from hitl_tui.engine.verification.findings import Kind, Mismatch
+from hitl_tui.engine.audit.findings import Kind, Mismatch
+from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.view.findings import MEANING, finding_line, finding_row
+from hitl_tui.view.rollback import entry_line, entry_rows, remaining, summary
 from hitl_tui.view.spans import plain_text
-from hitl_tui.view.undoing import entry_line, entry_rows, remaining, summary
 from tests.support.spec import spec
 
 pytestmark = spec("13")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitl_tui import HitlError
-from hitl_tui.workflows.plans import parse_lines, plan_text, read_plan
+from hitl_tui.workflows.planner import parse_lines, plan_text, read_plan
 from tests.support.spec import spec
 
 pytestmark = spec("15")

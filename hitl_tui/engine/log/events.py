@@ -234,7 +234,7 @@ class LedgerWritten(msgspec.Struct, frozen=True):
     entry: LedgerEntry
 
 
-class NodeFailed(msgspec.Struct, frozen=True):
+class AttemptFailed(msgspec.Struct, frozen=True):
     """A node's last attempt failed; nothing of it was committed."""
 
     error: ErrorInfo
@@ -301,7 +301,7 @@ Event = (
     | StepCommitted
     | ProgressChanged
     | LedgerWritten
-    | NodeFailed
+    | AttemptFailed
     | AttemptDropped
     | ThreadForked
     | HolderChanged

@@ -1,13 +1,12 @@
-"""What a running node tells the world while it works: text, model calls, retries; and whether to stop.
-
-The engine sets the activity of the running attempt in a context variable, so that an agent called
-anywhere below a node finds it without being handed it; outside a run there is none.
-"""
+"""A running node: what it tells the world while it works, and what it got from outside (SPEC 5, 11)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,9 +14,116 @@ from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStr
 from hitl_tui.engine.log.outcomes import Exchange, ModelUse, ToolUse
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.channels.state import WorkflowState
-    from hitl_tui.engine.nodes.in_flight import InFlight
-    from hitl_tui.engine.nodes.memory import Memory
+    from hitl_tui.engine.state.state import WorkflowState
+
+
+MISSING: Final = object()
+
+
+class Memory:
+    """What was kept of earlier tries of an attempt, and what this one adds.  Thread-safe."""
+
+    def __init__(self, kept: Sequence[Exchange] = ()) -> None:
+        self._lock = threading.Lock()
+        self._values = {exchange.key: exchange.value for exchange in kept}
+        self._asked: dict[str, int] = {}
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """All of it, oldest first, as it is stored with a request."""
+        with self._lock:
+            return tuple(Exchange(key, value) for key, value in self._values.items())
+
+    def slot(self, key: str) -> str:
+        """The key for the next time the same thing is asked in this try."""
+        with self._lock:
+            number = self._asked.get(key, 0) + 1
+            self._asked[key] = number
+            return f"{key}.{number}"
+
+    def recall(self, key: str) -> Any:
+        """What was got under a key, or `MISSING`."""
+        return self._values.get(key, MISSING)
+
+    def keep(self, key: str, value: Any) -> None:
+        """Keep JSON under a key."""
+        with self._lock:
+            self._values[key] = value
+
+
+_within: ContextVar[tuple[Future[None], ...]] = ContextVar("hitl_tui_within", default=())
+
+
+class InFlight:
+    """The calls of one attempt.  Thread-safe: its agents may be at work on several event loops."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[Future[None]] = set()
+        self._closed = False
+        self._over: Future[None] = Future()
+
+    @asynccontextmanager
+    async def doing(self) -> AsyncIterator[None]:
+        """A block that makes a call and keeps what it gave; once a question has left, none begins.
+
+        Raises:
+            asyncio.CancelledError: a question has left, and the attempt is over.
+        """
+        one: Future[None] = Future()
+        if not self._begin(one):
+            # Not before the attempt has ended: to whoever waits for us the question must come first.
+            await asyncio.shield(asyncio.wrap_future(self._over))
+            raise asyncio.CancelledError
+        token = _within.set((*_within.get(), one))
+        try:
+            yield
+        finally:
+            _within.reset(token)
+            self._finish([one])
+
+    def _begin(self, one: Future[None]) -> bool:
+        with self._lock:
+            # What is below a call that has begun is a part of it.
+            if self._closed and not self._running & set(_within.get()):
+                return False
+            self._running.add(one)
+            return True
+
+    async def quiet(self) -> None:
+        """Wait until nothing is being done, as one who asks.
+
+        The calls that the asking one is a part of end with the question: nobody waits for them.
+        """
+        self._finish(_within.get())
+        while running := self._now():
+            for one in running:
+                await asyncio.shield(asyncio.wrap_future(one))
+
+    async def settled(self) -> None:
+        """Let nothing begin any more, and wait until what has begun is done."""
+        with self._lock:
+            self._closed = True
+        await self.quiet()
+
+    def _now(self) -> tuple[Future[None], ...]:
+        with self._lock:
+            return tuple(self._running)
+
+    def _finish(self, done: Iterable[Future[None]]) -> None:
+        with self._lock:
+            for one in done:
+                self._running.discard(one)
+                if not one.done():
+                    one.set_result(None)
+
+    def end(self) -> None:
+        """The attempt is over: whoever still wants to begin gives up."""
+        with self._lock:
+            self._closed = True
+            if not self._over.done():
+                self._over.set_result(None)
+
 
 __all__ = ["Activity", "AttemptCancelled", "ModelUse", "at_work", "before_end", "current_activity", "working"]
 
@@ -84,8 +190,6 @@ class Activity:
     def memory(self) -> Memory:
         """What is not asked or done again when a human's answer restarts the node."""
         if self._memory is None:
-            from hitl_tui.engine.nodes.memory import Memory
-
             self._memory = Memory(self.kept)
         return self._memory
 
@@ -93,8 +197,6 @@ class Activity:
     def in_flight(self) -> InFlight:
         """The calls of models and tools that are being made now."""
         if self._in_flight is None:
-            from hitl_tui.engine.nodes.in_flight import InFlight
-
             self._in_flight = InFlight()
         return self._in_flight
 

@@ -8,25 +8,60 @@ import hashlib
 import inspect
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
 from typing import Any, NamedTuple
 
-from hitl_tui.engine.channels.changes import Change, reduce_updates
-from hitl_tui.engine.channels.channel import RUN_INPUTS
-from hitl_tui.engine.channels.state import LiveState, NotedState, WorkflowState, undeclared
-from hitl_tui.engine.channels.values import freeze, keepable
-from hitl_tui.engine.graphs.compensation import check_compensation
-from hitl_tui.engine.graphs.compiled import CompiledGraph, Node
-from hitl_tui.engine.graphs.raised_at import raised_at
-from hitl_tui.engine.interrupts.answers import ANSWER
-from hitl_tui.engine.interrupts.on_taint import check_source, mark
-from hitl_tui.engine.interrupts.questions import InterruptRaised, inside_request, with_schema
+import msgspec
+
+from hitl_tui.engine.graph.compensation import check_compensation
+from hitl_tui.engine.graph.compiled import CompiledGraph, Node
+from hitl_tui.engine.graph.functions import raised_at
 from hitl_tui.engine.log.records import Cursor
-from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled, working
+from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, working
 from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
-from hitl_tui.engine.nodes.memory import MISSING
-from hitl_tui.engine.nodes.prompt_block import state_block
 from hitl_tui.engine.nodes.results import NodeResult, checked
+from hitl_tui.engine.state.changes import Change, reduce_updates
+from hitl_tui.engine.state.channel import RUN_INPUTS
+from hitl_tui.engine.state.state import LiveState, NotedState, WorkflowState, undeclared
+from hitl_tui.engine.state.values import freeze, keepable
+from hitl_tui.engine.thread.interrupts import ANSWER, InterruptRaised, inside_request, with_schema
+from hitl_tui.engine.thread.taint_policy import check_source, mark
 from hitl_tui.errors import HitlError, ModelFailed, NodeFailed, UndeclaredChannel, WriteDenied, in_words
+
+_encode = msgspec.json.Encoder().encode
+# JSON means the same with these escaped, and no text in it can then open or close a tag.
+_ESCAPES = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def state_block(state: WorkflowState) -> str:
+    """The channels that a node reads as a block for a model's prompt, one line each.
+
+    Channels named in `reads`, dotted entries as they are named; of undeclared reads and "*" the public
+    ones: a private channel goes to a model by name only.  Putting a channel in the block reads it.
+    """
+    lines = [_line(state, name) for name in _named(state)]
+    return "\n".join(("<workflow_state>", *lines, "</workflow_state>"))
+
+
+def _named(state: WorkflowState) -> list[str]:
+    reads = ("*",) if state.reads is None else state.reads
+    names: dict[str, None] = {}
+    for entry in reads:
+        if entry == "*":
+            names.update(dict.fromkeys(name for name in state if state.visibility(name) == "public"))
+        else:
+            names[entry] = None
+    return list(names)
+
+
+def _line(state: WorkflowState, name: str) -> str:
+    body = _encode(state[name]).decode().translate(_ESCAPES)
+    channel = name.partition(".")[0]
+    tainted = "true" if state.is_tainted(channel) else "false"
+    return (
+        f'<channel name="{escape(name)}" visibility="{state.visibility(channel)}" tainted="{tainted}">'
+        f"{body}</channel>"
+    )
 
 
 class Place(NamedTuple):

@@ -6,17 +6,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.channels.canonical import item_hash, show_hash
-from hitl_tui.engine.channels.state import LiveState, WorkflowState
-from hitl_tui.engine.channels.values import thaw
-from hitl_tui.engine.graphs.compiled import CompiledGraph, Node
-from hitl_tui.engine.graphs.work import FanOutWork
-from hitl_tui.engine.interrupts.answers import ANSWER
+from hitl_tui.engine.graph.compiled import CompiledGraph, FanOutWork, Node
 from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, Exchange
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.nodes.activity import Activity
+from hitl_tui.engine.state.canonical import item_hash, show_hash
+from hitl_tui.engine.state.state import LiveState, WorkflowState
+from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.thread.interrupts import ANSWER
 from hitl_tui.errors import HitlError, NodeFailed, in_words
 
 # What is kept of a branch's traceback with a checkpoint.

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.channels.changes import Change, reduce_updates
-from hitl_tui.engine.channels.state import LiveState
-from hitl_tui.engine.graphs.compensation import check_compensation
-from hitl_tui.engine.graphs.compiled import Node
-from hitl_tui.engine.graphs.retry import NEVER_RETRIED
-from hitl_tui.engine.graphs.work import FanOutWork, Quorum
-from hitl_tui.engine.interrupts.questions import InterruptRaised
+from hitl_tui.engine.graph.compensation import check_compensation
+from hitl_tui.engine.graph.compiled import FanOutWork, Node, Quorum
+from hitl_tui.engine.graph.retry import NEVER_RETRIED
 from hitl_tui.engine.log.events import BranchEnded, BranchStarted, BranchWaits
 from hitl_tui.engine.log.outcomes import BranchStatus, ModelUse
 from hitl_tui.engine.log.taint import spread
@@ -21,11 +19,69 @@ from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.attempt import Place, run_attempt
 from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
-from hitl_tui.engine.nodes.made import BranchesFailed, BranchesWait, Made
-from hitl_tui.engine.nodes.racing import race
-from hitl_tui.engine.nodes.results import NodeResult
+from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, Made, NodeResult
+from hitl_tui.engine.state.changes import Change, reduce_updates
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.thread.interrupts import InterruptRaised
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, NodeFailed
+
+T = TypeVar("T")
+
+# Seconds for jobs that were given up to tidy up; then they are left behind.
+_PATIENCE = 2.0
+
+
+async def race(
+    entries: Iterable[T],
+    run: Callable[[T], Coroutine[Any, Any, None]],
+    *,
+    at_once: int,
+    decided: Callable[[], bool],
+    give_up: Callable[[T], None],
+) -> None:
+    """Run entries in their order, each in a task (and so a context) of its own.
+
+    Args:
+        decided: looked at whenever one has ended; True gives up those that run and starts no more.
+        give_up: called with each entry before its task is cancelled.
+
+    Raises:
+        Exception: what `run` raised; the rest is given up then, as when this itself is cancelled.
+    """
+    queue = deque(entries)
+    running: dict[asyncio.Task[None], T] = {}
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+
+    def go_on() -> None:
+        if over.done():
+            return
+        while queue and len(running) < at_once and not decided():
+            entry = queue.popleft()
+            task = loop.create_task(run(entry))
+            running[task] = entry
+            task.add_done_callback(ended)
+        if decided() or not running:
+            over.set_result(None)
+
+    def ended(task: asyncio.Task[None]) -> None:
+        del running[task]
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not over.done():
+            over.set_exception(error)
+        go_on()
+
+    try:
+        go_on()
+        await over
+    finally:
+        left = list(running.items())
+        for task, entry in left:
+            give_up(entry)
+            task.cancel()
+        if left:
+            await asyncio.wait([task for task, _ in left], timeout=_PATIENCE)
 
 
 async def run_fanout(

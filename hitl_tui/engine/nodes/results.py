@@ -1,4 +1,4 @@
-"""What a node returns and what a run returns (SPEC 5)."""
+"""What a node returns, what its run came to, and what a run of the graph returns (SPEC 5)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from hitl_tui.engine.channels.state import undeclared
-from hitl_tui.engine.channels.values import keepable
 from hitl_tui.engine.log.events import AppliedUpdate
-from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse
-from hitl_tui.engine.log.records import Status
+from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ErrorInfo, ModelUse
+from hitl_tui.engine.log.records import Source, Status
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.errors import HitlError, in_words
+from hitl_tui.engine.state.changes import Change
+from hitl_tui.engine.state.state import undeclared
+from hitl_tui.engine.state.values import keepable
+from hitl_tui.errors import HitlError, NodeFailed, in_words
 
 _MOST = 1 << 53
 
@@ -149,3 +150,52 @@ class RunResult(Mapping[str, Any]):
                 f'add "{self._output}": Channel("") or read another channel of the result',
             )
         return self.state[self._output]
+
+
+class Made(NamedTuple):
+    """A node's result and its changes.
+
+    Attributes:
+        read: what of the state went into it, where that was noted.
+        counted: model calls of this step that the cursor has counted already.
+        retries: failed attempts of branches that were followed by another one.
+    """
+
+    result: NodeResult
+    changes: list[Change]
+    source: Source = "node"
+    branches: tuple[BranchOutcome, ...] = ()
+    retries: int = 0
+    read: tuple[str, ...] = ()
+    compensations: tuple[Compensation, ...] = ()
+    counted: tuple[ModelUse, ...] = ()
+
+
+class BranchesWait(BaseException):
+    """All branches that can go on have ended, and some ask a human; not an Exception, as `InterruptRaised`.
+
+    Args:
+        requests: all that wait then, those of before among them.
+        branches: what is kept until there are answers.
+    """
+
+    def __init__(self, requests: Sequence[Request], branches: tuple[BranchState, ...]) -> None:
+        super().__init__(", ".join(request.title for request in requests))
+        self.requests = tuple(requests)
+        self.branches = branches
+
+
+class ChildStopped(BaseException):
+    """The thread of a subgraph was paused, or a limit stopped it; its parent stops the same way."""
+
+    def __init__(self, status: Status, reason: str, note: str) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.note = note
+
+
+class BranchesFailed(NodeFailed):
+    """The branches that succeeded are kept, so that resuming the thread runs only the others."""
+
+    branches: tuple[BranchState, ...] = ()

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hitl_tui.engine.channels.values import normalise, thaw
 from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.state.values import normalise, thaw
 from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.graphs.compiled import CompiledGraph
+    from hitl_tui.engine.graph.compiled import CompiledGraph
     from hitl_tui.engine.log.records import LedgerEntry
 
 Settings = Mapping[str, Mapping[str, Any]]

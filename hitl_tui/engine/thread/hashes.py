@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.channels.canonical import canonical
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.errors import ValueRejected
 
 _encode = msgspec.json.Encoder().encode

@@ -1,4 +1,4 @@
-"""Writing things down: update records, ledger entries and snapshots in their hash chains (SPEC 10)."""
+"""Writing a thread down: records, checkpoints, ledger entries and snapshots in their chains (SPEC 10)."""
 
 from __future__ import annotations
 
@@ -10,16 +10,57 @@ from functools import cache
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from hitl_tui.engine.channels.changes import Change
-from hitl_tui.engine.channels.state import OtherChannels
-from hitl_tui.engine.channels.values import freeze, thaw
-from hitl_tui.engine.log.records import Cursor, LedgerEntry, Source, UpdateRecord
+from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ModelUse, ToolUse
+from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry, Source, UpdateRecord
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import DECISIONS, Signer
 from hitl_tui.engine.log.threads import Lease
+from hitl_tui.engine.state.canonical import state_hash
+from hitl_tui.engine.state.changes import Change
+from hitl_tui.engine.state.state import LiveState, OtherChannels
+from hitl_tui.engine.state.values import freeze, thaw
 from hitl_tui.engine.thread.hashes import ledger_hash, record_hash, request_hash, signed_words
 from hitl_tui.errors import LogCorrupt, UsageError, in_words
+
+
+def spent(cursor: Cursor, uses: Sequence[ModelUse], duration: int) -> Cursor:
+    """The cursor with model calls and active time (microseconds) added to its totals."""
+    if not uses:
+        return replace(cursor, active=cursor.active + duration)
+    return replace(
+        cursor,
+        active=cursor.active + duration,
+        tokens_in=cursor.tokens_in + sum(use.tokens_in for use in uses),
+        tokens_out=cursor.tokens_out + sum(use.tokens_out for use in uses),
+        cost=cursor.cost + sum(use.cost or 0.0 for use in uses),
+        cost_known=cursor.cost_known and all(use.cost is not None for use in uses),
+    )
+
+
+def cost_of(uses: Sequence[ModelUse]) -> float | None:
+    """What model calls cost together, None where a price is unknown."""
+    if not uses:
+        return 0.0
+    costs = [use.cost for use in uses]
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+
+def open_uses(cursor: Cursor) -> tuple[ModelUse, ...]:
+    """Model calls that no step has yet: of attempts that failed or were given up, and of a child thread."""
+    if not cursor.branches:
+        return cursor.uses
+    return (*cursor.uses, *(use for state in cursor.branches if state.child for use in state.child.uses))
+
+
+def with_branches(cursor: Cursor, branches: tuple[BranchState, ...] = ()) -> Cursor:
+    """The cursor with other branches; what a child thread used that is left behind stays counted."""
+    kept = {state.child.thread_id for state in branches if state.child}
+    left = [state.child for state in cursor.branches if state.child and state.child.thread_id not in kept]
+    uses = (*cursor.uses, *(use for child in left for use in child.uses))
+    return replace(cursor, branches=branches, uses=uses)
+
 
 CHANNELS = "channels"
 """The kind of the ledger's entry for the first step of a state with other channels."""
@@ -210,3 +251,97 @@ def decode_snapshot(data: bytes, only: Container[str] | None = None) -> dict[str
         return {name: freeze(_decode(raw)) for name, raw in _decode_values(data).items() if name in only}
     except (msgspec.MsgspecError, ValueError, AttributeError, RecursionError) as error:
         raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What happened in a step, besides its changes.
+
+    Attributes:
+        source: who made it.
+        node: the node that ran, "" for the input and for humans.
+        decision: the id of the choice that made it, where it is a human's answer.
+        text: what the node said.
+        duration: microseconds.
+        uses, calls: what its agents asked of models and tools, in failed attempts, too.
+        read: what the node read, where that was noted.
+    """
+
+    source: Source
+    node: str = ""
+    attempt: int = 1
+    actor: str | None = None
+    note: str | None = None
+    decision: str | None = None
+    text: str | None = None
+    duration: int = 0
+    uses: tuple[ModelUse, ...] = ()
+    calls: tuple[ToolUse, ...] = ()
+    branches: tuple[BranchOutcome, ...] = ()
+    read: tuple[str, ...] = ()
+    compensations: tuple[Compensation, ...] = ()
+
+
+def records_of(step: Step, cursor: Cursor, changes: Sequence[Change], at: int) -> tuple[UpdateRecord, ...]:
+    """The records of a step's changes, behind those that `cursor`, the one before the step, tells of.
+
+    Args:
+        at: microseconds since the epoch.
+    """
+    return write_records(
+        cursor,
+        changes,
+        step=cursor.head + 1,
+        node=step.node,
+        source=step.source,
+        at=at,
+        attempt=step.attempt,
+        actor=step.actor,
+        note=step.note,
+    )
+
+
+def checkpoint_of(
+    step: Step, cursor: Cursor, state: LiveState, records: int, *, parent_thread: str, at: int
+) -> Checkpoint:
+    """The checkpoint of a step.
+
+    Args:
+        cursor: the one after the step, whose head and last record are still those before it.
+        records: how many the step has.
+        parent_thread: the thread of the step before.
+        at: microseconds since the epoch.
+    """
+    number, uses = cursor.head + 1, step.uses
+    # By place, in the order of its fields: finding so many by their names takes ten times as long.
+    return Checkpoint(
+        cursor.thread_id,
+        number,
+        parent_thread if number else None,
+        number - 1,
+        step.source,
+        step.node,
+        cursor.position,
+        cursor.status,
+        cursor.reason,
+        cursor.invocation,
+        cursor.iteration,
+        step.attempt,
+        step.duration,
+        sum([use.tokens_in for use in uses]),
+        sum([use.tokens_out for use in uses]),
+        cost_of(uses),
+        state_hash(state.digests),
+        cursor.last_seq + 1,
+        cursor.last_seq + records,
+        at,
+        step.actor,
+        step.note,
+        step.decision,
+        step.text,
+        uses,
+        step.branches,
+        tuple(state.taint.values()) if state.taint else (),
+        step.read,
+        step.compensations,
+        step.calls,
+    )

@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.channels.canonical import channel_hash, state_hash
-from hitl_tui.engine.channels.channel import BoundChannel
-from hitl_tui.engine.channels.reducers import logged_reducer
-from hitl_tui.engine.channels.state import LiveState, OtherChannels
-from hitl_tui.engine.channels.values import freeze
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.records import Effect, UpdateRecord
 from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.state.canonical import channel_hash, state_hash
+from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.reducers import logged_reducer
+from hitl_tui.engine.state.state import LiveState, OtherChannels
+from hitl_tui.engine.state.values import freeze
 from hitl_tui.engine.thread.journal import decode_snapshot
 from hitl_tui.errors import GraphInvalid, LogCorrupt, UnknownThread
 

@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from hitl_tui.engine.channels.channel import BoundChannel, Channel
-from hitl_tui.engine.channels.info import ChannelInfo
-from hitl_tui.engine.graphs.compiled import CompiledGraph, Node, Route
-from hitl_tui.engine.graphs.description import EdgeInfo, GraphInfo, NodeInfo
-from hitl_tui.engine.graphs.retry import RetryPolicy
-from hitl_tui.engine.graphs.work import SubgraphWork
+from hitl_tui.engine.graph.compiled import CompiledGraph, Node, Route, SubgraphWork
+from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, NodeInfo
+from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.log.records import START, Cursor, Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.state.channel import BoundChannel, Channel, ChannelInfo
 from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.errors import GraphInvalid, LogCorrupt
 

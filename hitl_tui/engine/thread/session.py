@@ -5,34 +5,374 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from hitl_tui.engine.channels.changes import Change, after
-from hitl_tui.engine.channels.state import LiveState
-from hitl_tui.engine.graphs.compiled import CompiledGraph
-from hitl_tui.engine.graphs.limits import limits_near
-from hitl_tui.engine.log.events import Event, LedgerWritten, ProgressChanged, StepCommitted
-from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.graph.compiled import CompiledGraph
+from hitl_tui.engine.graph.limits import limits_near
+from hitl_tui.engine.graph.termination import RunTotals
+from hitl_tui.engine.log.events import PRIVATE, Event, LedgerWritten, Progress, ProgressChanged, StepCommitted
+from hitl_tui.engine.log.records import (
+    END,
+    Checkpoint,
+    Commit,
+    Cursor,
+    Effect,
+    LedgerEntry,
+    Limits,
+    UpdateRecord,
+)
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, ThreadInfo, takeover_notice
+from hitl_tui.engine.state.changes import Change, after
+from hitl_tui.engine.state.channel import RUN_INPUTS
+from hitl_tui.engine.state.state import LiveState, WorkflowState
+from hitl_tui.engine.state.values import freeze
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
-from hitl_tui.engine.thread.outlook import Outlook
-from hitl_tui.engine.thread.rebuild import live_state
+from hitl_tui.engine.thread.journal import Step, checkpoint_of, open_uses, records_of
+from hitl_tui.engine.thread.rebuild import live_state, state_at
 from hitl_tui.engine.thread.recorded import RecordedGraph, logged_digest, recorded_graph
-from hitl_tui.engine.thread.run_inputs import FirstInput, first_input, frozen
-from hitl_tui.engine.thread.standing import standing
-from hitl_tui.engine.thread.steps import Step, checkpoint_of, records_of
-from hitl_tui.errors import HitlError, StoreUnusable, ThreadBusy
+from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, UnknownThread
 
-replace = msgspec.structs.replace
+INPUT = "input"
+"""The kind of the ledger's entries that say what was given."""
+
+
+def frozen(cursor: Cursor) -> Cursor:
+    """A cursor from a store, with inputs that no node can change."""
+    if cursor.goal is None and cursor.constraints is None:
+        return cursor
+    return replace(cursor, goal=freeze(cursor.goal), constraints=freeze(cursor.constraints))
+
+
+def given_at_steps(ledger: Iterable[LedgerEntry]) -> dict[int, dict[str, Any]]:
+    """What was given, by the step it came with; of several threads of a family, as a fork's ledger has it."""
+    return {entry.step: freeze(dict(entry.data)) for entry in ledger if entry.kind == INPUT}
+
+
+def as_of(step: int, given: dict[int, dict[str, Any]], now: Cursor) -> dict[str, Any]:
+    """Goal and constraints as they stood at a step of a thread.
+
+    Args:
+        given: from `given_at_steps`; without any the thread has kept what it has `now` all the time.
+    """
+    if not given:
+        return {name: getattr(now, name) for name in RUN_INPUTS}
+    found = dict.fromkeys(RUN_INPUTS)
+    for at, values in given.items():
+        if at <= step:
+            found.update(values)
+    return found
+
+
+class FirstInput(msgspec.Struct, frozen=True):
+    """The first entry that the input of an invocation put into a channel, followed to a step.
+
+    Attributes:
+        given: as it was given.
+        place: where it stands in the channel's list; -1 once a bounded channel or an edit has dropped it.
+        length: of the list.
+        step: up to which it was followed.
+    """
+
+    given: Any
+    place: int
+    length: int
+    step: int
+
+    def now(self, value: Any) -> Any:
+        """As it stands in the channel's value, an edit included; as it was given where it is gone."""
+        held = isinstance(value, (list, tuple)) and 0 <= self.place < len(value)
+        return value[self.place] if held else self.given
+
+    def follow(self, store: Store, thread_id: str, channel: str, head: int) -> FirstInput:
+        """The same, followed to the thread's head."""
+        place, length = self.place, self.length
+        for effect in store.effects(thread_id, self.step + 1, head):
+            if effect.channel == channel:
+                place, length = _moved(place, length, effect)
+        return FirstInput(self.given, place, length, head)
+
+
+def first_input(
+    store: Store, thread_id: str, channel: str, head: int, defaults: dict[str, Any]
+) -> FirstInput | None:
+    """What began the newest invocation that was given something for a channel; None where none was.
+
+    Args:
+        head: the thread's last step.
+        defaults: values of channels before the first step.
+    """
+    last = head
+    while last >= 0:
+        first = _first_step(store, thread_id, last)
+        effects = [effect for effect in store.effects(thread_id, first, first) if effect.channel == channel]
+        if effects:
+            before = state_at(store, thread_id, first - 1, defaults, [channel]) if first else defaults
+            length = len(value) if isinstance(value := before.get(channel), (list, tuple)) else 0
+            begun = FirstInput(freeze(effects[0].update), length, length, first - 1)
+            return begun.follow(store, thread_id, channel, head)
+        last = first - 1
+    return None
+
+
+def _first_step(store: Store, thread_id: str, step: int) -> int:
+    """The step that began the invocation of a step; their numbers only grow along a thread."""
+    point = store.checkpoint(thread_id, step)
+    low, high = 0, step
+    while point and low < high:
+        middle = (low + high) // 2
+        other = store.checkpoint(thread_id, middle)
+        if other and other.invocation < point.invocation:
+            low = middle + 1
+        else:
+            high = middle
+    return high
+
+
+def _moved(place: int, length: int, effect: Effect) -> tuple[int, int]:
+    """Where an entry of a list stands after an update of it, and how long the list is then."""
+    name, _, argument = effect.reducer.partition("(")
+    if effect.op == "reduce" and name in ("append", "last_n"):
+        dropped = max(0, length + 1 - int(argument.rstrip(")"))) if argument else 0
+        return (place - dropped if place >= dropped else -1), length + 1 - dropped
+    # An edit in its place, or a list that is made anew: an entry counts as the same by its place.
+    value = effect.update if effect.result is msgspec.UNSET else effect.result
+    length = len(value) if isinstance(value, (list, tuple)) else 0
+    return (place if place < length else -1), length
+
+
+class WayOn(NamedTuple):
+    """Where a thread goes on: a node, END or "" for a dead end; `ended` is the termination met, if any."""
+
+    target: str
+    ended: str = ""
+
+
+class Outlook:
+    """The cursor and the state of a thread, and where they lead."""
+
+    graph: CompiledGraph
+    cursor: Cursor
+    state: LiveState
+    max_iterations: int | None = None
+    """Of the `invoke` that runs now, in place of the thread's own; it is written nowhere (SPEC 15)."""
+    _routed: tuple[str, LiveState, str] | None = None
+    _ended: tuple[LiveState, RunTotals, str] | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """What the run that goes on now may use up."""
+        limits = self.cursor.limits
+        return limits if self.max_iterations is None else replace(limits, max_iterations=self.max_iterations)
+
+    @property
+    def progress(self) -> Progress:
+        """Where the thread stands, for status lines."""
+        cursor = self.cursor
+        return Progress(
+            status=cursor.status,
+            reason=cursor.reason,
+            head=cursor.head,
+            position=cursor.position,
+            next_node=self._peek_next(),
+            invocation=cursor.invocation,
+            iteration=cursor.iteration,
+            visits=cursor.visits,
+            tokens_in=cursor.tokens_in,
+            tokens_out=cursor.tokens_out,
+            cost=cursor.cost,
+            cost_known=cursor.cost_known,
+            active=cursor.active,
+            limits=self.limits,
+            pending=cursor.pending,
+            error=cursor.error,
+            uses=open_uses(cursor),
+        )
+
+    @property
+    def exists(self) -> bool:
+        """True once the thread has been written."""
+        return self.cursor.version > 0
+
+    def view(self, state: LiveState | None = None) -> WorkflowState:
+        """The whole state as routes, gates and conditions read it."""
+        extras = {"goal": self.cursor.goal, "constraints": self.cursor.constraints}
+        return WorkflowState((state or self.state).values, self.graph.channels, None, extras)
+
+    def shown(self) -> dict[str, Any]:
+        """All values as streams tell them: those of private channels stay behind (SPEC 8)."""
+        channels = self.graph.channels
+        return {
+            name: PRIVATE if channels[name].visibility == "private" else value
+            for name, value in self.state.values.items()
+        }
+
+    def way_on(
+        self, position: str | None = None, state: LiveState | None = None, cursor: Cursor | None = None
+    ) -> WayOn:
+        """Where a position leads to, by default the thread's own.
+
+        Termination is asked before a routing function: a run that is over asks no router (SPEC 15).
+
+        Raises:
+            HitlError: the condition or the routing function raised, or it gave an unknown key.
+        """
+        kind, _, name = (self.cursor.position if position is None else position).partition(":")
+        state = self.state if state is None else state
+        asks = kind == "route" and name in self.graph.routes
+        target = END if kind == "end" else name
+        if kind == "route":
+            target = "" if asks else self.route_from(name, state)
+        if target == END:
+            return WayOn(END)
+        if ended := self.terminated(state, cursor):
+            return WayOn(END, ended)
+        return WayOn(self.route_from(name, state) if asks else target)
+
+    def route_from(self, node: str, state: LiveState) -> str:
+        """The node after `node` by a state; a routing function is asked once for each state."""
+        known = self._routed
+        if known and known[0] == node and known[1] is state:
+            return known[2]
+        target = self.graph.route(node, self.view(state))
+        self._routed = (node, state, target)
+        return target
+
+    def led_on(self, cursor: Cursor, node: str, state: LiveState) -> Cursor:
+        """A cursor behind `node`, with the way on as far as it is settled.
+
+        A conditional edge stays undecided, so that it follows the state as a human may edit it,
+        but for END: nothing more will run, so the thread is done.
+        """
+        if node in self.graph.routes:
+            try:
+                target, ended = self.way_on(f"route:{node}", state, cursor)
+            except HitlError:
+                return cursor  # told when the route is taken, with the step safely committed
+            if target != END or ended:
+                return cursor
+        else:
+            target = self.graph.edges.get(node, "")
+        if target == END:
+            return replace(cursor, position="end", status="completed", reason="end")
+        return replace(cursor, position=f"node:{target}")
+
+    def terminated(self, state: LiveState | None = None, cursor: Cursor | None = None) -> str:
+        """What the termination condition says of a state once a node has run, "" while it does not hold.
+
+        It is asked once for each state.
+
+        Raises:
+            HitlError: the condition, a user's function, raised.
+        """
+        condition = self.graph.termination
+        state, cursor = state or self.state, cursor or self.cursor
+        if condition is None or cursor.iteration == 0:
+            return ""
+        totals = RunTotals(turns=cursor.iteration, cost=cursor.cost)
+        known = self._ended
+        if known and known[0] is state and known[1] == totals:
+            return known[2]
+        try:
+            ended = condition.met(self.view(state), totals)
+        except HitlError:
+            raise
+        except Exception as error:
+            raise HitlError(
+                f"the termination condition {condition.reason!r} raised {type(error).__name__}: {error}"
+            ) from error
+        self._ended = (state, totals, ended)
+        return ended
+
+    def _peek_next(self) -> str | None:
+        """The next node as it would be decided now, for display."""
+        if not self.cursor.position.startswith("route:"):
+            return self.cursor.next_node
+        try:
+            return self.way_on().target or None
+        except HitlError:
+            return None
+
+
+_BINDS = ("request", "rebound", "vote")
+_ENDS = ("answer", "timeout", "withdrawn")
+
+
+def standing(store: Store, thread_id: str) -> tuple[ThreadInfo, Cursor]:
+    """A thread's facts and cursor, once they agree with the newest step and with the decisions.
+
+    Raises:
+        UnknownThread: there is no such thread.
+        LogCorrupt: something of it is not what was written; says what.
+    """
+    info, cursor = store.info(thread_id), store.cursor(thread_id)
+    if info is None or cursor is None:
+        raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
+    if store.facts(thread_id) != info.facts_hash:
+        raise _changed(thread_id, "what is fixed about it (its graph, where it was forked, who began it)")
+    _check_head(store, cursor)
+    if cursor.pending:
+        check_requests(cursor, store.ledger(thread_id))
+    return info, cursor
+
+
+def check_requests(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> None:
+    """Refuse requests that are not what the newest decision about each of them says; raises `LogCorrupt`."""
+    known = ledger[: cursor.ledger_n]  # others may have decided since the cursor was read
+    for request in cursor.pending:
+        if unbound(request, known) is not None:
+            raise _changed(cursor.thread_id, f"the request {request.id} ({request.title!r})")
+
+
+def unbound(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[bytes | str | None, bytes] | None:
+    """What the newest decision about a pending request says of it, and what it is; None where they agree."""
+    is_now = request_hash(request)
+    for entry in reversed(ledger):
+        if entry.request_id == request.id and entry.kind in (*_BINDS, *_ENDS):
+            should: bytes | str = entry.kind if entry.kind in _ENDS else entry.request_hash
+            return None if should == is_now else (should, is_now)
+    return None, is_now
+
+
+def _check_head(store: Store, cursor: Cursor) -> None:
+    """The newest checkpoint is the one that the cursor knows, and all of it is as it was written."""
+    link = b""
+    newest = store.checkpoints(cursor.thread_id, cursor.head + 1, 2)
+    parts = store.parts(cursor.thread_id)
+    if cursor.head >= 0:
+        if not newest or newest[0].step != cursor.head:
+            raise _changed(cursor.thread_id, f"its step {cursor.head}, which is missing")
+        before = newest[1].checkpoint_hash if len(newest) > 1 else b""
+        # A fork has no step of its own yet: what it shares is its parent's to check.
+        for part in parts:
+            if part.after_step == cursor.head - 1:
+                before = chained(before, part.facts)
+        link = newest[0].checkpoint_hash
+        if all(part.after_step < cursor.head for part in parts):
+            link = checkpoint_hash(newest[0], before, cursor.last_record_hash)
+    for part in parts:
+        if part.after_step == cursor.head:
+            link = chained(link, part.facts)
+    if link != cursor.checkpoint_hash:
+        raise _changed(cursor.thread_id, f"its step {cursor.head}")
+
+
+def _changed(thread_id: str, what: str) -> LogCorrupt:
+    return LogCorrupt(
+        f"thread {thread_id!r}: {what} was changed in the store, and not by hitl-tui",
+        f"see what else with `hitl-tui verify {thread_id}`; go back to a copy of the store",
+    )
+
+
 Clock = Callable[[], int]
 Sink = Callable[[Event], None]
 log = logging.getLogger(__name__)

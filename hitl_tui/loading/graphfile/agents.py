@@ -11,15 +11,15 @@ from typing import Any
 from msgspec import UNSET
 
 from hitl_tui.agents.agent import Agent
-from hitl_tui.agents.backend import CallFailed, Message
+from hitl_tui.agents.models import CallFailed, Message
 from hitl_tui.agents.scripted import ScriptedModel
 from hitl_tui.agents.tools import Tool
 from hitl_tui.agents.turns import channel_name
-from hitl_tui.engine.graphs.termination import pattern_search
+from hitl_tui.engine.graph.termination import pattern_search
 from hitl_tui.errors import GraphInvalid
-from hitl_tui.loading import positions
+from hitl_tui.loading import toml
+from hitl_tui.loading.graphfile.decode import Problems
 from hitl_tui.loading.graphfile.functions import find_function
-from hitl_tui.loading.graphfile.problems import Problems
 from hitl_tui.loading.graphfile.shape import AgentTable, ReplyTable
 
 _NAMED = ("api_base", "temperature", "max_tokens", "timeout", "num_retries")
@@ -56,7 +56,7 @@ def build_agents(
     """The agents that are sound, by name."""
     agents: dict[str, Agent] = {}
     for name, table in tables.items():
-        path: positions.Path = ("agents", name)
+        path: toml.KeyPath = ("agents", name)
         if table.model and table.replies:
             problems.add((*path, "replies"), "it has a model already", "keep model or replies")
         _check_address(table.api_base, (*path, "api_base"), problems)
@@ -85,7 +85,7 @@ def build_agents(
     return agents
 
 
-def _tools(names: Sequence[str], path: positions.Path, directory: Path, problems: Problems) -> list[Tool]:
+def _tools(names: Sequence[str], path: toml.KeyPath, directory: Path, problems: Problems) -> list[Tool]:
     """The tools that are sound; two of one name are a mistake of the second."""
     tools: dict[str, Tool] = {}
     for number, name in enumerate(names):
@@ -153,14 +153,14 @@ def _reader(
     return reply
 
 
-def _check_address(address: str, path: positions.Path, problems: Problems) -> None:
+def _check_address(address: str, path: toml.KeyPath, problems: Problems) -> None:
     if address and not address.startswith(("http://", "https://")):
         problems.add(path, "must begin with http:// or https://")
     elif "@" in address:
         problems.add(path, "must not hold a password", "keys come from the environment")
 
 
-def _check_secrets(value: Any, path: positions.Path, problems: Problems) -> None:
+def _check_secrets(value: Any, path: toml.KeyPath, problems: Problems) -> None:
     if isinstance(value, dict):
         for key, member in value.items():
             if _SECRET.search(key):

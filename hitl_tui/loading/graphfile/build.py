@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import UNSET
 
-from hitl_tui.engine.graphs.description import InputField
-from hitl_tui.engine.graphs.graph import StateGraph
+from hitl_tui.engine.graph.builder import StateGraph
+from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.errors import GraphInvalid, HitlError
+from hitl_tui.errors import GraphInvalid, HitlError, UsageError
 from hitl_tui.loading.graphfile.agents import Models, build_agents, check_secrets
 from hitl_tui.loading.graphfile.channels import build_channels
-from hitl_tui.loading.graphfile.composing import add_composed
-from hitl_tui.loading.graphfile.context import Context
-from hitl_tui.loading.graphfile.decode import decode
-from hitl_tui.loading.graphfile.edges import add_edges, build_termination
+from hitl_tui.loading.graphfile.decode import Context, Problems, decode
+from hitl_tui.loading.graphfile.edges import add_edges, build_interrupts, build_termination
 from hitl_tui.loading.graphfile.functions import find_function
-from hitl_tui.loading.graphfile.gates import build_interrupts
-from hitl_tui.loading.graphfile.nodes import add_nodes
-from hitl_tui.loading.graphfile.problems import Problems
+from hitl_tui.loading.graphfile.nodes import add_composed, add_nodes
 from hitl_tui.loading.graphfile.shape import GraphFile, LimitsTable
 from hitl_tui.loading.graphfile.workflows import WORKFLOWS, build_workflow
 from hitl_tui.loading.toml import TomlFile, read_toml
+from hitl_tui.stores import MemoryCheckpointer
 
 _DEFAULT_OUTPUT = "output"
 
@@ -147,3 +146,33 @@ def _limits(table: LimitsTable) -> Limits:
         None if table.max_cost_usd is UNSET else table.max_cost_usd,
         None if table.max_seconds is UNSET else table.max_seconds,
     )
+
+
+_FORCED = ("model", "api_base", "max_tokens")
+_DEFAULTED = ("model", "api_base")
+_FALLBACK = tuple(f"default_{name}" for name in _DEFAULTED)
+
+
+def open_graph_file(
+    path: Path, options: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> tuple[GraphRunner, dict[str, Any]]:
+    """The runner of a file, and the options that build the same one again.
+
+    Args:
+        options: `model`, `api_base` and `max_tokens` take the place of what every agent says; `default_model`
+            and `default_api_base` are for agents that say nothing.
+        defaults: `model` and `api_base` for agents that say nothing, and `checkpointer`.
+
+    Raises:
+        UsageError: an unknown option, or the file can't be read.
+        GraphInvalid: lists everything that is wrong with the file.
+    """
+    unknown = [name for name in options if name not in _FORCED + _FALLBACK]
+    if unknown:
+        listed = ", ".join(f"--{name.replace('_', '-')}" for name in unknown)
+        raise UsageError(f"{path.name} takes no {listed}", f"it takes {', '.join(_FORCED)}")
+    fallback = {f"default_{name}": defaults[name] for name in _DEFAULTED if defaults.get(name)}
+    given = fallback | {name: value for name, value in options.items() if value}
+    store = defaults.get("checkpointer")
+    runner = load_graph_file(path, MemoryCheckpointer() if store is None else store, Models(**given))
+    return runner, given

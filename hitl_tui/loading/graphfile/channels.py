@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec import UNSET
 
-from hitl_tui.engine.channels.channel import BoundChannel, Channel, DefaultRejected, bind
-from hitl_tui.engine.channels.reducers import Reducer
-from hitl_tui.engine.channels.schema import TYPE_WORDS
+from hitl_tui.engine.state.channel import BoundChannel, Channel, DefaultRejected, bind
+from hitl_tui.engine.state.reducers import Reducer
+from hitl_tui.engine.state.schema import TYPE_WORDS
 from hitl_tui.errors import GraphInvalid, UsageError
-from hitl_tui.loading import positions
+from hitl_tui.loading import toml
+from hitl_tui.loading.graphfile.decode import Problems
 from hitl_tui.loading.graphfile.functions import find_file, find_reducer
-from hitl_tui.loading.graphfile.problems import Problems
 from hitl_tui.loading.graphfile.shape import ChannelTable
 
 _LIST_NEEDS = (
@@ -34,7 +34,7 @@ def build_channels(
     channels: dict[str, Channel] = {}
     bound: dict[str, BoundChannel] = {}
     for name, table in tables.items():
-        path: positions.Path = ("channels", name)
+        path: toml.KeyPath = ("channels", name)
         before = len(problems)
         with problems.at(path):
             bind({name: Channel()})
@@ -60,9 +60,7 @@ def build_channels(
     return channels, bound
 
 
-def _reducer(
-    table: ChannelTable, directory: Path, problems: Problems, path: positions.Path
-) -> Reducer | None:
+def _reducer(table: ChannelTable, directory: Path, problems: Problems, path: toml.KeyPath) -> Reducer | None:
     if not table.reducer:
         return None
     with problems.at(path):
@@ -70,7 +68,7 @@ def _reducer(
     return None
 
 
-def _default(table: ChannelTable, reducer: Reducer | None, problems: Problems, path: positions.Path) -> Any:
+def _default(table: ChannelTable, reducer: Reducer | None, problems: Problems, path: toml.KeyPath) -> Any:
     """The value at the start; UNSET leaves it to the reducer."""
     given = [value for value in (table.default, table.initial) if value is not UNSET]
     if len(given) + table.unset > 1:
@@ -86,7 +84,7 @@ def _default(table: ChannelTable, reducer: Reducer | None, problems: Problems, p
 
 
 def _schema(
-    given: str | dict[str, Any], directory: Path, problems: Problems, path: positions.Path
+    given: str | dict[str, Any], directory: Path, problems: Problems, path: toml.KeyPath
 ) -> dict[str, Any]:
     if not isinstance(given, str):
         return given

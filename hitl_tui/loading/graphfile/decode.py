@@ -1,19 +1,113 @@
-"""Strict decoding, key by key, so that one run finds everything that is wrong."""
+"""Strict decoding of a graph file, key by key, so that one run finds everything that is wrong."""
 
 from __future__ import annotations
 
 import functools
+import os
 import re
 import reprlib
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from hitl_tui.loading.graphfile.problems import Problems
-from hitl_tui.loading.positions import Path
+from hitl_tui.engine.state.channel import RUN_INPUTS, BoundChannel
+from hitl_tui.errors import GraphInvalid, HitlError
+from hitl_tui.loading import toml
+from hitl_tui.loading.graphfile.shape import GraphFile
+from hitl_tui.loading.toml import KeyPath, TomlFile
 from hitl_tui.suggest import did_you_mean, nearest
+
+_SHOWN = 20
+_TABLES_OF_TABLES = ("nodes", "maps", "parallels", "subgraphs", "channels", "agents", "inputs")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem; `line` is None where it is about the file as a whole."""
+
+    path: toml.KeyPath
+    line: int | None
+    message: str
+    hint: str
+    details: str
+
+
+class Problems:
+    """Collects the problems of a file."""
+
+    def __init__(self, file: TomlFile) -> None:
+        self.name = shown_path(file.path)
+        self._index = toml.line_index(file.text)
+        self._found: list[Problem] = []
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, path: toml.KeyPath, message: str, hint: str = "", details: str = "") -> None:
+        """Note a problem of the key at `path`."""
+        line = toml.line_of(self._index, path)
+        self._found.append(Problem(path, line, message, hint, details))
+
+    def unknown(self, path: toml.KeyPath, what: str, name: str, known: Iterable[str]) -> None:
+        """Note that `name` is no `what` of the file."""
+        self.add(path, f"there is no {what} {name!r}", did_you_mean(name, known))
+
+    @contextmanager
+    def at(self, path: toml.KeyPath) -> Iterator[None]:
+        """Note an error that the block raises as a problem of the key at `path`."""
+        try:
+            yield
+        except HitlError as error:
+            self.add(path, error.message, error.hint, error.details)
+
+    def under(self, path: toml.KeyPath) -> bool:
+        """Whether something at `path` or inside of it is wrong."""
+        return any(problem.path[: len(path)] == path for problem in self._found)
+
+    def check(self) -> None:
+        """Raise `GraphInvalid` with every problem found so far, if there is any."""
+        if not self._found:
+            return
+        ordered = sorted(self._found, key=lambda problem: problem.line or 0)
+        lines = [self._told(problem) for problem in ordered[:_SHOWN]]
+        if len(ordered) > _SHOWN:
+            lines.append(f"and {len(ordered) - _SHOWN} more")
+        failed = GraphInvalid("\n".join(lines))
+        failed.details = next((problem.details for problem in ordered if problem.details), "")
+        raise failed
+
+    def _told(self, problem: Problem) -> str:
+        place = self.name if problem.line is None else f"{self.name}, line {problem.line}"
+        where = key_in_words(problem.path)
+        hint = f", {problem.hint}" if problem.hint else ""
+        return f"{place}{f', {where}' if where else ''}: {problem.message}{hint}"
+
+
+def key_in_words(path: toml.KeyPath) -> str:
+    """A path as the file writes it: `[nodes.write] retry.wait`, `[[edges]] to`."""
+    names = [part for part in path if isinstance(part, str)]
+    if not names:
+        return ""
+    head = str(path[0])
+    if head in ("edges", "routes"):
+        return f"[[{head}]] {'.'.join(names[1:])}".rstrip()
+    depth = 2 if head in _TABLES_OF_TABLES and len(names) > 1 else 1
+    return f"[{'.'.join(names[:depth])}] {'.'.join(names[depth:])}".rstrip()
+
+
+def shown_path(path: Path) -> str:
+    """A path as a person knows it: from the current directory where it lies below."""
+    try:
+        near = os.path.relpath(path)
+    except (OSError, ValueError):
+        return str(path)
+    return str(path) if near.startswith("..") else near
+
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -37,7 +131,7 @@ def decode(values: Mapping[str, Any], shape: type[T], problems: Problems) -> T |
     return None if len(problems) else msgspec.convert(values, shape)
 
 
-def check_value(value: Any, kind: Any, problems: Problems, path: Path) -> None:
+def check_value(value: Any, kind: Any, problems: Problems, path: KeyPath) -> None:
     """Note everything of a value that doesn't fit a type."""
     bare = _bare(kind)
     if _is_struct(bare):
@@ -60,7 +154,7 @@ def _told_by_member(table: Any) -> bool:
     return member is str or _is_struct(member)
 
 
-def _check_table(value: Any, shape: Any, problems: Problems, path: Path) -> None:
+def _check_table(value: Any, shape: Any, problems: Problems, path: KeyPath) -> None:
     if not isinstance(value, dict):
         problems.add(path, f"must be a table, not {_found(value)}")
         return
@@ -76,7 +170,7 @@ def _check_table(value: Any, shape: Any, problems: Problems, path: Path) -> None
             problems.add(path, f"{key!r} is missing")
 
 
-def _check_leaf(value: Any, kind: Any, problems: Problems, path: Path) -> None:
+def _check_leaf(value: Any, kind: Any, problems: Problems, path: KeyPath) -> None:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -145,3 +239,67 @@ def _is_struct(kind: Any) -> bool:
 @functools.cache
 def _fields(shape: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(shape)
+
+
+@dataclass(frozen=True)
+class Context:
+    """A decoded file, where it lies, and the problems found so far.
+
+    Attributes:
+        declared: every channel the file names, those with problems included, so that one mistake
+            in a channel is not reported again at each place that uses it.
+        bound: the channels that are sound.
+    """
+
+    file: GraphFile
+    directory: Path
+    problems: Problems
+    declared: tuple[str, ...]
+    bound: Mapping[str, BoundChannel]
+
+    def check_channel(self, path: toml.KeyPath, name: str) -> bool:
+        """Note a problem at `path` unless `name` is a channel of the file."""
+        if name not in self.declared:
+            self.problems.unknown(path, "channel", name, self.declared)
+        return name in self.declared
+
+    def check_node(self, path: toml.KeyPath, name: str, also: Iterable[str] = ()) -> bool:
+        """Note a problem at `path` unless `name` is a node of the file, or one of `also`."""
+        known = (*self.steps, *also)
+        if name not in known and name in self.file.nodes:
+            group = self.member_of(name)
+            self.problems.add(path, f"{name!r} runs in the parallel {group!r}", f"name {group!r} instead")
+        elif name not in known:
+            self.problems.unknown(path, "node", name, known)
+        return name in known
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The names of all nodes that edges may lead to, whatever they are made of."""
+        file = self.file
+        names = (*file.nodes, *file.maps, *file.parallels, *file.subgraphs)
+        return tuple(name for name in names if not self.member_of(name))
+
+    def member_of(self, name: str) -> str:
+        """The parallel that a node runs in, "" where it stands by itself."""
+        return next((group for group, table in self.file.parallels.items() if name in table.nodes), "")
+
+    def readable(self, path: toml.KeyPath, given: str | list[str]) -> tuple[str, ...]:
+        """`reads` as the engine takes it; the run's own inputs can always be read."""
+        names = _listed(given)
+        for name in names:
+            if name != "*" and name not in RUN_INPUTS:
+                self.check_channel(path, name.partition(".")[0])
+        return tuple(name for name in names if name not in RUN_INPUTS)
+
+    def writable(self, path: toml.KeyPath, given: str | list[str]) -> tuple[str, ...] | None:
+        """`writes` as the engine takes it: None for all."""
+        names = _listed(given)
+        for name in names:
+            if name != "*":
+                self.check_channel(path, name)
+        return None if "*" in names else names
+
+
+def _listed(given: str | list[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -1,26 +1,32 @@
-"""Edges, routes, and what ends a run."""
+"""Edges, routes and gates of a graph file, and what ends a run."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
 
-from hitl_tui.engine.channels.state import WorkflowState
-from hitl_tui.engine.graphs import termination
-from hitl_tui.engine.graphs.compiled import RouteFunction
-from hitl_tui.engine.graphs.graph import StateGraph
-from hitl_tui.engine.graphs.termination import Termination
-from hitl_tui.engine.graphs.topology import check_topology
+from hitl_tui.engine.graph import termination
+from hitl_tui.engine.graph.builder import StateGraph, check_topology
+from hitl_tui.engine.graph.compiled import RouteFunction
+from hitl_tui.engine.graph.gates import Gate, GateChoice, TextUse
+from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import END, START
+from hitl_tui.engine.state.state import WorkflowState
 from hitl_tui.errors import GraphInvalid
-from hitl_tui.loading import positions
-from hitl_tui.loading.graphfile.context import Context
+from hitl_tui.loading import toml
+from hitl_tui.loading.graphfile.decode import Context
 from hitl_tui.loading.graphfile.functions import find_function
-from hitl_tui.loading.graphfile.shape import RouteTable, TextMatchTable
+from hitl_tui.loading.graphfile.shape import (
+    ChoiceTable,
+    GateTable,
+    InterruptsTable,
+    RouteTable,
+    TextMatchTable,
+)
 
 _OTHERS = "*"
 
@@ -29,7 +35,7 @@ def add_edges(context: Context, graph: StateGraph) -> None:
     """Add edges and routes, and check the shape they make."""
     problems = context.problems
     for number, edge in enumerate(context.file.edges):
-        path: positions.Path = ("edges", number)
+        path: toml.KeyPath = ("edges", number)
         known = context.check_node((*path, "from"), edge.source, [START])
         if context.check_node((*path, "to"), edge.to, [END]) and known:
             with problems.at(path):
@@ -68,7 +74,7 @@ def build_termination(context: Context) -> Termination | None:
     return combined
 
 
-def _route_function(context: Context, route: RouteTable, path: positions.Path) -> RouteFunction | None:
+def _route_function(context: Context, route: RouteTable, path: toml.KeyPath) -> RouteFunction | None:
     if bool(route.channel) == bool(route.function):
         context.problems.add(path, "it needs one of channel and function", "one of them picks the way on")
         return None
@@ -110,7 +116,7 @@ def _check_shape(context: Context) -> None:
         context.problems.add(_place(context, error.message), error.message, error.hint)
 
 
-def _place(context: Context, message: str) -> positions.Path:
+def _place(context: Context, message: str) -> toml.KeyPath:
     """Where in the file a problem of the shape is best mended."""
     named = [name for name in re.findall(r"'([^']*)'", message) if name in context.steps]
     if named and "edge" not in message:
@@ -119,3 +125,105 @@ def _place(context: Context, message: str) -> positions.Path:
     source = named[0] if named else START
     numbers = [number for number, edge in enumerate(context.file.edges) if edge.source == source]
     return ("edges", numbers[-1]) if numbers else ("edges",)
+
+
+def build_gate(context: Context, node: str, table: GateTable, path: toml.KeyPath) -> Gate | None:
+    """The gate at `node`; None, with the problems noted, where it isn't sound."""
+    before = len(context.problems)
+    if table.subject:
+        context.check_channel((*path, "subject"), table.subject)
+    for number, name in enumerate(table.show):
+        _check_shown(context, (*path, "show", number), name)
+    ids = [choice.id for choice in table.choices]
+    for key in ("recommended", "on_timeout"):
+        named = getattr(table, key)
+        if named and named not in ids:
+            context.problems.unknown((*path, key), "choice", named, ids)
+    if table.reviewers and table.quorum > len(table.reviewers):
+        context.problems.add((*path, "quorum"), f"there are only {len(table.reviewers)} reviewers")
+    choices = [
+        _choice(context, choice, (*path, "choices", number)) for number, choice in enumerate(table.choices)
+    ]
+    if len(context.problems) > before:
+        return None
+    with context.problems.at((*path, "choices")):
+        return Gate(
+            node,
+            title=table.title,
+            choices=choices,
+            subject=table.subject or None,
+            payload=_payload(table.show) if table.show else None,
+            recommended=table.recommended or None,
+            reviewers=tuple(table.reviewers),
+            quorum=table.quorum,
+            one_account=table.one_account,
+            signed=table.signed,
+            deadline=None if table.deadline is UNSET else table.deadline,
+            on_timeout=table.on_timeout or None,
+            risk=table.risk,
+        )
+    return None
+
+
+def build_interrupts(context: Context) -> tuple[list[str | Gate], list[str | Gate]]:
+    """Where to stop before and after nodes, gate nodes included."""
+    before = _stops(context, context.file.interrupts, "before")
+    after = _stops(context, context.file.interrupts, "after")
+    gated = {entry.node for entry in after if isinstance(entry, Gate)}
+    for name, table in context.file.nodes.items():
+        if table.gate is UNSET:
+            continue
+        path = ("nodes", name, "gate")
+        if name in gated:
+            context.problems.add(path, "there is another gate after this node", "see [interrupts] after")
+        if gate := build_gate(context, name, table.gate, path):
+            after.append(gate)
+    return before, after
+
+
+def _stops(context: Context, table: InterruptsTable, key: str) -> list[str | Gate]:
+    given = getattr(table, key)
+    stops: list[str | Gate] = []
+    seen: set[str] = set()
+    for number, entry in enumerate([given] if isinstance(given, str) else given):
+        path = ("interrupts", key) if isinstance(given, str) else ("interrupts", key, number)
+        name = entry if isinstance(entry, str) else entry.node
+        if name != "*" and not context.check_node(path, name):
+            continue
+        if name in seen:
+            context.problems.add(path, f"it names {name!r} twice", "keep one")
+        seen.add(name)
+        stop = entry if isinstance(entry, str) else build_gate(context, name, entry, path)
+        if stop is not None:
+            stops.append(stop)
+    # The engine lets the last entry of a node win: a gate says more than "*".
+    return sorted(stops, key=lambda stop: isinstance(stop, Gate))
+
+
+def _choice(context: Context, table: ChoiceTable, path: toml.KeyPath) -> GateChoice:
+    for name, value in table.set.items():
+        where = (*path, "set", name)
+        if context.check_channel(where, name) and name in context.bound:
+            with context.problems.at(where):
+                context.bound[name].replace(value)
+    if table.words and context.check_channel((*path, "words"), table.words) and table.words in table.set:
+        context.problems.add((*path, "words"), f"set gives {table.words!r} a value already", "keep one")
+    text: TextUse = ("required" if table.words else "optional") if table.text is UNSET else table.text
+    values = _with_words(table.set, table.words) if table.words else table.set
+    return GateChoice(table.id, table.label or table.id, table.key, text, values)
+
+
+def _with_words(values: Mapping[str, Any], channel: str) -> Callable[[WorkflowState, str], Mapping[str, Any]]:
+    return lambda _state, words: {**values, channel: words}
+
+
+def _payload(names: Sequence[str]) -> Callable[[WorkflowState], dict[str, Any]]:
+    return lambda state: {name: state[name] for name in names}
+
+
+def _check_shown(context: Context, path: toml.KeyPath, name: str) -> None:
+    if not context.check_channel(path, name.partition(".")[0]):
+        return
+    channel = context.bound.get(name.partition(".")[0])
+    if channel is not None and channel.visibility == "private":
+        context.problems.add(path, f"channel {name!r} is private", "a question is kept and shown in the open")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hitl_tui.engine.channels.reducers import Reducer, as_reducer
+from hitl_tui.engine.state.reducers import Reducer, as_reducer
 from hitl_tui.errors import GraphInvalid, UsageError, in_words
 from hitl_tui.loading.code import import_file, import_named
 from hitl_tui.suggest import did_you_mean

@@ -1,26 +1,122 @@
-"""Nodes of a graph file: agents, Python functions, gates."""
+"""Nodes of a graph file: agents, Python functions, gates, maps, parallels, subgraphs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import re
+import string
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET
 
 from hitl_tui.agents.turns import channel_name
-from hitl_tui.engine.channels.state import WorkflowState
-from hitl_tui.engine.graphs.compiled import NodeFunction
-from hitl_tui.engine.graphs.graph import StateGraph
-from hitl_tui.engine.graphs.retry import RetryPolicy
-from hitl_tui.engine.nodes.attempt import NodeConfig
+from hitl_tui.engine.graph.builder import StateGraph
+from hitl_tui.engine.graph.compiled import Join, NodeFunction, quorum
+from hitl_tui.engine.graph.retry import RetryPolicy
+from hitl_tui.engine.nodes.attempt import NodeConfig, state_block
 from hitl_tui.engine.nodes.results import NodeResult
+from hitl_tui.engine.runner import GraphRunner
+from hitl_tui.engine.state.channel import RUN_INPUTS
+from hitl_tui.engine.state.state import WorkflowState
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.loading import positions
-from hitl_tui.loading.graphfile.context import Context
-from hitl_tui.loading.graphfile.functions import find_function
-from hitl_tui.loading.graphfile.prompts import STATE, build_prompt, read_json
-from hitl_tui.loading.graphfile.shape import MapTable, NodeTable, RetryTable
-from hitl_tui.workflows.asking import ask
+from hitl_tui.loading import toml
+from hitl_tui.loading.graphfile.decode import Context
+from hitl_tui.loading.graphfile.functions import find_file, find_function
+from hitl_tui.loading.graphfile.shape import MapTable, NodeTable, RetryTable, SubgraphTable
+from hitl_tui.workflows.parts import ask
+
+STATE = "workflow_state"
+ITEM = "item"
+_FENCE = "```"
+_LETTERS = f"{string.ascii_letters}{string.digits}_"
+
+_PLACEHOLDER = re.compile(r"\{\{([A-Za-z][\w.-]*)\}\}|\{([A-Za-z][\w.-]*)\}")
+
+
+class Prompt:
+    """A template; `{channel}` stands for a value, `{workflow_state}` for the block of all that is read.
+
+    Other braces stay as they are, so that a prompt can show JSON.
+    """
+
+    def __init__(self, template: str, *, of_map: bool = False) -> None:
+        self._template = template
+        self._of_map = of_map
+
+    @property
+    def names(self) -> list[str]:
+        """The channels and leaves it shows by name, in order."""
+        found = (match[2] for match in _PLACEHOLDER.finditer(self._template))
+        return [name for name in found if name and name != STATE and not self._is_item(name)]
+
+    def _is_item(self, name: str) -> bool:
+        return self._of_map and name.partition(".")[0] == ITEM
+
+    def render(self, state: WorkflowState, item: Any = None) -> str:
+        """The prompt on a state; a value that looks like a placeholder is not read as one."""
+
+        def fill(match: re.Match[str]) -> str:
+            if match[1]:
+                return f"{{{match[1]}}}"
+            if self._is_item(match[2]):
+                return _as_text(_leaf(item, match[2]))
+            return state_block(state) if match[2] == STATE else _as_text(state[match[2]])
+
+        return _PLACEHOLDER.sub(fill, self._template)
+
+
+def _leaf(item: Any, name: str) -> Any:
+    for part in name.split(".")[1:]:
+        try:
+            item = item[int(part)] if isinstance(item, list) else item[part]
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise HitlError(f"the item has nothing at {{{name}}}", "look at the items of the map") from None
+    return item
+
+
+def build_prompt(
+    context: Context, path: toml.KeyPath, template: str, reads: Sequence[str], *, of_map: bool = False
+) -> Prompt:
+    """The prompt of a node, with every placeholder checked against what the node reads.
+
+    Args:
+        of_map: `{item}` is a branch's item, `{item.key}` a part of it.
+    """
+    private = frozenset(name for name, channel in context.bound.items() if channel.visibility == "private")
+    prompt = Prompt(template, of_map=of_map)
+    for name in dict.fromkeys(prompt.names):
+        channel = name.partition(".")[0]
+        if channel in RUN_INPUTS or not context.check_channel(path, channel):
+            continue
+        if not ({name, channel} & set(reads) or ("*" in reads and channel not in private)):
+            context.problems.add(
+                path, f"it shows {{{name}}}, which is not among the node's reads", f"add {channel!r} to reads"
+            )
+    return prompt
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else _as_json(value)
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def read_json(reply: str) -> Any:
+    """The JSON of a model's reply, out of its code fence where it has one; raises `ValueError`."""
+    head, _, body = reply.strip().partition("\n")
+    label = head.removeprefix(_FENCE)
+    fenced = label != head and body.endswith(_FENCE) and not label.strip(_LETTERS).strip()
+    try:
+        return json.loads(body.removesuffix(_FENCE) if fenced else reply)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
 
 _KINDS = ("agent", "function", "gate")
 _ENVELOPE = {"status", "text", "state_updates"}
@@ -33,7 +129,7 @@ Read = Callable[[str], NodeResult]
 def add_nodes(context: Context, graph: StateGraph) -> None:
     """Add every node that is sound to the graph."""
     for name, table in context.file.nodes.items():
-        path: positions.Path = ("nodes", name)
+        path: toml.KeyPath = ("nodes", name)
         built = build_node(context, path, table)
         if built is not None:
             function, options = built
@@ -42,7 +138,7 @@ def add_nodes(context: Context, graph: StateGraph) -> None:
 
 
 def build_node(
-    context: Context, path: positions.Path, table: NodeTable
+    context: Context, path: toml.KeyPath, table: NodeTable
 ) -> tuple[NodeFunction, dict[str, Any]] | None:
     """A node's function and its options as `add_node` takes them; None where a problem is noted."""
     before = len(context.problems)
@@ -65,7 +161,7 @@ def build_node(
 def _function(
     context: Context,
     table: NodeTable,
-    path: positions.Path,
+    path: toml.KeyPath,
     reads: tuple[str, ...],
     writes: tuple[str, ...] | None,
 ) -> NodeFunction | None:
@@ -93,7 +189,7 @@ def _nothing(_state: WorkflowState) -> None:
 def _agent_node(
     context: Context,
     table: NodeTable,
-    path: positions.Path,
+    path: toml.KeyPath,
     reads: tuple[str, ...],
     writes: tuple[str, ...] | None,
 ) -> NodeFunction:
@@ -126,7 +222,7 @@ def _history(context: Context, agent: str) -> str | None:
         return None  # told with the agent
 
 
-def _reader(context: Context, table: NodeTable, path: positions.Path, writes: tuple[str, ...] | None) -> Read:
+def _reader(context: Context, table: NodeTable, path: toml.KeyPath, writes: tuple[str, ...] | None) -> Read:
     """What turns a reply into updates."""
     single = writes[0] if writes is not None and len(writes) == 1 else None
     form = ("text" if single else "envelope") if table.answer is UNSET else table.answer
@@ -172,3 +268,107 @@ def _retry(given: int | RetryTable) -> RetryPolicy:
     if isinstance(given, int):
         return RetryPolicy(max_attempts=given)
     return RetryPolicy(given.max_attempts, given.wait, given.backoff, given.jitter)
+
+
+Load = Callable[[Path], GraphRunner]
+
+
+def add_composed(context: Context, graph: StateGraph, load: Load) -> None:
+    """Add every map, parallel and subgraph that is sound to the graph.
+
+    Args:
+        load: makes the runner of another graph file; raises where it is this one, or one around it.
+    """
+    _check_names(context)
+    _add_maps(context, graph)
+    _add_parallels(context, graph)
+    for name, table in context.file.subgraphs.items():
+        _add_subgraph(context, graph, name, table, load)
+
+
+def _check_names(context: Context) -> None:
+    file = context.file
+    tables: dict[str, Iterable[str]] = {
+        "nodes": file.nodes,
+        "maps": file.maps,
+        "parallels": file.parallels,
+        "subgraphs": file.subgraphs,
+    }
+    seen: dict[str, str] = {}
+    for kind, names in tables.items():
+        for name in names:
+            if name in seen:
+                context.problems.add(
+                    (kind, name), f"there is [{seen[name]}.{name}] already", "give each its own name"
+                )
+            seen.setdefault(name, kind)
+
+
+def _add_maps(context: Context, graph: StateGraph) -> None:
+    for name, table in context.file.maps.items():
+        path: toml.KeyPath = ("maps", name)
+        known = context.check_channel((*path, "over"), table.over.partition(".")[0])
+        if table.gate is not UNSET:
+            context.problems.add((*path, "gate"), "a map has no gate", "let the node after it ask")
+            continue
+        built = build_node(context, path, table)
+        if built is None or not known:
+            continue
+        function, options = built
+        with context.problems.at(path):
+            graph.add_map(
+                name,
+                over=table.over,
+                node=function,
+                join=_join(table.join),
+                on_error=table.on_error,
+                max_concurrent=table.max_concurrent,
+                max_items=table.max_items,
+                **options,
+            )
+
+
+def _add_parallels(context: Context, graph: StateGraph) -> None:
+    file = context.file
+    for name, table in file.parallels.items():
+        path: toml.KeyPath = ("parallels", name)
+        before = len(context.problems)
+        for number, member in enumerate(table.nodes):
+            where = (*path, "nodes", number)
+            if member not in file.nodes:
+                context.problems.unknown(where, "node", member, file.nodes)
+            elif file.nodes[member].gate is not UNSET:
+                context.problems.add(where, f"{member!r} is a gate", "put it before or after the parallel")
+            elif context.member_of(member) != name:
+                context.problems.add(
+                    where, f"{member!r} is in the parallel {context.member_of(member)!r}, too"
+                )
+        if len(context.problems) == before:
+            with context.problems.at(path):
+                graph.add_parallel(
+                    name,
+                    table.nodes,
+                    join=_join(table.join),
+                    on_error=table.on_error,
+                    max_concurrent=None if table.max_concurrent is UNSET else table.max_concurrent,
+                )
+
+
+def _add_subgraph(context: Context, graph: StateGraph, name: str, table: SubgraphTable, load: Load) -> None:
+    path: toml.KeyPath = ("subgraphs", name)
+    for channel in table.inputs:
+        context.check_channel((*path, "inputs", channel), channel.partition(".")[0])
+    for inner, channel in table.outputs.items():
+        context.check_channel((*path, "outputs", inner), channel)
+    with context.problems.at((*path, "graph")):
+        runner = load(find_file(table.graph, context.directory))
+        for option, names in (("inputs", table.inputs.values()), ("outputs", table.outputs)):
+            for inner in names:
+                if inner not in runner.graph.channels:
+                    known = runner.graph.channels
+                    context.problems.unknown((*path, option), f"channel in {table.graph}", inner, known)
+        graph.add_subgraph(name, runner, inputs=table.inputs, outputs=table.outputs, on_taint=table.on_taint)
+
+
+def _join(given: str | int) -> Join:
+    return quorum(given) if isinstance(given, int) else "first" if given == "first" else "all"

@@ -11,9 +11,8 @@ from hitl_tui.agents.agent import Agent
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.loading.graphfile.channels import build_channels
-from hitl_tui.loading.graphfile.decode import check_value
+from hitl_tui.loading.graphfile.decode import Problems, check_value
 from hitl_tui.loading.graphfile.functions import find_function
-from hitl_tui.loading.graphfile.problems import Problems
 from hitl_tui.loading.graphfile.shape import GraphFile
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.workflows.parts import ChannelsMissing

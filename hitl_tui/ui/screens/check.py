@@ -14,13 +14,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import Check, Checked, Driver
-from hitl_tui.engine.verification.findings import Mismatch
+from hitl_tui.engine.audit.findings import Mismatch
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.keys_in_use import keymap_of
-from hitl_tui.ui.screens.keys_bar import KeysBar
+from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.rows import wrap_line
+from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
-from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.findings import MEANING, finding_row, values_of
 from hitl_tui.view.spans import Line, Span, untrusted
 

@@ -16,16 +16,16 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.errors import HitlError, UnknownThread
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field
-from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.screens.opening import BREAKPOINTS
-from hitl_tui.ui.session import Session
+from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.view.cells import cells
-from hitl_tui.view.compare import MARKS, Change, Compared, compare_states, side_by_side
+from hitl_tui.view.diff import MARKS, Change, Compared, compare_states, side_by_side
 from hitl_tui.view.format import preview
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.timeline import Place
 

@@ -1,26 +1,54 @@
-"""A thread that can't be opened because its log is damaged: why, what is wrong in it, and the ways on."""
+"""What becomes of a thread that can't be opened because its log is damaged: told, and another one instead."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 
-from hitl_tui.drivers.protocol import Hub
+from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.errors import HitlError, LogCorrupt
-from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.damage import Damage
-from hitl_tui.ui.keys_in_use import keymap_of
+from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.check import CHECKS, CheckFooter, CheckScreen
 from hitl_tui.ui.screens.threads import ThreadsScreen
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
-from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A driver whose thread can't be opened, and why."""
+
+    driver: Driver
+    error: HitlError
+
+
+def show_damage(
+    app: App[Any], hub: Hub, damage: Damage, leave: str, done: Callable[[Session | HitlError], None]
+) -> None:
+    """Say what is wrong with a thread until another one is open, or the user leaves.
+
+    Args:
+        leave: what leaving does, in a word for the footer.
+        done: takes the thread that was opened instead, or what was wrong when the user left.
+    """
+
+    def left(result: Session | Damage | None) -> None:
+        if isinstance(result, Damage):
+            show_damage(app, hub, result, leave, done)
+        else:
+            done(result or damage.error)
+
+    app.push_screen(DamagedScreen(hub, damage, leave), left)
+
 
 _MOST = 1_000
 _SECONDS = 12

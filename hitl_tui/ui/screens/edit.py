@@ -1,11 +1,11 @@
-"""Edit one channel: checked as one types, with what would change and where the run would go."""
+"""Editing a channel: its value, a note, a preview of what it will do; also where a node failed."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -16,23 +16,22 @@ from textual.widgets import Input, TextArea
 
 from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import HitlError, StaleWriter
-from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.keys_in_use import keymap_of
+from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.dialogs import ask_drop, fork_name
-from hitl_tui.ui.screens.keys_bar import KeysBar
 from hitl_tui.ui.screens.opening import BREAKPOINTS
-from hitl_tui.ui.session import Session
-from hitl_tui.ui.value_draft import draft_of, read_draft
-from hitl_tui.ui.value_source import ValueText
+from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.draft_area import DraftArea, elsewhere
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.widgets.sending import GRACE
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.diff import value_diff
-from hitl_tui.view.json_text import NotJson
+from hitl_tui.view.format import NotJson
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.value_source import ValueText, draft_of, read_draft
 
 _DEBOUNCE: Final = 0.15
 _NAME: Final = 60
@@ -320,3 +319,33 @@ def _field(name: str, title: str, value: str) -> Input:
     field = SafeInput(value, id=name)
     field.border_title = Content(title)
     return field
+
+
+class MendScreen(EditScreen):
+    """The editor, opened by itself: it takes no keys until those meant for the run have stopped coming."""
+
+    AUTO_FOCUS = ""
+
+    quiet = GRACE
+    """Seconds without a key after which the editor takes them."""
+    _timer_of_keys: Timer | None = None
+
+    def on_mount(self) -> None:
+        """Wait until no key comes."""
+        self.then = "Applied, the run goes on."
+        self._wait()
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that nothing had the focus to take."""
+        if self.focused is None and event.is_printable:
+            event.stop()
+            self._wait()
+
+    def _wait(self) -> None:
+        if self._timer_of_keys is not None:
+            self._timer_of_keys.stop()
+        self._timer_of_keys = self.set_timer(self.quiet, self._listen)
+
+    def _listen(self) -> None:
+        if self.focused is None and self.is_current:
+            self.query_one("#editor").focus()

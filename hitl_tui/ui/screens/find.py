@@ -12,12 +12,12 @@ from textual.binding import BindingType
 from textual.widgets import Input
 
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.keys_bar import KeysBar
-from hitl_tui.ui.session import Session
+from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.find import MOST, Found, find
+from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Span
 
 Finding = tuple[str, tuple[Found, ...], int]

@@ -1,4 +1,4 @@
-"""A page over the run screen: lines that are fetched once and read, scrolled, closed."""
+"""Pages over the run screen: lines to read, with the keys of the page; the costs of a thread."""
 
 from __future__ import annotations
 
@@ -6,14 +6,39 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import PurePath
 from typing import ClassVar
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.events import Key
 
-from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.keys_bar import KeysBar
-from hitl_tui.ui.widgets.lines import LineView, RoleScreen
+from hitl_tui.engine.audit.costs import CostReport
+from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.view.costs import cost_lines
+from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Span
+
+_WAY_BACK = "Back"
+
+
+class KeysBar(LineBar):
+    """Ids of actions (several with blanks between), or Textual's own keys, each with a word."""
+
+    entries: Sequence[tuple[str, str]] = ()
+
+    def bar(self, width: int) -> Line:
+        """The spans; entries that have no room are left out whole, the way back last of all."""
+        keymap = keymap_of(self.app)
+        shown = [
+            (
+                " ".join(keymap.shown(name) if name in keymap.bindings else name for name in names.split()),
+                word,
+            )
+            for names, word in self.entries
+        ]
+        while sum(cell_len(key) + cell_len(word) + 3 for key, word in shown) > width and len(shown) > 1:
+            shown.pop(next(at for at in reversed(range(len(shown))) if shown[at][1] != _WAY_BACK))
+        return tuple(span for key, word in shown for span in (ours(f" {key}", "key"), Span(f" {word} ")))
 
 
 class PageFooter(KeysBar):
@@ -65,3 +90,17 @@ class PageScreen(RoleScreen):
     def action_close(self) -> None:
         """Back to the run."""
         self.dismiss(None)
+
+
+_ALL = 1 << 31
+
+
+class CostsScreen(PageScreen):
+    """The page of costs; all steps are fetched for it."""
+
+    def __init__(self, session: Session, keys: tuple[str, ...]) -> None:
+        async def load() -> Sequence[Line]:
+            points = await session.driver.history(limit=_ALL)
+            return list(cost_lines(CostReport(reversed(points), session.view.progress.uses)))
+
+        super().__init__(f"What {session.thread_id} has cost", load, keys)

@@ -9,9 +9,7 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import BindingType
 
-from hitl_tui.ui.actions import ACTIONS, BY_ID, Action, Situation
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.screens.run_agents import AgentKeys
 from hitl_tui.ui.screens.run_base import RunBase
 from hitl_tui.ui.screens.run_breakpoints import BreakpointKeys
@@ -23,12 +21,14 @@ from hitl_tui.ui.screens.run_review import ReviewKeys
 from hitl_tui.ui.screens.run_stepping import SteppingKeys
 from hitl_tui.ui.screens.run_threads import ThreadKeys
 from hitl_tui.ui.screens.run_trust import TrustKeys
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.ui.widgets.tabs import TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.actions import ACTIONS, BY_ID, Action, Situation
+from hitl_tui.view.keymap import Keymap
+from hitl_tui.view.session import Session
 
 
 class RunScreen(RunBase):

@@ -20,7 +20,7 @@ class AgentKeys(RunKeys):
 
     def do_change_agent(self, agent: str = "") -> None:
         """Ask how an agent is to go on: from the next step, or in a fork."""
-        from hitl_tui.ui.screens.agent_settings import ask_settings
+        from hitl_tui.ui.screens.agents import ask_settings
 
         if self.session:
             self.screen.command(ask_settings(self.screen, self.session, agent))

@@ -15,13 +15,10 @@ from textual.worker import Worker, WorkerState
 
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.actions import Situation
 from hitl_tui.ui.banners import banner_of
-from hitl_tui.ui.keymap import Keymap, load_keymap
 from hitl_tui.ui.paint_pace import Pace
 from hitl_tui.ui.screens.opening import BREAKPOINTS, HEIGHTS
 from hitl_tui.ui.screens.run_value import ShownValue
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.banner import BannerBar
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
@@ -33,8 +30,11 @@ from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.view.inside_place import crumbs
+from hitl_tui.view.actions import Situation
+from hitl_tui.view.keymap import Keymap, load_keymap
+from hitl_tui.view.run_view import crumbs
 from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Role, plain_text, untrusted
 from hitl_tui.view.status import status
 from hitl_tui.view.timeline import Place

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hitl_tui.drivers.breakpoints import describe, read_breakpoints
 from hitl_tui.ui.screens.run_keys import RunKeys
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.graph import GraphPane
+from hitl_tui.view.session import Session
 
 
 class BreakpointKeys(RunKeys):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.failures import Failures
 from hitl_tui.ui.screens.run_keys import RunKeys
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.view.actions import BY_ID
+from hitl_tui.view.session import Session
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -36,7 +36,7 @@ class ChangeKeys(RunKeys):
 
     def _mend(self, session: Session, channel: str) -> None:
         """Open the editor on what a node failed by; once it is mended, go on as the user did."""
-        from hitl_tui.ui.screens.mend import MendScreen
+        from hitl_tui.ui.screens.edit import MendScreen
 
         def done(applied: str | None) -> None:
             if applied and session is self.session:
@@ -92,7 +92,7 @@ class ChangeKeys(RunKeys):
 
     def do_change_rollback(self) -> None:
         """Show what would be undone, and ask."""
-        from hitl_tui.ui.screens.undo import ask_rollback
+        from hitl_tui.ui.screens.rollback import ask_rollback
 
         if self.session:
             self.screen.command(ask_rollback(self.screen, self.session.driver, self.screen.hitl.actor))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hitl_tui.ui.screens.run_keys import RunKeys
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.graph import GraphPane
+from hitl_tui.view.session import Session
 
 if TYPE_CHECKING:
-    from hitl_tui.view.inside_place import InsidePlace
+    from hitl_tui.view.run_view import InsidePlace
 
 
 class InsideKeys(RunKeys):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
-    from hitl_tui.ui.session import Session
+    from hitl_tui.view.session import Session
 
 
 class RunKeys:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hitl_tui.ui.screens.run_keys import RunKeys
-from hitl_tui.ui.session import Session
-from hitl_tui.ui.value_modes import MODES
 from hitl_tui.ui.widgets.tabs import TabsBar
+from hitl_tui.view.session import Session
 from hitl_tui.view.timeline import Direction, Place, neighbours
+from hitl_tui.view.value_source import MODES
 
 
 class LookKeys(RunKeys):
@@ -35,7 +35,7 @@ class LookKeys(RunKeys):
 
     def do_look_costs(self) -> None:
         """Show what the thread has cost."""
-        from hitl_tui.ui.screens.costs import CostsScreen
+        from hitl_tui.ui.screens.page import CostsScreen
 
         if self.session:
             self.screen.app.push_screen(CostsScreen(self.session, self.screen.keymap.bindings["look.costs"]))

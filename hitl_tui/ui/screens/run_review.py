@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.ui.screens.run_keys import RunKeys
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.channels import ChannelsPane
-from hitl_tui.view.review import how_it_went, vote_given
+from hitl_tui.view.card import how_it_went, vote_given
+from hitl_tui.view.session import Session
 
 if TYPE_CHECKING:
     from hitl_tui.ui.widgets.review import ReviewPane

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.ui.screens.run_keys import RunKeys
-from hitl_tui.ui.session import Session
+from hitl_tui.view.session import Session
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from hitl_tui.errors import HitlError, LogCorrupt
-from hitl_tui.ui.actions import BY_ID
 from hitl_tui.ui.screens.run_keys import RunKeys
-from hitl_tui.ui.session import Session
-from hitl_tui.view.waiting_queue import WaitingQueue
+from hitl_tui.view.actions import BY_ID
+from hitl_tui.view.session import Session
+from hitl_tui.view.threads import WaitingQueue
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -78,7 +78,7 @@ class ThreadKeys(RunKeys):
         try:
             session = await Session.open(hub, driver)
         except LogCorrupt as error:
-            from hitl_tui.ui.damage import Damage, show_damage
+            from hitl_tui.ui.screens.damaged import Damage, show_damage
 
             show_damage(self.screen.app, hub, Damage(driver, error), "Back", self._after_damage)
         else:

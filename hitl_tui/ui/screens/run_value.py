@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hitl_tui.ui.value_modes import Mode
-from hitl_tui.ui.value_source import value_text
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.format import kind
+from hitl_tui.view.value_source import Mode, value_text
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run_base import RunBase

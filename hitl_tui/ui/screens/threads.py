@@ -17,9 +17,8 @@ from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import ThreadSummary
-from hitl_tui.ui.bindings import LIST_MOVES, bound
-from hitl_tui.ui.keys_in_use import keymap_of
-from hitl_tui.ui.screens.keys_bar import KeysBar
+from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
+from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, Row
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cut
@@ -27,7 +26,7 @@ from hitl_tui.view.format import ago, count
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
-from hitl_tui.view.thread_rows import ThreadRow, ThreadRows
+from hitl_tui.view.threads import ThreadRow, ThreadRows
 
 _PAGE = 100
 _NEAR = 20

@@ -9,9 +9,9 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field
 from hitl_tui.ui.screens.page import PageScreen
-from hitl_tui.ui.session import Revealed, Session
 from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.session import Revealed, Session
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 from hitl_tui.view.step_view import ChannelRow
 from hitl_tui.view.taint import contract_lines, lineage_lines, taint_line

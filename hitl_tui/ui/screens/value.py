@@ -13,21 +13,19 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import TextArea
 
-from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.keys_in_use import keymap_of
+from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.dialogs import ask_drop
 from hitl_tui.ui.screens.edit import EditFooter, EditHead
 from hitl_tui.ui.screens.opening import BREAKPOINTS
-from hitl_tui.ui.value_draft import draft_of, read_draft
-from hitl_tui.ui.value_source import ValueText
 from hitl_tui.ui.widgets.draft_area import DraftArea, elsewhere
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.diff import value_diff
 from hitl_tui.view.form import mismatch
-from hitl_tui.view.json_text import NotJson
+from hitl_tui.view.format import NotJson
 from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.value_source import ValueText, draft_of, read_draft
 
 _DEBOUNCE: Final = 0.15
 

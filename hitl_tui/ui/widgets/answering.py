@@ -10,15 +10,20 @@ from textual import on
 
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import UsageError
-from hitl_tui.ui.answer_draft import AnswerDraft
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.reason import ReasonField
 from hitl_tui.ui.widgets.sending import GRACE, UNDO, SendingPane
-from hitl_tui.view.answers import choice_answer, value_answer, wants_text, words_first
-from hitl_tui.view.asking import EDIT
+from hitl_tui.view.card import (
+    EDIT,
+    AnswerDraft,
+    ChoiceView,
+    choice_answer,
+    value_answer,
+    wants_text,
+    words_first,
+)
 from hitl_tui.view.form import mismatch
-from hitl_tui.view.review import ChoiceView
 
 
 class AnsweringPane(SendingPane):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.ui.answer_draft import AnswerDraft
-from hitl_tui.ui.key_names import written
 from hitl_tui.ui.widgets.choices import Option
-from hitl_tui.view.answers import wants_text
+from hitl_tui.view.actions import written
+from hitl_tui.view.card import AnswerDraft, wants_text
 from hitl_tui.view.sanitise import sanitise_line
 
 LATER = Option("_later", "app.back", "decide later, it stays waiting")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, cast
 
+from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.widgets.lines import ours
-from hitl_tui.ui.wrap import wrap_line
-from hitl_tui.view.review import ReviewCard
+from hitl_tui.view.card import ReviewCard
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, plain_text, trusted, untrusted
 

@@ -10,10 +10,9 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
-from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.key_names import written
-from hitl_tui.ui.keys_in_use import keymap_of
+from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.view.actions import written
 from hitl_tui.view.spans import Line, Span
 
 _NAMES = {"enter": "Enter", "escape": "Esc", "backspace": "Bksp"}

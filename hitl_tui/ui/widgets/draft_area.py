@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.app import App
 
-from hitl_tui.ui.keys_in_use import keymap_of
+from hitl_tui.ui.bindings import keymap_of
 from hitl_tui.ui.widgets.safe_text import SafeTextArea, too_large
 
 

@@ -7,9 +7,9 @@ from textual import events
 from textual.message import Message
 from textual.timer import Timer
 
-from hitl_tui.ui.actions import ACTIONS, Action, Situation
-from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.widgets.lines import LineBar, ours
+from hitl_tui.view.actions import ACTIONS, Action, Situation
+from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.spans import Line, Span, plain_text
 
 _MESSAGE_SECONDS = 5.0

@@ -14,12 +14,11 @@ from textual.message import Message
 from textual.widgets import Input, TextArea
 
 from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.picker import Picker
 from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
-from hitl_tui.ui.wrap import wrap_line
-from hitl_tui.view.form import Field, Form, Path, Reading, read_field, read_form
-from hitl_tui.view.form_fields import Problem
+from hitl_tui.view.form import Field, Form, Path, Problem, Reading, read_field, read_form
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.spans import Line, Span, untrusted
 

@@ -8,17 +8,17 @@ from textual import events
 from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import GraphInfo
+from hitl_tui.engine.graph.drawing import Look, taken_edges
 from hitl_tui.engine.log.records import END, Checkpoint
-from hitl_tui.engine.reports.looks import Look, taken_edges
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.lines import LineView, ours
-from hitl_tui.view.branch_words import counted, short_count
-from hitl_tui.view.contract import composition_facts
+from hitl_tui.view.branches import counted, short_count
+from hitl_tui.view.format import writer
 from hitl_tui.view.graph_text import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Span
-from hitl_tui.view.writer import writer
+from hitl_tui.view.taint import composition_facts
 
 _ROLES: Final = {
     "edge": "edge",

@@ -24,7 +24,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.closing import ClosesOnce
+from hitl_tui.ui.screens.modal import ClosesOnce
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span
 

@@ -12,9 +12,7 @@ from textual.content import Content
 
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.answer_draft import AnswerDraft
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.answering import AnsweringPane
 from hitl_tui.ui.widgets.card_options import answer_label, card_options, over_options, sending_options
 from hitl_tui.ui.widgets.card_text import card_lines
@@ -23,9 +21,9 @@ from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.reason import ReasonField
 from hitl_tui.ui.widgets.sending import GRACE
-from hitl_tui.view.answers import choice_answer
-from hitl_tui.view.review import Version, how_it_went, review_card
+from hitl_tui.view.card import AnswerDraft, Version, choice_answer, how_it_went, review_card
 from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _SMALL: Final = 26

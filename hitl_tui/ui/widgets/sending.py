@@ -12,11 +12,10 @@ from textual.containers import Vertical
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import AnswerRefused, HitlError
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.decision import Decision
-from hitl_tui.ui.session import Session
 from hitl_tui.ui.widgets.card_text import note_lines
 from hitl_tui.ui.widgets.lines import LineView
-from hitl_tui.view.review import ReviewCard
+from hitl_tui.view.card import Decision, ReviewCard
+from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line
 
 if TYPE_CHECKING:

@@ -7,14 +7,13 @@ from typing import Final
 from textual import events
 from textual.geometry import Size
 
-from hitl_tui.ui.growing_text import GrowingText
+from hitl_tui.ui.rows import GrowingText, wrap_line
 from hitl_tui.ui.widgets.lines import LineView
-from hitl_tui.ui.wrap import wrap_line
-from hitl_tui.view.branch_stream import branch_stream
+from hitl_tui.view.branches import branch_stream
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.inside import EMPTY, InsideView
+from hitl_tui.view.run_view import StreamView
 from hitl_tui.view.spans import Line, Span, untrusted
-from hitl_tui.view.stream_view import StreamView
 
 _SHORTEST: Final = 100_000
 """Microseconds below which it is not worth telling how long a node took."""

@@ -11,9 +11,9 @@ from textual.message import Message
 
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.keymap import Keymap
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.cells import cells
+from hitl_tui.view.keymap import Keymap
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.timeline import Direction, Place, TimelineLayout, layout

@@ -8,13 +8,11 @@ from textual import events
 from textual.geometry import Size
 from textual.message import Message
 
-from hitl_tui.ui.long_rows import LongRows
-from hitl_tui.ui.value_modes import MODES, Mode
-from hitl_tui.ui.value_source import ValueText
+from hitl_tui.ui.rows import LongRows, wrap_line
 from hitl_tui.ui.widgets.lines import LineView, ours
-from hitl_tui.ui.wrap import wrap_line
 from hitl_tui.view.find import pieces
 from hitl_tui.view.spans import Line, Role, Span
+from hitl_tui.view.value_source import MODES, Mode, ValueText
 
 _WRAP_LINES: Final = 2_000
 _WRAP_CHARS: Final = 64 * 1024

@@ -1,0 +1,373 @@
+"""`show`, `log`, `diff`, `blame`: the steps of a thread, what differs, and who wrote what."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hitl_tui.cli.options import complete_thread, reviewer_option, store_option, thread_argument
+from hitl_tui.cli.output import emit, json_option, say, table
+from hitl_tui.cli.thread import OpenThread, on_thread
+from hitl_tui.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.inputs import OpenPlace
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.engine.log.events import AppliedUpdate
+    from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+    from hitl_tui.view.blame import BlameLine
+
+
+@click.command()
+@click.argument("a", metavar="THREAD[@STEP]", shell_complete=complete_thread)
+@click.argument("b", metavar="THREAD[@STEP]", shell_complete=complete_thread)
+@store_option
+@json_option
+def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
+    """Compare two steps, threads or forks, channel by channel.
+
+    Without @STEP the newest step is meant. Private channels are named, not compared.
+    """
+
+    async def work(desk: OpenThread) -> ExitCode:
+        from hitl_tui.cli.documents import document
+        from hitl_tui.cli.inputs import open_place
+        from hitl_tui.plain.words import compared, diff_lines
+
+        left, right = await open_place(desk, a, reading=True), await open_place(desk, b, reading=True)
+        before, after = await left.driver.state_at(left.step), await right.driver.state_at(right.step)
+        rows = compared(before, after)
+        if as_json:
+            places = [{"thread": one.driver.thread_id, "step": one.step} for one in (left, right)]
+            equal = all(row["change"] in ("same", "private") for row in rows)
+            emit(document("diff", a=places[0], b=places[1], equal=equal, channels=rows))
+        else:
+            say(f"--- {left.name}", f"+++ {right.name}", *diff_lines(rows))
+        return ExitCode.DONE
+
+    return on_thread(work, store=store)
+
+
+@click.command()
+@click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
+@click.option("--channel", metavar="NAME", help="This channel alone, its whole value.")
+@click.option("--reveal", metavar="NAME", help="A private channel's value; the ledger keeps that you looked.")
+@store_option
+@reviewer_option
+@json_option
+def show(
+    *,
+    place: str,
+    channel: str | None,
+    reveal: str | None,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> int:
+    """Show a thread at its newest step, or at any other.
+
+    Status, what waits, every channel with its value, and what the step changed.
+    """
+
+    async def work(desk: OpenThread) -> ExitCode:
+        from hitl_tui.cli.inputs import open_place
+
+        at = await open_place(desk, place, reading=True)
+        values = dict(await at.driver.state_at(at.step))
+        if reveal is not None:
+            _value(values, reveal)
+            values = {reveal: await at.driver.reveal(reveal, at.step, actor=desk.settings.reviewer)}
+        elif channel is not None:
+            values = {channel: _value(values, channel)}
+        if as_json:
+            emit(await _document(at, values))
+        elif channel is not None or reveal is not None:
+            _say_value(*values.values())
+        else:
+            await _say_step(at, values)
+        return ExitCode.DONE
+
+    return on_thread(work, store=store, reviewer=reviewer)
+
+
+def _value(values: dict[str, Any], channel: str) -> Any:
+    from hitl_tui.suggest import did_you_mean
+
+    if channel not in values:
+        raise UsageError(f"there is no channel {channel!r}", did_you_mean(channel, values))
+    return values[channel]
+
+
+def _say_value(value: Any) -> None:
+    from hitl_tui.view.value_lines import value_lines
+
+    say(*value_lines(value, "text"))
+
+
+async def _checkpoint(at: OpenPlace) -> Checkpoint:
+    return (await at.driver.history(before=at.step + 1, limit=1))[0]
+
+
+async def _document(at: OpenPlace, values: dict[str, Any]) -> dict[str, Any]:
+    from hitl_tui.cli import documents
+
+    snapshot = at.snapshot
+    secret = documents.has_secrets(snapshot.graph)
+    return documents.document(
+        "thread",
+        thread=at.driver.thread_id,
+        graph=snapshot.graph.name,
+        parent=snapshot.parent,
+        fork_step=snapshot.fork_step if snapshot.parent else None,
+        owner=documents.owner(snapshot.owners[-1] if snapshot.owners else None),
+        unfinished=documents.unfinished(snapshot.unfinished),
+        held_by=snapshot.held_by or None,
+        standing=documents.standing(snapshot.progress),
+        step=at.step,
+        checkpoint=documents.checkpoint(await _checkpoint(at), secret),
+        state=values,
+        updates=documents.updates(await at.driver.updates_at(at.step)),
+    )
+
+
+async def _say_step(at: OpenPlace, values: dict[str, Any]) -> None:
+    from hitl_tui.cli.headless import standing_lines
+    from hitl_tui.plain.words import channel_lines, name, step_lines, unfinished_lines
+
+    snapshot = at.snapshot
+    say(*standing_lines(snapshot))
+    origin = f", forked from {name(snapshot.parent)}@{snapshot.fork_step}" if snapshot.parent else ""
+    if snapshot.owners:
+        owner = snapshot.owners[-1]
+        origin += f", runs inside {name(owner.thread_id)} as its node {name(owner.node)}"
+    head = "" if at.step == snapshot.progress.head else f" (the newest is {snapshot.progress.head})"
+    say(f"graph {name(snapshot.graph.name)}{origin}", "", f"channels at step {at.step}{head}:")
+    point = await _checkpoint(at)
+    say(*channel_lines(values, [taint.channel for taint in point.tainted]), "")
+    say(*step_lines(point, await at.driver.updates_at(at.step)))
+    if at.step == snapshot.progress.head:
+        say(*unfinished_lines(snapshot.unfinished, opens=False))
+
+
+_FACTS = 8
+_AT_ONCE = 50
+
+
+@click.command()
+@thread_argument
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many steps.")
+@click.option("--before", type=click.IntRange(0), metavar="STEP", help="Only steps before this one.")
+@store_option
+@json_option
+def log(thread: str, limit: int, before: int | None, store: str | None, as_json: bool) -> int:
+    """Show the steps of a thread, oldest first.
+
+    Each with its updates through their reducers; then the decision ledger: who decided what, when, why.
+    """
+
+    async def work(desk: OpenThread) -> ExitCode:
+        driver = await desk.reading(thread)
+        snapshot = await driver.snapshot()
+        points = (await driver.history(before=before, limit=limit))[::-1]
+        steps = _with_updates(driver, points)
+        if as_json:
+            from hitl_tui.cli import documents
+
+            secret = documents.has_secrets(snapshot.graph)
+            shown = [
+                {**documents.checkpoint(point, secret), "updates": documents.updates(some)}
+                async for point, some in steps
+            ]
+            decisions = [documents.decision(entry, secret) for entry in snapshot.ledger]
+            emit(documents.document("log", thread=thread, checkpoints=shown, decisions=decisions))
+            return ExitCode.DONE
+        from hitl_tui.plain.words import step_lines
+
+        if points and points[0].step > 0:
+            say(f"(steps 0 to {points[0].step - 1} are older: --before {points[0].step})")
+        async for point, some in steps:
+            say(*step_lines(point, some))
+        if snapshot.ledger:
+            say("", "Decisions:", *_decisions(snapshot.ledger))
+        return ExitCode.DONE
+
+    return on_thread(work, store=store)
+
+
+async def _with_updates(
+    driver: Driver, points: Sequence[Checkpoint]
+) -> AsyncIterator[tuple[Checkpoint, tuple[AppliedUpdate, ...]]]:
+    """Steps that follow one another, each with its updates; those of some are held at once."""
+    for start in range(0, len(points), _AT_ONCE):
+        some = points[start : start + _AT_ONCE]
+        updates = await driver.updates_between(some[0].step, some[-1].step)
+        for point in some:
+            yield point, updates[point.step]
+
+
+def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
+    from hitl_tui.cli.documents import time
+    from hitl_tui.plain.console import content
+    from hitl_tui.plain.words import name
+    from hitl_tui.signing import fingerprint
+    from hitl_tui.view.agents import entry_words
+
+    whole = "--json has all of it"
+    lines = []
+    for entry in ledger:
+        who = f" by {name(entry.actor)} ({name(entry.account)})" if entry.actor else ""
+        if entry.signature:
+            who += f", signed with {fingerprint(entry.signature) or 'no key'}"
+        about = f", {name(entry.request_id)}" if entry.request_id else ""
+        at = (time(entry.at) or "").partition(".")[0].replace("T", " ")
+        lines.append(f"{entry.n}. {at} UTC: {name(entry.kind)} at step {entry.step}{who}{about}")
+        if entry.note:
+            lines += content([entry.note], 10, whole)
+        if words := entry_words(entry):
+            lines += content([words], 10, whole)
+        elif entry.data:
+            lines += content(_facts(entry), _FACTS, whole)
+    return lines
+
+
+def _facts(entry: LedgerEntry) -> list[str]:
+    """What else an entry holds, a fact a line; what its note says already is left out."""
+    from hitl_tui.cli.documents import to_text
+    from hitl_tui.engine.state.values import thaw
+
+    lines = []
+    for fact, given in thaw(entry.data).items():
+        noted = isinstance(given, dict) and given == {"choice": given.get("choice"), "text": entry.note}
+        value = given["choice"] if noted else given
+        if value in (None, "", entry.note):
+            continue
+        lines.append(f"{fact}: {value if isinstance(value, str) else to_text(value)}")
+    return lines
+
+
+_PAGE = 200
+_INDEX = re.compile(r"\[(\d+)\]")
+
+
+@click.command()
+@click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
+@click.argument("path", metavar="CHANNEL[.PATH]")
+@click.option(
+    "--limit", type=click.IntRange(1), default=2000, show_default=True, help="Look at so many steps."
+)
+@store_option
+@json_option
+def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -> int:
+    """Show who wrote each part of a channel last.
+
+    Line by line for a text, by key or item for an object or a list; PATH leads into a value, as in
+    plan.items.0.title or plan.items[0].title.
+    """
+
+    async def work(desk: OpenThread) -> ExitCode:
+        from hitl_tui.cli.documents import document
+        from hitl_tui.cli.inputs import open_place
+        from hitl_tui.view.blame import blame as last_writers
+
+        at = await open_place(desk, place, reading=True)
+        values = await at.driver.state_at(at.step)
+        channel, keys = split_path(values, path)
+        versions, reached = await _versions(at, channel, keys, limit)
+        lines = last_writers(versions)
+        if as_json:
+            rows = [{"step": line.step, "who": line.who, "text": line.text} for line in lines]
+            emit(
+                document(
+                    "blame",
+                    thread=at.driver.thread_id,
+                    step=at.step,
+                    channel=channel,
+                    path=keys,
+                    complete=reached == 0,
+                    lines=rows,
+                )
+            )
+            return ExitCode.DONE
+        if reached:
+            say(f"(what is older than step {reached} was not looked at: --limit)", err=True)
+        say(*(_rows(lines) if lines else ["nobody has written it yet"]))
+        return ExitCode.DONE
+
+    return on_thread(work, store=store)
+
+
+def _rows(lines: Sequence[BlameLine]) -> list[str]:
+    """Step, writer and text side by side; the text never reaches the left edge."""
+    from hitl_tui.plain.console import on_terminal
+    from hitl_tui.view.cells import cells
+
+    taken = max(cells(f"step {line.step}  {line.who}  | ") for line in lines)
+    shown: list[tuple[str, str, str]] = []
+    for line in lines:
+        first, *more = on_terminal(line.text, taken)
+        shown.append((f"step {line.step}", line.who, f"| {first}"))
+        shown += [("", "", f"| {row}") for row in more]
+    return table(shown)
+
+
+def split_path(values: Mapping[str, Any], path: str) -> tuple[str, list[str]]:
+    """The channel of a path, and the way into its value; names of channels may have dots themselves.
+
+    Raises:
+        UsageError: no channel begins so.
+    """
+    from hitl_tui.suggest import did_you_mean
+
+    if path not in values:
+        path = _INDEX.sub(r".\1", path)  # as errors write a place: findings[0].score
+    parts = path.split(".")
+    for length in range(len(parts), 0, -1):
+        channel = ".".join(parts[:length])
+        if channel in values:
+            return channel, parts[length:]
+    raise UsageError(f"there is no channel {parts[0]!r}", did_you_mean(parts[0], values))
+
+
+def _inside(value: Any, keys: list[str]) -> tuple[bool, Any]:
+    """Whether there is something at the end of the way, and what."""
+    for key in keys:
+        if isinstance(value, Mapping) and key in value:
+            value = value[key]
+        elif isinstance(value, list | tuple) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return False, None
+    return True, value
+
+
+async def _versions(
+    at: OpenPlace, channel: str, keys: list[str], limit: int
+) -> tuple[list[tuple[Checkpoint, Any]], int]:
+    """The versions of a value up to a step, oldest first, and the oldest step that was looked at."""
+    from hitl_tui.engine.log.events import PRIVATE
+
+    found: list[tuple[Checkpoint, Any]] = []
+    before, looked = at.step + 1, 0
+    while before > 0 and looked < limit:
+        page = await at.driver.history(before=before, limit=min(_PAGE, limit - looked))
+        updates = await at.driver.updates_between(page[-1].step, page[0].step, channel) if page else {}
+        for point in page:
+            if written := updates[point.step]:
+                after = written[-1].after
+                there, value = (True, PRIVATE) if after is PRIVATE else _inside(after, keys)
+                if there:
+                    found.append((point, value))
+                elif not found:
+                    raise UsageError(
+                        f"there is nothing at {'.'.join(keys)!r} in channel {channel!r}",
+                        f"`hitl-tui show {shlex.quote(at.driver.thread_id)} --channel {channel}` shows it",
+                    )
+                else:
+                    found.append((point, None))
+        looked += len(page)
+        before = page[-1].step if page else 0
+    return found[::-1], before

@@ -1,0 +1,191 @@
+"""Showing a thread, on screen or in lines; the screen is painted before store, graph and hub are opened."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_target
+from hitl_tui.cli.output import keep_nodes_apart, say
+from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, UsageError
+from hitl_tui.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from hitl_tui.config import Settings
+    from hitl_tui.drivers.protocol import Driver, Hub
+    from hitl_tui.stores import Checkpointer
+    from hitl_tui.ui.app import AppResult, Look
+
+
+def show(
+    settings: Settings,
+    open_store: OpenStore,
+    choose: Choose,
+    *,
+    plain: bool = False,
+    list_threads: bool = False,
+    breaks: Sequence[str] = (),
+) -> int:
+    """Show a thread until the user leaves, and say what there is to know afterwards.
+
+    Returns the exit code for where the thread then stands, on screen as in lines.
+
+    Args:
+        open_store, choose: called one after the other once something has been painted, off the
+            screen's event loop.
+        plain: in lines, as it is without a terminal that can show a screen.
+        list_threads: begin with the list of threads.
+        breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
+
+    Raises:
+        UsageError: no such theme.
+        HitlError: the thread can't be opened.
+    """
+    on_screen = has_screen() and not plain
+    keep_nodes_apart()
+    if not on_screen:
+        from hitl_tui.plain.loop import run_plain
+
+        return run_plain(
+            lambda: _open(settings, open_store, choose, breaks),
+            actor=settings.reviewer,
+            breaks=breaks,
+            go_on=lambda thread: _resume_command(thread, settings),
+        )
+    from hitl_tui.ui.app import run_app
+
+    _check_theme(settings)
+
+    async def open_driver() -> tuple[Hub, Driver]:
+        try:
+            return await _open(settings, open_store, choose, breaks)
+        except HitlError:
+            raise
+        except Exception as error:
+            from hitl_tui.cli.logs import write_crash
+
+            raise HitlError(f"{type(error).__name__}: {error}", write_crash(error)) from error
+
+    result = run_app(
+        open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads, breaks=breaks
+    )
+    keep_nodes_apart()
+    return _after_screen(result, settings)
+
+
+def has_screen() -> bool:
+    """Whether there is a terminal that can show a screen."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def browse() -> bool:
+    """Show the threads of the store, on screen; False where there is none yet."""
+    from hitl_tui.cli.opening import open_existing
+    from hitl_tui.config import load_settings
+
+    settings = load_settings()
+    try:
+        store = open_existing(settings)
+    except NoSuchStore:
+        return False
+    newest = store.threads(limit=1)
+    store.close()
+    if newest:
+        thread = newest[0].info.thread_id
+        show(settings, open_existing, lambda _: Target(thread), list_threads=True)
+    return bool(newest)
+
+
+def _after_screen(result: AppResult, settings: Settings) -> int:
+    """Say what the screen left to say, and return the exit code for it."""
+    if result.error is not None:
+        raise result.error
+    say(*_farewell(result, settings), err=bool(result.ended_by))
+    if result.ended_by:
+        raise click.exceptions.Exit(128 + result.ended_by)
+    if result.progress is None:
+        return ExitCode.DONE
+    from hitl_tui.plain.loop import standing_code
+
+    return standing_code(result.progress)
+
+
+async def _open(
+    settings: Settings, open_store: OpenStore, choose: Choose, breaks: Sequence[str]
+) -> tuple[Hub, Driver]:
+    from hitl_tui.cli.logs import start_log
+
+    def prepare() -> tuple[Checkpointer, Target]:
+        start_log()
+        store = open_store(settings)
+        try:
+            return store, choose(store)
+        except BaseException:
+            store.close()
+            raise
+
+    store, target = await asyncio.to_thread(prepare)
+    hub = hub_over(store, settings, partial(_unbuilt, settings))
+    try:
+        driver = await open_target(hub, target, settings, breaks)
+    except BaseException:
+        await hub.close()
+        raise
+    return hub, driver
+
+
+def _unbuilt(settings: Settings, thread_id: str, error: HitlError) -> str:
+    """Why a thread can only be looked at, and the command that goes on with it."""
+    known = "hitl-tui run GRAPH" in error.hint
+    hint = f" ({error.hint})" if error.hint and not known else ""
+    again = _in_store(["hitl-tui", "run", "GRAPH", "--thread", thread_id], settings)
+    return (
+        f"its graph can't be built: {error.message}{hint}. Its log can be looked at; "
+        f"to go on{'' if known else ', mend that, or'}: {again}"
+    )
+
+
+def _look(settings: Settings) -> Look:
+    from hitl_tui.config import user_themes
+    from hitl_tui.ui.app import Look
+
+    return Look(settings.theme, user_themes(), settings.keys, settings.key_places, settings.ascii)
+
+
+def _check_theme(settings: Settings) -> None:
+    from hitl_tui.config import user_themes
+    from hitl_tui.ui.theme import theme_names
+
+    known = theme_names(user_themes())
+    # What is wrong in the settings is told on screen, where another theme is used meanwhile.
+    if settings.origins["theme"] == "flag" and settings.theme and settings.theme not in known:
+        raise UsageError(f"there is no theme {settings.theme!r} (flag)", did_you_mean(settings.theme, known))
+
+
+def _farewell(result: AppResult, settings: Settings) -> list[str]:
+    lines = list(result.not_committed)
+    unfinished = result.progress is not None and result.progress.status not in ("completed", "cancelled")
+    if unfinished and (command := _resume_command(result.thread_id, settings)):
+        lines.append(f"go on with: {command}")
+    return lines
+
+
+def _resume_command(thread_id: str, settings: Settings) -> str:
+    """What to type to go on with a thread; "" where its store ends with this process."""
+    if settings.store == "memory:":
+        return ""
+    return _in_store(["hitl-tui", "resume", thread_id], settings)
+
+
+def _in_store(command: list[str], settings: Settings) -> str:
+    """A command as a shell takes it, in the store that is open."""
+    if settings.origins["store"] == "flag":
+        command = [*command, "--store", settings.store]
+    return shlex.join(command)

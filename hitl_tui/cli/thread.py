@@ -1,0 +1,112 @@
+"""One thread, opened for one command over the same hub and driver as the screen's."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hitl_tui.cli.opening import OpenStore, agreed, find_thread, hub_over, may_ask
+from hitl_tui.cli.output import keep_nodes_apart, say
+
+if TYPE_CHECKING:
+    from hitl_tui.config import Settings
+    from hitl_tui.drivers.hub import LocalHub
+    from hitl_tui.drivers.protocol import Driver
+    from hitl_tui.loading.trust import Question
+    from hitl_tui.stores import Checkpointer
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class OpenThread:
+    """A store with its hub, open while one command works on it."""
+
+    settings: Settings
+    store: Checkpointer
+    hub: LocalHub
+
+    async def thread(self, thread: str | None) -> Driver:
+        """The driver of a thread that is in the store; its graph is built from its record to run it."""
+        return await self.hub.open(find_thread(self.store, thread))
+
+    async def reading(self, thread: str | None) -> Driver:
+        """The driver of a thread to look at, as its log has it."""
+        return await self.hub.look_at(find_thread(self.store, thread))
+
+
+def on_thread(
+    work: Callable[[OpenThread], Awaitable[T]], *, store: str | None, reviewer: str | None = None
+) -> T:
+    """Do a command's work on threads of a store that is there.
+
+    Args:
+        store, reviewer: what the command line says; None takes the settings'.
+
+    Raises:
+        NoSuchStore, UsageError, StoreUnusable: as `open_existing`.
+    """
+    from hitl_tui.cli.opening import open_existing
+    from hitl_tui.config import load_settings
+
+    return work_on(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+
+
+def work_on(settings: Settings, open_store: OpenStore, work: Callable[[OpenThread], Awaitable[T]]) -> T:
+    """Open a store, do the work, close everything; says on stderr what was not committed."""
+
+    async def sit() -> T:
+        from hitl_tui.cli.logs import start_log
+
+        start_log()
+        store = open_store(settings)
+        hub = hub_over(store, settings)
+        if may_ask():
+            hub.ask_by(ask_on_terminal)
+        try:
+            return await work(OpenThread(settings, store, hub))
+        finally:
+            say(*await hub.close(), err=True)
+
+    from hitl_tui.drivers.node_streams import keyboard_kept
+
+    keep_nodes_apart()
+    with keyboard_kept():
+        return _run(sit())
+
+
+async def ask_on_terminal(question: Question) -> bool:
+    """Whether the person at the terminal trusts a graph."""
+    return agreed(question)
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run on a loop of its own; a signal to end is a quit, so that the thread is put down properly."""
+    import asyncio
+
+    async def main() -> T:
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        told: list[int] = []
+
+        def quit_on(number: int) -> None:
+            told.append(number)
+            if task:
+                task.cancel()
+
+        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, quit_on, number)
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if told:
+                raise click.exceptions.Exit(128 + told[0]) from None
+            raise
+
+    return asyncio.run(main())

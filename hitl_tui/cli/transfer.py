@@ -1,0 +1,343 @@
+"""`export`, `import`, `verify`, `anchor`: a thread's log out of a store, into another, and checked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from hitl_tui.cli.opening import build_now, signer_of
+from hitl_tui.cli.options import (
+    building_options,
+    named_thread,
+    reviewer_option,
+    store_option,
+    thread_argument,
+)
+from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
+from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from hitl_tui.config import Settings
+    from hitl_tui.engine.audit.anchor import Anchor
+    from hitl_tui.engine.audit.findings import VerifyReport
+    from hitl_tui.stores import Checkpointer
+
+_ANCHORS = "give what `hitl-tui anchor` wrote"
+
+
+@click.command("export")
+@thread_argument
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--private", is_flag=True, help="With the values of private channels: only such a file imports."
+)
+@click.option("--alone", is_flag=True, help="Without the threads that its subgraphs ran in.")
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@store_option
+@reviewer_option
+@json_option
+def export_command(
+    *,
+    thread: str,
+    file: Path | None,
+    private: bool,
+    alone: bool,
+    force: bool,
+    store: str | None,
+    reviewer: str | None,
+    as_json: bool,
+) -> None:
+    """Write a thread to a file, or to stdout for a pipe.
+
+    Lines of JSON with all its steps and decisions, and those of the threads that its subgraphs ran in. A
+    thread with private channels is written without their values, for reading, unless --private is given;
+    the thread's ledger then keeps who took them.
+    """
+    from hitl_tui.cli.opening import find_thread, open_existing
+    from hitl_tui.config import load_settings
+    from hitl_tui.stores.transfer import export_thread
+
+    target = None if file is None or str(file) == "-" else file
+    _check_target(target, as_json=as_json, force=force)
+    settings = load_settings({"store": store, "reviewer": reviewer})
+    opened = open_existing(settings)
+    try:
+        found = find_thread(opened, thread)
+        threads = [found] if alone else _with_inside(opened, found)
+        if private:
+            for one in threads:
+                _note_export(opened, one, settings, str(target or "stdout"))
+        lines = export_thread(opened, found, private=private, alone=alone)
+        if target is None:
+            _write_all(sys.stdout.buffer, lines)
+            return
+        count = _write_file(target, lines)
+    finally:
+        opened.close()
+    if as_json:
+        from hitl_tui.cli.documents import document
+
+        facts = {"lines": count, "private": private, "threads": threads[1:]}
+        emit(document("export", thread=thread, file=str(target), **facts))
+    else:
+        also = f", those of {_inside_it(threads[1:])} among them" if threads[1:] else ""
+        say(f"wrote {count:,} lines to {target}{also}")
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--thread", metavar="ID", callback=named_thread, help="Its name here; its own by default.")
+@store_option
+@json_option
+def import_command(file: Path, thread: str | None, store: str | None, as_json: bool) -> None:
+    """Take in a thread that `export` wrote.
+
+    All of it or nothing; - reads from stdin. The threads that its subgraphs ran in come along and are
+    named after it, as in ID/NODE#1. Its graph is not in the file: where that is elsewhere here,
+    `hitl-tui run GRAPH --thread ID` opens it.
+    """
+    from hitl_tui.cli.opening import open_for_writing
+    from hitl_tui.config import load_settings
+
+    opened = open_for_writing(load_settings({"store": store}))
+    try:
+        name = _read_thread(opened, file, thread)
+        inside = _with_inside(opened, name)[1:]
+    except ThreadBusy as error:
+        raise UsageError(error.message, "give it another name with --thread ID") from None
+    finally:
+        opened.close()
+    if as_json:
+        from hitl_tui.cli.documents import document
+
+        emit(document("import", thread=name, file=str(file), threads=inside))
+    else:
+        also = f" with {_inside_it(inside)}" if inside else ""
+        say(f"imported {name!r}{also}")
+
+
+@click.command()
+@thread_argument
+@click.option("--strict", is_flag=True, help="Reduce every update again, with the graph as it is today.")
+@click.option(
+    "--anchor",
+    "anchors",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE|-",
+    help="Check against lines that `anchor` wrote.",
+)
+@click.option(
+    "--signers",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Check who signed which decisions, by ssh-keygen's file of allowed signers.",
+)
+@building_options
+@store_option
+@json_option
+def verify(
+    *,
+    thread: str,
+    strict: bool,
+    anchors: Path | None,
+    signers: Path | None,
+    store: str | None,
+    as_json: bool,
+) -> int:
+    """Check that a thread's log agrees with itself.
+
+    Every step holds hashes of the state it made and of the steps before it, every decision one of the
+    decisions before it: a change made behind the app's back is found. Nothing is changed. Exit code 1
+    where something is wrong, each finding named where it is. The threads of its subgraphs are checked, too.
+    A store that was put back to an earlier copy, or written anew as a whole, agrees with itself: what
+    `anchor` wrote, kept elsewhere, shows it. Lines about other threads are passed over. With --signers it
+    lists who signed which decisions; an unknown or a wrong signature is a finding.
+    """
+    from hitl_tui.cli.opening import find_thread, open_existing
+    from hitl_tui.config import load_settings
+
+    known = _read_anchors(anchors) if anchors else []
+    opened = open_existing(load_settings({"store": store}))
+    try:
+        report = _verify(opened, find_thread(opened, thread), strict, known, signers)
+    finally:
+        opened.close()
+    if as_json:
+        from hitl_tui.cli.documents import document
+
+        emit(document("verify", thread=thread, ok=report.ok, **_counts(report)))
+    else:
+        say(*_findings(report))
+    return ExitCode.DONE if report.ok else ExitCode.FAILED
+
+
+@click.command()
+@thread_argument
+@store_option
+@json_option
+def anchor(thread: str, store: str | None, as_json: bool) -> int:
+    """Write where a thread stands, to check the store against.
+
+    One line of JSON, with --json and without: the newest step and decision, their hashes and the time.
+    Keep it where those who can write the store can't; `verify --anchor` then finds a store that was put
+    back to an earlier copy or written anew as a whole.
+    """
+    import msgspec
+
+    from hitl_tui.cli.documents import document
+    from hitl_tui.cli.opening import find_thread, open_existing
+    from hitl_tui.config import load_settings
+    from hitl_tui.engine.audit.anchor import anchor as stands
+    from hitl_tui.engine.thread.session import now_us
+
+    opened = open_existing(load_settings({"store": store}))
+    try:
+        found = stands(opened, find_thread(opened, thread), now_us())
+    finally:
+        opened.close()
+    emit(document("anchor", **msgspec.structs.asdict(found)))
+    return ExitCode.DONE
+
+
+def _check_target(file: Path | None, *, as_json: bool, force: bool) -> None:
+    """Refuse a place where an export can't go, or would take something else's; None is stdout."""
+    if file is None:
+        if as_json:
+            raise UsageError("--json tells about an export to a file", "name a FILE")
+        if sys.stdout.isatty():
+            raise UsageError("an export goes to a file or a pipe, not to a terminal", "name a FILE")
+    elif file.exists() and not force:
+        raise UsageError(f"there is a file {file} already", "give another name, or --force")
+    elif not file.parent.is_dir():
+        raise UsageError(f"there is no directory {file.parent}", "make it first, or give another place")
+
+
+def _with_inside(store: Checkpointer, thread: str) -> list[str]:
+    """A thread and those that its subgraphs ran in, as far as the store has them."""
+    from hitl_tui.engine.nodes.children import inside
+
+    cursor = store.cursor(thread)
+    below = [one.thread_id for one in inside(store, cursor)] if cursor else []
+    return [thread, *(name for name in below if store.info(name) is not None)]
+
+
+def _inside_it(threads: Sequence[str]) -> str:
+    return f"{len(threads):,} thread{'s' if len(threads) > 1 else ''} inside it"
+
+
+def _write_all(stream: BinaryIO, lines: Iterable[bytes]) -> int:
+    count = 0
+    for line in lines:
+        stream.write(line)
+        count += 1
+    stream.flush()
+    return count
+
+
+def _note_export(store: Checkpointer, thread: str, settings: Settings, to: str) -> None:
+    """Write down who takes private values out; a thread without any needs no note."""
+    from hitl_tui.engine.commands.disclosure import exported
+    from hitl_tui.engine.thread.session import Session
+    from hitl_tui.stores.transfer import private_channels
+
+    channels = private_channels(store, thread)
+    if channels:
+        session = Session.recorded(store, thread, with_state=False, signer=signer_of(settings))
+        exported(session, channels, actor=settings.reviewer, to=to)
+
+
+def _write_file(file: Path, lines: Iterable[bytes]) -> int:
+    """Write beside the file first, so that nobody finds a half of it; for the owner's eyes alone."""
+    new = file.with_name(f".{file.name}.{os.getpid()}.new")
+    try:
+        try:
+            with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
+                count = _write_all(stream, lines)
+            new.replace(file)
+        finally:
+            with suppress(OSError):
+                new.unlink()
+    except OSError as error:
+        raise HitlError(f"{file} can't be written: {error.strerror}", "give another place") from None
+    return count
+
+
+def _read_thread(store: Checkpointer, file: Path, thread: str | None) -> str:
+    from hitl_tui.stores.transfer import import_thread
+
+    if str(file) == "-":
+        return import_thread(store, sys.stdin.buffer, thread)
+    try:
+        with file.open("rb") as lines:
+            return import_thread(store, lines, thread)
+    except OSError as error:
+        raise UsageError(
+            f"{file} can't be read: {error.strerror}", "give a file that `export` wrote"
+        ) from None
+
+
+def _read_anchors(file: Path) -> list[Anchor]:
+    from hitl_tui.engine.audit.anchor import read_anchor
+
+    try:
+        with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as lines:
+            found = [read_anchor(line) for line in lines if line.strip()]
+    except OSError as error:
+        raise UsageError(f"{file} can't be read: {error.strerror}", _ANCHORS) from None
+    if not found:
+        raise UsageError(f"{file} holds no anchor", _ANCHORS)
+    return found
+
+
+def _verify(
+    store: Checkpointer, thread: str, strict: bool, anchors: list[Anchor], signers: Path | None
+) -> VerifyReport:
+    from hitl_tui.engine.audit.verify import verify_tree as check
+    from hitl_tui.signing import AllowedSigners
+
+    allowed = AllowedSigners(signers) if signers else None
+    if not strict:
+        return check(store, thread, anchors=anchors, signers=allowed)
+
+    keep_nodes_apart()
+    info = store.info(thread)
+    assert info is not None
+    return build_now(store, info).verify(thread, strict=True, anchor=anchors, signers=allowed)
+
+
+def _counts(report: VerifyReport) -> dict[str, Any]:
+    import msgspec
+
+    from hitl_tui.cli.documents import signed_decision
+
+    return {
+        "records": report.records,
+        "checkpoints": report.checkpoints,
+        "unchecked": report.unchecked,
+        "threads": list(report.threads),
+        "missing": list(report.missing),
+        "mismatches": [msgspec.structs.asdict(one) for one in report.mismatches],
+        "decisions": None if report.decisions is None else list(map(signed_decision, report.decisions)),
+    }
+
+
+def _findings(report: VerifyReport) -> list[str]:
+    from hitl_tui.view.findings import decision_line, finding_line
+
+    lines = [finding_line(one) for one in report.mismatches]
+    also = f", those of {_inside_it(report.threads)} among them" if report.threads else ""
+    checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked{also}"
+    if report.unchecked:
+        checked += f"; --strict would check {report.unchecked:,} more"
+    found = f"{len(lines):,} finding{'s' if len(lines) > 1 else ''}" if lines else "ok"
+    signed = [decision_line(one) for one in report.decisions or ()]
+    if report.decisions is not None and not signed:
+        signed = ["no decisions"]
+    return [*signed, *lines, f"{found}: {checked}"]

@@ -1,0 +1,124 @@
+"""An anchor: where a thread stood at a time, one line to be kept outside the store (SPEC 10).
+
+The chains show that a log agrees with itself; only something from elsewhere shows that it is still the same
+log, after a store was put back to an earlier copy or written anew as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import msgspec
+
+from hitl_tui.engine.audit.findings import Mismatch
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import Part
+from hitl_tui.engine.state.canonical import show_hash
+from hitl_tui.engine.thread.hashes import chained
+from hitl_tui.engine.thread.session import standing
+from hitl_tui.errors import LogCorrupt, UsageError
+
+_HINT = "give what `hitl-tui anchor` wrote"
+
+
+class Anchor(msgspec.Struct, frozen=True):
+    """Where a thread stood: `str()` is its line, a JSON document; `read_anchor` reads one.
+
+    Args:
+        step, checkpoint_hash: its newest step, -1 where it has none, and what the next one is chained to.
+        decision, ledger_hash: the number of its newest decision, and what the next one is chained to.
+        at: when that was, in microseconds since the Unix epoch.
+    """
+
+    thread: str
+    step: int
+    checkpoint_hash: str
+    decision: int
+    ledger_hash: str
+    at: int
+
+    def __str__(self) -> str:
+        fields = {"hitl_tui": 1, "kind": "anchor"} | msgspec.structs.asdict(self)
+        return msgspec.json.encode(fields).decode()
+
+
+def anchor(store: Store, thread_id: str, at: int) -> Anchor:
+    """Where a thread stands now.
+
+    Raises:
+        UnknownThread: there is no such thread.
+        LogCorrupt: its newest step or its decisions are not what was written.
+    """
+    _, cursor = standing(store, thread_id)
+    link, decided = show_hash(cursor.checkpoint_hash), show_hash(cursor.ledger_hash)
+    return Anchor(thread_id, cursor.head, link, cursor.ledger_n, decided, at)
+
+
+def read_anchor(line: str | bytes) -> Anchor:
+    """An anchor from its line; raises `UsageError`."""
+    try:
+        return msgspec.json.decode(line, type=Anchor)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise UsageError(f"this is no line of an anchor: {error}", _HINT) from None
+
+
+def about(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> tuple[Anchor, ...]:
+    """The anchors that say something of a thread: under its name, or one that its rows were written under."""
+    parts = store.parts(thread_id)
+    return tuple([one for one in anchors if one.thread == thread_id or _within(one, parts)])
+
+
+def _within(anchor: Anchor, parts: list[Part]) -> bool:
+    """Whether a thread that this one was forked or carried from stood there before that."""
+    return any(
+        part.name == anchor.thread
+        and anchor.step <= behind.after_step
+        and anchor.decision <= behind.after_entry
+        for part, behind in pairwise(parts)
+    )
+
+
+def moved(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> Iterator[Mismatch]:
+    """What of a thread is not as its anchors have it; of others' anchors nothing."""
+    known = about(store, thread_id, anchors)
+    if not known:
+        return
+    parts = store.parts(thread_id)
+    try:
+        entries = {entry.n: entry.hash for entry in store.ledger(thread_id)}
+    except LogCorrupt:
+        return  # told where the ledger is checked
+    for one in known:
+        link = b""
+        try:
+            points = store.checkpoints(thread_id, one.step + 1, 1) if one.step >= 0 else []
+        except LogCorrupt:
+            continue  # told where the steps are checked
+        if points and points[0].step == one.step:
+            link = points[0].checkpoint_hash
+        stood = _stood(link, [part.facts for part in parts if part.after_step == one.step])
+        if one.checkpoint_hash not in stood or (one.step >= 0 and not link):
+            yield Mismatch(
+                "anchor",
+                None,
+                one.step,
+                None,
+                "checkpoint_hash",
+                one.checkpoint_hash,
+                stood[0] if link else None,
+            )
+        last = entries.get(one.decision, b"")
+        stood = _stood(last, [part.facts for part in parts if part.after_entry == one.decision])
+        if one.ledger_hash not in stood or (one.decision and not last):
+            now = stood[0] if last else None
+            yield Mismatch("anchor", one.decision, one.step, None, "ledger_hash", one.ledger_hash, now)
+
+
+def _stood(link: bytes, begun: Iterable[bytes]) -> list[str]:
+    """Where a chain may have stood after a link: there, or with the facts of threads that begin behind it."""
+    stood = [show_hash(link)]
+    for facts in begun:
+        link = chained(link, facts)
+        stood.append(show_hash(link))
+    return stood

@@ -1,0 +1,250 @@
+"""What a thread has used: by agent, by node and by step, and where it stands (SPEC 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import msgspec
+
+from hitl_tui.engine.graph.compensation import RollbackEntry
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.log.records import Checkpoint, Limits, Status
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.run.rollback import rollback_entries
+from hitl_tui.engine.thread.journal import open_uses
+from hitl_tui.engine.thread.session import Session
+
+_ALL, _PAGE = 1 << 31, 256
+
+
+class CostLine(msgspec.Struct, frozen=True):
+    """What one agent used of one model; `cost` is US dollars, None where a price is unknown."""
+
+    agent: str
+    provider: str
+    model: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """A sum of model calls; `cost` is US dollars, a lower bound where `cost_known` is False."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float = 0.0
+    cost_known: bool = True
+
+    def plus(self, use: ModelUse) -> Spent:
+        """The sum with one more call."""
+        return Spent(
+            self.calls + 1,
+            self.tokens_in + use.tokens_in,
+            self.tokens_out + use.tokens_out,
+            self.cost + (use.cost or 0.0),
+            self.cost_known and use.cost is not None,
+        )
+
+
+class StepCost(msgspec.Struct, frozen=True):
+    """What one step of a node used, its failed attempts included."""
+
+    step: int
+    node: str
+    spent: Spent
+
+
+class NodeCost(msgspec.Struct, frozen=True):
+    """What all runs of one node used; a node that asks no model has 0 calls."""
+
+    node: str
+    runs: int
+    spent: Spent
+
+
+class CostReport(Sequence[CostLine]):
+    """A table by agent, provider and model, in order of first use; `str` of it is readable.
+
+    Agents that were never called follow, with 0 calls of the model that they would ask.
+
+    Attributes:
+        steps: every step of a node, oldest first.
+        lost: what attempts used that no step has yet, as a failed one or one that was given up; it is
+            in the lines and in the total.
+    """
+
+    def __init__(
+        self, checkpoints: Iterable[Checkpoint], lost: Sequence[ModelUse] = (), agents: Iterable[Any] = ()
+    ) -> None:
+        steps = [point for point in checkpoints if point.node]
+        self.steps = tuple(StepCost(point.step, point.node, spent_by(point.uses)) for point in steps)
+        self.lost = spent_by(lost)
+        uses = [*(use for point in steps for use in point.uses), *lost]
+        self.total = spent_by(uses)
+        lines = _by_agent(uses)
+        self._lines = (*lines, *_uncalled(agents, {line.agent for line in lines}))
+
+    def by_node(self) -> tuple[NodeCost, ...]:
+        """Which part costs what: the nodes in the order of their first run."""
+        nodes: dict[str, NodeCost] = {}
+        for step in self.steps:
+            known = nodes.get(step.node, NodeCost(step.node, 0, Spent()))
+            nodes[step.node] = NodeCost(step.node, known.runs + 1, _sum(known.spent, step.spent))
+        return tuple(nodes.values())
+
+    @overload
+    def __getitem__(self, index: int) -> CostLine: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[CostLine]: ...
+
+    def __getitem__(self, index: int | slice) -> CostLine | Sequence[CostLine]:
+        return self._lines[index]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __iter__(self) -> Iterator[CostLine]:
+        return iter(self._lines)
+
+    def __repr__(self) -> str:
+        return f"CostReport({self._lines!r})"
+
+    def __str__(self) -> str:
+        rows = [("agent", "provider", "model", "calls", "input", "output", "cost")]
+        for line in self._lines:
+            cost = "unknown" if line.cost is None else f"${line.cost:.6f}"
+            counts = (str(line.calls), str(line.tokens_in), str(line.tokens_out))
+            rows.append((line.agent, line.provider, line.model, *counts, cost))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        )
+
+
+def cost_report(store: Store, thread_id: str | None = None, agents: Iterable[Any] = ()) -> CostReport:
+    """What a thread's model calls have used, those of attempts that failed included.
+
+    Without a thread all of the store's: forks with what they did themselves, subgraphs with their parents.
+
+    Args:
+        agents: those of the graph, which have a line also where they were never called.
+    """
+    threads = _top(store) if thread_id is None else [(thread_id, -1)]
+    points: list[Checkpoint] = []
+    lost: list[ModelUse] = []
+    for name, shared in threads:
+        cursor = store.cursor(name)
+        lost += open_uses(cursor) if cursor else ()
+        made = reversed(store.checkpoints(name, None, _ALL))
+        points += (point for point in made if point.step > shared)
+    return CostReport(points, lost, agents)
+
+
+def _top(store: Store) -> Iterator[tuple[str, int]]:
+    """The threads that ran inside no other, and up to which step they are those of a parent."""
+    offset = 0
+    while rows := store.threads(within="", limit=_PAGE, offset=offset):
+        infos = [row.info for row in rows]
+        # A fork that was carried here without its parent owns all of its steps.
+        yield from ((info.thread_id, info.fork_step if info.parent else -1) for info in infos)
+        offset += len(rows)
+
+
+def spent_by(uses: Iterable[ModelUse]) -> Spent:
+    """The sum of some calls."""
+    total = Spent()
+    for use in uses:
+        total = total.plus(use)
+    return total
+
+
+def _by_agent(uses: Iterable[ModelUse]) -> tuple[CostLine, ...]:
+    sums: dict[tuple[str, str, str], Spent] = {}
+    for use in uses:
+        key = (use.agent, use.provider, use.model)
+        sums[key] = sums.get(key, Spent()).plus(use)
+    return tuple(
+        CostLine(*key, sum_.calls, sum_.tokens_in, sum_.tokens_out, sum_.cost if sum_.cost_known else None)
+        for key, sum_ in sums.items()
+    )
+
+
+def _uncalled(agents: Iterable[Any], called: Container[str]) -> Iterator[CostLine]:
+    """Lines of agents that were never called; what has no name and no model of its own asks none."""
+    for agent in agents:
+        name, model = getattr(agent, "name", None), getattr(agent, "model", None)
+        if isinstance(name, str) and name not in called and model is not None:
+            provider, _, bare = str(model).rpartition("/")
+            yield CostLine(name, provider, bare, 0, 0, 0, 0.0)
+
+
+def _sum(one: Spent, other: Spent) -> Spent:
+    return Spent(
+        one.calls + other.calls,
+        one.tokens_in + other.tokens_in,
+        one.tokens_out + other.tokens_out,
+        one.cost + other.cost,
+        one.cost_known and other.cost_known,
+    )
+
+
+class RunInfo(msgspec.Struct, frozen=True):
+    """The run's own record, the fields of seed 003.
+
+    Durations in microseconds, times in microseconds since the epoch, cost in US dollars
+    (a lower bound where `cost_known` is False); `rollback` is what can be undone, last one first.
+    """
+
+    thread_id: str
+    graph_name: str
+    graph_digest: str
+    invocation: int
+    goal: Any
+    constraints: Any
+    status: Status
+    reason: str
+    iteration_count: int
+    limits: Limits
+    active: int
+    retry_count: int
+    visited_nodes: tuple[str, ...]
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    cost_known: bool
+    created_at: int
+    updated_at: int
+    rollback: tuple[RollbackEntry, ...] = ()
+
+
+def run_info(session: Session) -> RunInfo:
+    """The record of a thread's run."""
+    cursor, info = session.cursor, session.info
+    return RunInfo(
+        thread_id=info.thread_id,
+        graph_name=info.graph_name,
+        graph_digest=info.graph_digest,
+        invocation=cursor.invocation,
+        goal=cursor.goal,
+        constraints=cursor.constraints,
+        status=cursor.status,
+        reason=cursor.reason,
+        iteration_count=cursor.iteration,
+        limits=cursor.limits,
+        active=cursor.active,
+        retry_count=cursor.retries,
+        visited_nodes=tuple(cursor.visits),
+        tokens_in=cursor.tokens_in,
+        tokens_out=cursor.tokens_out,
+        cost=cursor.cost,
+        cost_known=cursor.cost_known,
+        created_at=info.created_at,
+        updated_at=cursor.updated_at,
+        rollback=rollback_entries(session.store, cursor),
+    )

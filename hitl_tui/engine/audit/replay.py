@@ -1,0 +1,245 @@
+"""Replay: the graph is run again with the results its nodes once had (SPEC 12).
+
+Routes and termination conditions are asked for real, updates go through the reducers of today; no node, no
+handler and no model is called, and nothing is written.  What did not come from a node - input, edits,
+answers, forks, undone steps - is taken as it was recorded, and so is where it left the thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from hitl_tui.engine.audit.findings import Kind, Mismatch
+from hitl_tui.engine.audit.tracing import ReplayedChannels
+from hitl_tui.engine.graph.compiled import CompiledGraph
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint, Cursor, Source, UpdateRecord
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.state.canonical import channel_hash, show_hash, state_hash
+from hitl_tui.engine.state.changes import reduced, set_values
+from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.thread.rebuild import next_value
+from hitl_tui.engine.thread.session import Outlook, as_of, given_at_steps
+from hitl_tui.errors import HitlError, ReplayMismatch, UnknownThread
+
+Watch = Callable[[int, int], object]
+
+_WINDOW = 256
+_RUN: tuple[Source, ...] = ("node", "map", "subgraph")
+
+
+class ReplayReport(msgspec.Struct, frozen=True):
+    """What a replay found.
+
+    Args:
+        mismatches: `expected` is what was recorded, `actual` what the graph makes of it today.  Kind "node":
+            it goes another way, and the replay ends there; "value": an update makes another value;
+            "reducer": the channel has another reducer now; "checkpoint": the state's hash differs.
+        steps, records, nodes: how many were replayed; nodes are those whose results were served.
+    """
+
+    mismatches: tuple[Mismatch, ...] = ()
+    steps: int = 0
+    records: int = 0
+    nodes: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """True where the graph does today what it did then."""
+        return not self.mismatches
+
+    @property
+    def changed_reducers(self) -> tuple[str, ...]:
+        """The channels whose reducer is another one than when they were written."""
+        return tuple(one.channel or "" for one in self.mismatches if one.field == "reducer")
+
+    def check(self) -> None:
+        """Raise `ReplayMismatch` where the graph went another way."""
+        for one in self.mismatches:
+            if one.kind == "node":
+                raise ReplayMismatch(
+                    f"step {one.step}: the log has {one.expected}, the graph goes to {one.actual}",
+                    "the routes, the conditions or the nodes of the graph have changed since",
+                    step=one.step or 0,
+                    recorded=str(one.expected),
+                    replayed=str(one.actual),
+                )
+
+
+def replay(store: Store, graph: CompiledGraph, thread_id: str, watch: Watch | None = None) -> ReplayReport:
+    """Replay a thread; the first other node ends it.
+
+    Args:
+        watch: called with (steps done, steps in all).
+
+    Raises:
+        UnknownThread: there is no such thread.
+        LogCorrupt: its log can't be read.
+    """
+    cursor = store.cursor(thread_id)
+    if cursor is None:
+        raise UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
+    return _Replay(store, graph, cursor).run(watch)
+
+
+class _Replay(Outlook):
+    """One thread, from its first step on."""
+
+    def __init__(self, store: Store, graph: CompiledGraph, cursor: Cursor) -> None:
+        self.store = store
+        self.graph = graph
+        self.recorded = cursor
+        ledger = store.ledger(cursor.thread_id)
+        self.given = given_at_steps(ledger)
+        self.channels = ReplayedChannels(store, cursor.thread_id, graph.channels, ledger)
+        self.cursor = Cursor(cursor.thread_id, **as_of(-1, self.given, cursor))
+        self.state = LiveState.initial(graph.channels)
+        self.found: list[Mismatch] = []
+        self.records = self.nodes = 0
+        self._position = ""
+        self._told: set[tuple[str, str]] = set()
+
+    def run(self, watch: Watch | None) -> ReplayReport:
+        head = self.recorded.head
+        for point, records in self._steps(head):
+            if watch and point.step % _WINDOW == 0:
+                watch(point.step, head + 1)
+            if point.source in _RUN and not self._goes_to(point):
+                return self._report()
+            self._serve(point, records)
+        if self.recorded.status == "completed":
+            self._ends(head)
+        if watch:
+            watch(head + 1, head + 1)
+        return self._report()
+
+    def _report(self) -> ReplayReport:
+        return ReplayReport(tuple(self.found), self.cursor.head + 1, self.records, self.nodes)
+
+    def _steps(self, head: int) -> Iterator[tuple[Checkpoint, list[UpdateRecord]]]:
+        thread_id = self.cursor.thread_id
+        for first in range(0, head + 1, _WINDOW):
+            last = min(first + _WINDOW - 1, head)
+            records: dict[int, list[UpdateRecord]] = {}
+            for record in self.store.records(thread_id, first, last):
+                records.setdefault(record.step, []).append(record)
+            for point in reversed(self.store.checkpoints(thread_id, last + 1, last + 1 - first)):
+                yield point, records.get(point.step, [])
+
+    # -- where it goes ------------------------------------------------------------------------------
+
+    def _goes_to(self, point: Checkpoint) -> bool:
+        """Whether the graph runs the recorded node now."""
+        node = self._next_node()
+        if node == point.node:
+            self.nodes += 1
+            return True
+        self._add("node", "node", _name(point.node), _name(node), step=point.step)
+        return False
+
+    def _next_node(self) -> str:
+        """What the graph would run next, END with the reason where it would stop."""
+        position = self.cursor.position
+        if position == ROLLBACK:
+            # Only a fork goes on from there, and what was undone is as it was at the beginning.
+            position = f"node:{self.graph.entry}"
+        try:
+            target, ended = self.way_on(position)
+        except HitlError as error:
+            return f"an error: {error.message}"
+        return f"{END} ({ended})" if ended else target or "no way on"
+
+    def _ends(self, head: int) -> None:
+        # What failed attempts cost is in the cursor alone, and a condition may have counted it.
+        self.cursor = replace(self.cursor, cost=self.recorded.cost)
+        node = self._next_node()
+        if not node.startswith(END):
+            self._add("node", "node", _name(END), _name(node), step=head)
+
+    def _moved(self, point: Checkpoint) -> str:
+        """The position after a step, as the graph has it: of nodes their own, else as it was recorded."""
+        before, self._position = self._position, point.position
+        if point.source in _RUN and point.node in self.graph.nodes:
+            return f"route:{point.node}"
+        begins = point.source == "input" and point.invocation != self.cursor.invocation
+        if begins and point.position.startswith("node:"):
+            return f"node:{self.graph.entry}"
+        return self.cursor.position if point.position == before else point.position
+
+    # -- what it makes of the results ---------------------------------------------------------------
+
+    def _serve(self, point: Checkpoint, records: list[UpdateRecord]) -> None:
+        values, digests = self.state.values.copy(), self.state.digests.copy()
+        for record in records:
+            self.records += 1
+            if self.channels.lost(record):
+                continue
+            channel = self.graph.channels.get(record.channel)
+            if channel is None:
+                self._add(
+                    "channel", "channel", record.channel, None,
+                    step=point.step, seq=record.seq, channel=record.channel,
+                )  # fmt: skip
+                continue
+            name = channel.name
+            values[name], digests[name] = self._reduce(channel, values[name], digests[name], record)
+        self.channels.follow(point.step, {record.channel for record in records}, values, digests)
+        self.state = LiveState(values, digests)
+        now = state_hash(self.channels.hashed(digests))
+        if now != point.state_hash and not self._known_to_differ():
+            self._add("checkpoint", "state_hash", point.state_hash, now, step=point.step)
+        self.cursor = replace(
+            self.cursor,
+            head=point.step,
+            position=self._moved(point),
+            invocation=point.invocation,
+            iteration=point.iteration,
+            cost=self.cursor.cost + sum(use.cost or 0.0 for use in point.uses),
+            **self.given.get(point.step, {}),
+        )
+
+    def _known_to_differ(self) -> bool:
+        """Once told, a state that differs is not told again at each step after it."""
+        return any(one.kind in ("channel", "checkpoint") for one in self.found)
+
+    def _reduce(
+        self, channel: BoundChannel, before: Any, before_hash: bytes, record: UpdateRecord
+    ) -> tuple[Any, bytes]:
+        """The value and its hash after a record; those that were recorded where they differ."""
+        place = {"step": record.step, "seq": record.seq, "channel": channel.name}
+        private = "private" in (record.visibility, channel.visibility)
+        known = (channel.name, record.reducer)
+        signature = channel.reducer.signature
+        if record.op == "reduce" and signature != record.reducer and known not in self._told:
+            self._told.add(known)
+            self._add("reducer", "reducer", record.reducer, signature, **place)
+        try:
+            if record.op == "set":
+                state = LiveState({channel.name: before}, {channel.name: before_hash})
+                change = set_values(state, {channel.name: channel}, {channel.name: record.update})[0]
+            else:
+                change = reduced(channel, before, channel.accept(record.update), before_hash)
+        except Exception as error:
+            told = error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"
+            self._add("value", "update", "an update that fits", PRIVATE if private else told, **place)
+        else:
+            if change.after_hash == record.next_hash:
+                return change.after, change.after_hash
+            shown = (PRIVATE, PRIVATE) if private else (record.next_hash, change.after_hash)
+            self._add("value", "next_hash", *shown, **place)
+        value = next_value(record, before)
+        return value, channel_hash(value)
+
+    def _add(self, kind: Kind, field: str, expected: Any, actual: Any, **place: Any) -> None:
+        shown = [show_hash(value) if isinstance(value, bytes) else value for value in (expected, actual)]
+        at: dict[str, Any] = {"seq": None, "step": None, "channel": None, **place}
+        self.found.append(Mismatch(kind=kind, field=field, expected=shown[0], actual=shown[1], **at))
+
+
+def _name(node: str) -> str:
+    return node if node.startswith((END, "an error:")) else repr(node)

@@ -1,1 +1,0 @@
-"""The state: values, channels with their reducers and schemas, and from updates to changes."""

@@ -1,0 +1,156 @@
+"""What humans do to a thread's agents: other settings from the next step on, and forgetting."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.commands.decisions import decision_entry
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.log.records import Cursor, LedgerEntry
+from hitl_tui.engine.log.signing import Signer
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, agent_info, apply, differences, merged
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import UsageError
+
+_ALL = 1 << 31
+
+
+class AgentControl(ABC):
+    """The part of a runner that looks at the agents of its threads and changes them."""
+
+    store: Store | None
+
+    @abstractmethod
+    def open(self, thread_id: str) -> Session:
+        """A thread of the store; raises `UnknownThread`."""
+
+    def agent_infos(self, thread_id: str) -> tuple[AgentInfo, ...]:
+        """The thread's agents as they are for the next step: settings, use, turns."""
+        return agents_of(self.open(thread_id), self.store)
+
+    def configure_agent(
+        self,
+        thread_id: str,
+        agent: str,
+        *,
+        actor: str | None = None,
+        note: str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Change `model`, `instructions`, `temperature` or `api_base` of an agent from the next step on.
+
+        None takes a setting back to the graph's.  Logged, and kept with the thread.
+
+        Raises:
+            UsageError: no such agent or setting.
+        """
+        session = self.open(thread_id)
+        with session.writing():
+            configure_agents(session, {agent: settings}, actor=actor, note=note)
+
+
+def configure_agents(
+    session: Session, changes: Settings, *, actor: str | None = None, note: str | None = None
+) -> None:
+    """Change model, instructions or temperature of agents from the next step on; logged.
+
+    Writes one commit; the session must be held for writing.
+
+    Args:
+        changes: by agent; None takes a setting back to the graph's.
+
+    Raises:
+        UsageError: no such agent or setting, or a thread that was not started yet.
+    """
+    _refuse_unstarted(session)
+    before = session.cursor.agents
+    now = merged(session.agents, before, changes)
+    ledger = agent_entries(
+        session.cursor, before, now, at=session.clock(), actor=actor, note=note, signer=session.signer
+    )
+    session.commit_cursor(replace(session.cursor, agents=now), ledger)
+    apply(session.agents, now)
+
+
+def agent_entries(
+    cursor: Cursor,
+    before: Settings,
+    now: Settings,
+    *,
+    at: int,
+    actor: str | None,
+    note: str | None,
+    signer: Signer | None,
+) -> list[LedgerEntry]:
+    """The ledger's entries for a change of settings, after those that the cursor knows."""
+    entries: list[LedgerEntry] = []
+    for data in differences(before, now):
+        known = journal.behind(cursor, entries)
+        entries.append(
+            journal.ledger_entry(known, "agent", at=at, actor=actor, note=note, data=data, signer=signer)
+        )
+    return entries
+
+
+def changed_agent(session: Session, name: str, settings: Mapping[str, Any]) -> Any:
+    """A fresh copy of an agent as it would be with other settings; raises as `configure_agents`."""
+    now = merged(session.agents, session.cursor.agents, {name: settings})
+    agent = session.agents[name].fresh()
+    agent.configure(now.get(name, {}))
+    return agent
+
+
+def clear_turns(session: Session, name: str, *, actor: str | None = None, note: str | None = None) -> int:
+    """Let an agent forget its turns; returns how many it had.  Logged; raises as `configure_agents`."""
+    _refuse_unstarted(session)
+    agent = session.agents.get(name)
+    if agent is None or not hasattr(agent, "set_turns"):
+        known = (
+            ", ".join(one for one, agent in session.agents.items() if hasattr(agent, "set_turns")) or "none"
+        )
+        raise UsageError(f"the graph has no agent {name!r} with turns", f"agents: {known}")
+    channel = getattr(agent, "history_channel", None)
+    if channel:
+        raise UsageError(
+            f"the turns of agent {name!r} are in the channel {channel!r}", "edit that channel, it is state"
+        )
+    count = len(agent.turns)
+    data = {"agent": name, "forgot": count}
+    entry = decision_entry(session, [], "agent", actor=actor, note=note, data=data)
+    session.commit_cursor(session.cursor, [entry])
+    agent.set_turns([])
+    return count
+
+
+def agents_of(session: Session, store: Store | None) -> tuple[AgentInfo, ...]:
+    """All agents of a thread as they are for the next step."""
+    uses: dict[str, list[ModelUse]] = {}
+    made = list(store.checkpoints(session.thread_id, None, _ALL)) if store and session.exists else []
+    for use in (*(use for one in reversed(made) for use in one.uses), *session.cursor.uses):
+        uses.setdefault(use.agent, []).append(use)
+    return tuple(
+        agent_info(name, agent, uses.get(getattr(agent, "name", name), ()), _turns(session, agent))
+        for name, agent in session.agents.items()
+    )
+
+
+def _turns(session: Session, agent: Any) -> Any:
+    """The turns that a channel keeps; a private one keeps them to itself."""
+    channel = session.graph.channels.get(getattr(agent, "history_channel", None) or "")
+    if channel is None:
+        return None
+    if channel.visibility == "private":
+        return ({"role": "private", "content": repr(PRIVATE)},)
+    return session.state.values.get(channel.name)
+
+
+def _refuse_unstarted(session: Session) -> None:
+    if session.cursor.head < 0:
+        raise UsageError(f"thread {session.thread_id!r} has no step yet", "start it with an input first")

@@ -1,0 +1,225 @@
+"""Answers to the requests of a thread, from humans, from breakpoints passed and from deadlines (SPEC 11).
+
+Each function writes one commit; the session must be held for writing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.commands.decisions import decision_entry, shown
+from hitl_tui.engine.log.outcomes import Exchange
+from hitl_tui.engine.log.records import Cursor, LedgerEntry
+from hitl_tui.engine.log.requests import DEADLINE_PASSED, Request
+from hitl_tui.engine.nodes.branches import answered
+from hitl_tui.engine.nodes.children import refresh, relay
+from hitl_tui.engine.state.canonical import state_hash
+from hitl_tui.engine.state.changes import after, set_values
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.state.values import normalise
+from hitl_tui.engine.thread.interrupts import (
+    ANSWER,
+    check_answer,
+    deadlocked,
+    find_request,
+    gate_of,
+    how_it_ended,
+    vote,
+)
+from hitl_tui.engine.thread.journal import Step, account
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.engine.thread.taint_policy import approve
+from hitl_tui.errors import AnswerRefused, HitlError
+
+
+def answer(
+    session: Session,
+    request_id: str,
+    value: Any,
+    *,
+    step: int,
+    actor: str | None = None,
+    note: str | None = None,
+    seen: bytes = b"",
+) -> int:
+    """Answer a pending request; returns the head after it.
+
+    Deadlines that have passed come first: a late answer finds the thread gone on without it.
+
+    Raises:
+        AnswerRefused: recorded in the ledger; nothing else was stored.
+        SigningFailed: nothing was stored.
+    """
+    expire(session)
+    try:
+        request = find_request(session.cursor, request_id, how_it_ended(session, request_id))
+        value = check_answer(
+            request,
+            value,
+            step=step,
+            actor=actor,
+            account=account(),
+            signer=session.signer,
+            now=session.clock(),
+        )
+        if seen and seen != state_hash(session.state.digests):
+            raise AnswerRefused(
+                f"{request.title!r} was answered on another state than the thread has now",
+                "look at what changed, then answer again",
+            )
+        seen = shown(session, seen)
+        if request.thread:
+            _pass_down(session, request, value, actor=actor, note=note, seen=seen)
+            return session.cursor.head
+    except AnswerRefused as refusal:
+        data = {"answer": _recordable(value), "why": refusal.message, "answered_step": step}
+        entry = decision_entry(
+            session, [], "refused", request_id=request_id, actor=actor, note=note, seen=seen, data=data
+        )
+        session.commit_cursor(session.cursor, [entry])
+        refresh(session)
+        raise
+    return _apply_answer(session, request, value, actor=actor, note=note, seen=seen)
+
+
+def _apply_answer(
+    session: Session,
+    request: Request,
+    value: Any,
+    *,
+    actor: str | None,
+    note: str | None,
+    seen: bytes = b"",
+    kind: str = "answer",
+) -> int:
+    """Commit an answer, or a vote where others must agree; returns the head after it."""
+    cursor = session.cursor
+    voted, settled = vote(request, value, actor, note, account=account(), now=session.clock())
+    data = {"answer": value}
+    if not settled and kind == "answer":
+        pending = tuple(voted if one.id == request.id else one for one in cursor.pending)
+        if deadlocked(voted):
+            data["deadlocked"] = True
+        entry = decision_entry(
+            session, [], "vote", request=voted, actor=actor, note=note, seen=seen, data=data
+        )
+        session.commit_cursor(replace(cursor, pending=pending), [entry])
+        return cursor.head
+    entry = decision_entry(session, [], kind, request=request, actor=actor, note=note, seen=seen, data=data)
+    cursor = _with_answer(session, request, value)
+    gate = gate_of(session, request)
+    if gate is None:
+        session.commit_cursor(_led_on(session, request, cursor, session.state), [entry])
+        return session.cursor.head
+    choice, text = gate.choose(value)
+    changes = set_values(session.state, session.graph.channels, choice.values_for(session.view(), text))
+    state = after(session.state, changes)
+    session.commit_step(
+        replace(
+            _led_on(session, request, cursor, state), pending=session.rebound(cursor.pending, cursor.head + 1)
+        ),
+        changes,
+        Step(source="human", actor=actor, note=text or note, decision=choice.id),
+        state=state,
+        ledger=[entry],
+    )
+    return session.cursor.head
+
+
+def _led_on(session: Session, request: Request, cursor: Cursor, state: LiveState) -> Cursor:
+    """The cursor after the answer to a question behind a node: done where only the end is left."""
+    if request.when != "after" or cursor.pending:
+        return cursor
+    return session.led_on(cursor, request.node, state)
+
+
+def _with_answer(session: Session, request: Request, value: Any) -> Cursor:
+    """The cursor once a request is answered: it waits for the others, and its node is served the answer."""
+    rest = tuple(one for one in session.cursor.pending if one.id != request.id)
+    cursor = replace(session.cursor, pending=rest)
+    if not rest:
+        cursor = replace(cursor, status="waiting", reason="paused")
+    if request.policy == "on_taint":
+        cursor = approve(session, cursor, request, value)
+    elif request.when == "before":
+        cursor = replace(cursor, passed=True)
+    if request.path:
+        return replace(cursor, branches=answered(cursor.branches, request, value))
+    if request.when != "inside":
+        return cursor
+    if request.key:
+        kept = Exchange(f"{ANSWER}{request.key}", value)
+        return replace(cursor, exchanges=(*cursor.exchanges, kept))
+    return replace(cursor, answers=(*cursor.answers, value))
+
+
+def _pass_down(
+    session: Session, request: Request, value: Any, *, actor: str | None, note: str | None, seen: bytes
+) -> None:
+    """Give an answer to the child thread that asks."""
+
+    def answered_below() -> LedgerEntry:
+        return decision_entry(
+            session, [], "answer", request=request, actor=actor, note=note, seen=seen, data={"answer": value}
+        )
+
+    def give(child: Session) -> int:
+        return answer(child, request.id, value, step=request.thread_step, actor=actor, note=note)
+
+    relay(session, request, give, answered_below)
+
+
+def pass_breakpoints(session: Session, actor: str | None = None) -> None:
+    """Resuming a thread passes its plain breakpoints; other requests keep waiting for an answer."""
+    for request in session.cursor.pending:
+        if request.breakpoint:
+            if request.thread:
+                _pass_down(session, request, "continue", actor=actor, note="resumed", seen=b"")
+            else:
+                _apply_answer(session, request, "continue", actor=actor, note="resumed")
+
+
+def expire(session: Session) -> bool:
+    """Apply what became of requests whose deadline has passed; True where the thread failed by it."""
+    now = session.clock()
+    for late in [one.id for one in session.cursor.pending if one.deadline is not None and now > one.deadline]:
+        request = next((one for one in session.cursor.pending if one.id == late), None)
+        if request is not None and request.thread:
+            relay(session, request, expire, partial(decision_entry, session, [], "timeout", request=request))
+            if session.cursor.status == "failed":
+                return True
+        elif request is not None and not _timed_out(session, request):
+            return True
+    return False
+
+
+def _timed_out(session: Session, request: Request) -> bool:
+    """Apply the answer that a request has for its deadline; without one the thread fails: False."""
+    why = None
+    if request.on_timeout is not None:
+        try:
+            _apply_answer(
+                session, request, request.on_timeout, actor=None, note=DEADLINE_PASSED, kind="timeout"
+            )
+        except HitlError as error:
+            why = f"its answer for the deadline could not be applied: {error.message}"
+        else:
+            return True
+    ledger = [decision_entry(session, [], "timeout", request=request, note=why)]
+    for other in session.cursor.pending:
+        if other.id != request.id:
+            ledger.append(decision_entry(session, ledger, "withdrawn", request=other))
+    cursor = replace(session.cursor, status="failed", reason="deadline", pending=())
+    session.commit_cursor(cursor, ledger)
+    return False
+
+
+def _recordable(value: Any) -> Any:
+    """A refused answer as the ledger keeps it, whatever it was."""
+    try:
+        return normalise(value, "answer")
+    except Exception:
+        return repr(value)[:1000]

@@ -1,0 +1,269 @@
+"""What humans do to a thread, but for answers: input, edits, limits, cancel (SPEC 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.graph.limits import extended
+from hitl_tui.engine.log.records import END, ROLLBACK, START, Cursor, LedgerEntry
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.taint import Lineage
+from hitl_tui.engine.nodes.branches import to_run_again
+from hitl_tui.engine.nodes.children import abandon
+from hitl_tui.engine.state.canonical import state_hash
+from hitl_tui.engine.state.changes import Change, reduce_updates, set_values
+from hitl_tui.engine.state.channel import RUN_INPUTS
+from hitl_tui.engine.state.values import normalise
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.journal import Step, with_branches
+from hitl_tui.engine.thread.session import INPUT, Session
+from hitl_tui.errors import StaleWriter, UsageError, in_words
+
+
+def shown(session: Session, seen: bytes = b"") -> bytes:
+    """What a person had before them who decides: what their screen says, else the state that they named.
+
+    A decision names the step that it is about, and is refused where the thread stands at another one.
+    """
+    return seen or (state_hash(session.state.digests) if session.cursor.head >= 0 else b"")
+
+
+def decision_entry(
+    session: Session,
+    written: Sequence[LedgerEntry],
+    kind: str,
+    *,
+    request: Request | None = None,
+    request_id: str | None = None,
+    **facts: Any,
+) -> LedgerEntry:
+    """The entry that follows those `written` for the same commit.
+
+    Args:
+        request, request_id, facts: as `journal.ledger_entry` takes them.
+    """
+    cursor = journal.behind(session.cursor, written)
+    return journal.ledger_entry(
+        cursor,
+        kind,
+        at=session.clock(),
+        request=request,
+        request_id=request_id,
+        signer=session.signer,
+        **facts,
+    )
+
+
+_SPLICED = ("append", "last_n")
+
+
+def read_input(
+    session: Session, inputs: Mapping[str, Any] | None, tainted: Mapping[str, Lineage] | None = None
+) -> tuple[dict[str, Any], list[Change]]:
+    """The run's own inputs (goal, constraints), and the changes that the others make.
+
+    Args:
+        tainted: inputs that hold something from outside, and why.
+
+    Raises:
+        UsageError: no such input.
+        ValueRejected, SchemaMismatch, ReducerError: a value that does not fit.
+    """
+    if inputs is not None and not isinstance(inputs, Mapping):
+        raise UsageError(f"the input is a {type(inputs).__name__}", 'give a dict, as {"task": "…"}')
+    given = dict(inputs or {})
+    run_inputs = {name: normalise(given.pop(name), name) for name in RUN_INPUTS if name in given}
+    updates = [pair for name, value in given.items() for pair in _updates(session, name, value)]
+    changes = reduce_updates(session.state, session.graph.channels, updates)
+    if tainted:
+        marks = [tainted.get(change.channel.name) for change in changes]
+        changes = [
+            replace(change, tainted=True, lineage=mark) if mark else change
+            for change, mark in zip(changes, marks, strict=True)
+        ]
+    return run_inputs, changes
+
+
+def _updates(session: Session, name: str, value: Any) -> list[tuple[str, Any]]:
+    channel = next((item.channel for item in session.graph.inputs if item.name == name), name)
+    known = session.graph.channels.get(channel)
+    if known is None:
+        fields = [item.name for item in session.graph.inputs]
+        names = ", ".join(dict.fromkeys([*fields, *session.graph.channels, *RUN_INPUTS]))
+        raise UsageError(f"the graph {session.graph.name!r} takes no input {name!r}", f"inputs: {names}")
+    splice = known.reducer.text.partition("(")[0] in _SPLICED and isinstance(value, (list, tuple))
+    return [(channel, item) for item in value] if splice else [(channel, value)]
+
+
+DONE = ("completed", "cancelled")
+UPDATE_STATE = "update_state"
+"""The kind of the ledger's entry for an edit."""
+
+
+def start(
+    session: Session,
+    inputs: Mapping[str, Any] | None,
+    *,
+    actor: str | None = None,
+    from_entry: bool = False,
+    tainted: Mapping[str, Lineage] | None = None,
+) -> int:
+    """Commit the input of a run as a step, through the reducers; returns the step.
+
+    A new thread begins at its entry node; so does one that is completed or cancelled, and any with
+    `from_entry` (seed 004's way to resume): a new invocation on the state as it is.
+    """
+    cursor = session.cursor
+    if not from_entry:
+        refuse_rolling_back(session)
+    run_inputs, changes = read_input(session, inputs, tainted)
+    ledger: list[LedgerEntry] = []
+    if cursor.head < 0 or cursor.status in DONE or from_entry:
+        cursor = _leave(session, f"node:{session.graph.entry}", ledger, actor)
+        cursor = replace(cursor, status="pending", reason="", invocation=cursor.invocation + 1, iteration=0)
+    step = session.cursor.head + 1
+    if run_inputs:
+        ledger.append(decision_entry(session, ledger, INPUT, step=step, actor=actor, data=run_inputs))
+    cursor = replace(_rebind(session, cursor, ledger, actor), **run_inputs)
+    session.commit_step(cursor, changes, Step(source="input", actor=actor), ledger=ledger)
+    return step
+
+
+def refuse_rolling_back(session: Session) -> None:
+    """A thread whose rollback is not over goes on with that, or with something that names its place."""
+    cursor = session.cursor
+    if cursor.position == ROLLBACK and cursor.status not in DONE:
+        raise UsageError(
+            f"thread {session.thread_id!r} is being rolled back",
+            'go on with rollback(); or leave the rest undone: resume="entry", or an edit with as_node',
+        )
+
+
+def update_state(
+    session: Session,
+    values: Mapping[str, Any],
+    *,
+    expected_step: int | None = None,
+    as_node: str | None = None,
+    actor: str | None = None,
+    note: str | None = None,
+    seen: bytes = b"",
+) -> int:
+    """Set channel values as one new step; returns it.
+
+    Pending requests are kept and bound to the new step. With `as_node` the cursor becomes that
+    node's successor, and requests are withdrawn, since the thread has left their place.
+
+    Raises:
+        StaleWriter: the head is not `expected_step`; nothing was stored.
+    """
+    if not isinstance(values, Mapping):
+        raise UsageError(f"the values of an edit are {in_words(values)}", 'give a dict, as {"draft": "…"}')
+    cursor = session.cursor
+    if cursor.head < 0:
+        raise UsageError(
+            f"thread {session.thread_id!r} has no step to edit yet", "start it with an input first"
+        )
+    if expected_step is not None and expected_step != cursor.head:
+        raise StaleWriter(
+            f"thread {session.thread_id!r} is at step {cursor.head}, the edit was made on {expected_step}",
+            "look at what changed, then edit again",
+        )
+    changes = set_values(session.state, session.graph.channels, values)
+    step = cursor.head + 1
+    data = {"channels": sorted(values), "as_node": as_node}
+    seen = shown(session, seen)
+    ledger = [
+        decision_entry(session, [], UPDATE_STATE, step=step, actor=actor, note=note, seen=seen, data=data)
+    ]
+    if as_node is not None:
+        cursor = _leave(session, position_after(session, as_node), ledger, actor)
+        cursor = replace(cursor, status="waiting", reason="paused")
+    else:
+        cursor = _rebind(session, cursor, ledger, actor)
+        cursor = replace(cursor, branches=to_run_again(cursor.branches))
+    session.commit_step(cursor, changes, Step(source="human", actor=actor, note=note), ledger=ledger)
+    return step
+
+
+def _leave(session: Session, position: str, ledger: list[LedgerEntry], actor: str | None) -> Cursor:
+    """The cursor at another place, as if nothing had been tried or asked there; requests are withdrawn."""
+    abandon(session)
+    for request in session.cursor.pending:
+        ledger.append(decision_entry(session, ledger, "withdrawn", request=request, actor=actor))
+    return replace(
+        with_branches(session.cursor),
+        position=position,
+        attempt=1,
+        passed=False,
+        approved_hash="",
+        answers=(),
+        exchanges=(),
+        pending=(),
+        error=None,
+    )
+
+
+def _rebind(session: Session, cursor: Cursor, ledger: list[LedgerEntry], actor: str | None) -> Cursor:
+    """The cursor with its requests about the step that is being made."""
+    step = session.cursor.head + 1
+    pending = session.rebound(cursor.pending, step)
+    for request in pending:
+        ledger.append(decision_entry(session, ledger, "rebound", step=step, request=request, actor=actor))
+    return replace(cursor, pending=pending)
+
+
+def position_after(session: Session, as_node: str) -> str:
+    """The position of a thread whose last node was `as_node`."""
+    graph = session.graph
+    if as_node == START:
+        return f"node:{graph.entry}"
+    if as_node not in graph.nodes:
+        raise UsageError(
+            f"as_node names an unknown node {as_node!r}", f"nodes: {', '.join(graph.nodes)}, START"
+        )
+    if as_node in graph.edges:
+        target = graph.edges[as_node]
+        return "end" if target == END else f"node:{target}"
+    return f"route:{as_node}"
+
+
+def extend_limits(
+    session: Session, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None
+) -> None:
+    """Raise limits, so that a thread stopped by one may go on.
+
+    Args:
+        limits: names as in `Limits`; None takes a limit away.
+
+    Raises:
+        UsageError: no such limit, or a value that is none.
+    """
+    known = session.cursor.limits
+    cursor = replace(session.cursor, limits=extended(known, limits))
+    if cursor.reason == "limit":
+        cursor = replace(cursor, status="waiting", reason="paused")
+    data = {name: [getattr(known, name), value] for name, value in limits.items()}
+    seen = shown(session)
+    entry = decision_entry(session, [], "extend", actor=actor, note=note, seen=seen, data=data)
+    session.commit_cursor(cursor, [entry])
+
+
+def note_pause(session: Session, *, actor: str | None, note: str | None) -> None:
+    """Write down who has paused a thread from another process."""
+    session.commit_cursor(session.cursor, [decision_entry(session, [], "pause", actor=actor, note=note)])
+
+
+def cancel(session: Session, *, actor: str | None = None, note: str | None = None) -> None:
+    """End a thread as cancelled(user); a new invocation or a fork may go on from it."""
+    cursor = session.cursor
+    if cursor.status in DONE:
+        raise UsageError(
+            f"thread {session.thread_id!r} is {cursor.status} already", "fork it to go on from it"
+        )
+    abandon(session)
+    entry = decision_entry(session, [], "cancel", actor=actor, note=note, seen=shown(session))
+    session.commit_cursor(replace(cursor, status="cancelled", reason="user", pending=()), [entry])

@@ -1,0 +1,195 @@
+"""Forks: a new thread that shares its parent's log up to a step (SPEC 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.commands.agent_changes import agent_entries
+from hitl_tui.engine.commands.preview import past_position
+from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.state.changes import set_values
+from hitl_tui.engine.state.state import LiveState
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.agent_settings import Settings, merged, settings_at
+from hitl_tui.engine.thread.hashes import chained, facts_hash
+from hitl_tui.engine.thread.interrupts import make_request, waiting
+from hitl_tui.engine.thread.journal import Step
+from hitl_tui.engine.thread.rebuild import live_state
+from hitl_tui.engine.thread.session import Session, as_of, given_at_steps
+from hitl_tui.errors import UnknownThread, UsageError
+
+
+def fork(
+    session: Session,
+    store: Store,
+    step: int,
+    new_thread_id: str,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    agents: Settings | None = None,
+    actor: str | None = None,
+    note: str | None = None,
+) -> Session:
+    """A new thread from a committed step; the parent is untouched, and its state not needed.
+
+    Args:
+        session: the parent; its cursor is enough.
+        changes: channel values to set as the fork's first step; the route follows from them.
+        agents: settings of agents, beside those that were in force at `step`.
+
+    Raises:
+        UnknownThread: no such step.
+        UsageError: the name is taken, or a setting that an agent does not take.
+    """
+    checkpoint = store.checkpoint(session.thread_id, step)
+    if checkpoint is None:
+        raise UnknownThread(f"thread {session.thread_id!r} has no step {step}", "choose a committed step")
+    if store.info(new_thread_id) is not None:
+        raise UsageError(f"there is a thread {new_thread_id!r} already", "choose another name for the fork")
+    state, written = LiveState({}, {}), []
+    if changes:  # a bad one is refused before anything is written
+        state = live_state(store, session.thread_id, step, session.graph.channels)
+        written = set_values(state, session.graph.channels, changes)
+    now = session.clock()
+    decided = _decided(session, store, checkpoint)
+    info = _fork_info(session, checkpoint, new_thread_id, now, actor)
+    info = replace(info, facts_hash=facts_hash(info, len(decided)))
+    cursor = _fork_cursor(session, store, checkpoint, info, decided, edited=bool(changes))
+    child = Session(session.graph, store, info, cursor, state, clock=session.clock, signer=session.signer)
+    settings = merged(child.agents, cursor.agents, agents or {})
+    data = {"parent": session.thread_id, "step": step}
+    entry = journal.ledger_entry(
+        cursor, "fork", at=now, actor=actor, note=note, data=data, signer=child.signer
+    )
+    said = journal.behind(cursor, [entry])
+    changed = agent_entries(
+        said, cursor.agents, settings, at=now, actor=actor, note=note, signer=child.signer
+    )
+    ledger = [entry, *changed]
+    cursor = replace(cursor, agents=settings)
+    with child.writing():
+        if changes:
+            child.commit_step(cursor, written, Step(source="fork", actor=actor, note=note), ledger=ledger)
+        else:
+            child.commit_cursor(cursor, ledger)
+        _ask_again(child, checkpoint)
+    return child
+
+
+def _fork_info(
+    session: Session, checkpoint: Checkpoint, thread_id: str, now: int, actor: str | None
+) -> ThreadInfo:
+    return ThreadInfo(
+        thread_id=thread_id,
+        graph_name=session.info.graph_name,
+        graph_digest=session.graph.digest,
+        source=session.info.source,
+        parent=session.thread_id,
+        fork_step=checkpoint.step,
+        fork_seq=checkpoint.last_seq,
+        created_at=now,
+        created_by=actor,
+    )
+
+
+def _fork_cursor(
+    session: Session,
+    store: Store,
+    checkpoint: Checkpoint,
+    info: ThreadInfo,
+    decided: list[LedgerEntry],
+    *,
+    edited: bool,
+) -> Cursor:
+    step, now = checkpoint.step, info.created_at
+    record, point, entry = _links(store, session.thread_id, checkpoint, info)
+    totals = store.totals(session.thread_id, step)
+    ledger = store.ledger(session.thread_id)
+    position = past_position(session, checkpoint, edited=edited)
+    done = checkpoint.status == "completed" and not edited
+    return Cursor(
+        thread_id=info.thread_id,
+        head=step,
+        last_seq=checkpoint.last_seq,
+        last_record_hash=record,
+        checkpoint_hash=point,
+        ledger_n=len(decided),
+        ledger_hash=entry,
+        status="completed" if done else "waiting",
+        reason=checkpoint.reason if done else "paused",
+        position=position,
+        passed=_passed(session, checkpoint),
+        invocation=checkpoint.invocation,
+        iteration=checkpoint.iteration,
+        visits=totals.visits,
+        tokens_in=totals.tokens_in,
+        tokens_out=totals.tokens_out,
+        cost=totals.cost,
+        cost_known=totals.cost_known,
+        active=totals.active,
+        limits=session.cursor.limits,
+        agents=settings_at(decided),
+        **as_of(step, given_at_steps(ledger), session.cursor),
+        snapshot_bytes=session.cursor.snapshot_bytes,
+        compensated=session.cursor.compensated,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def _passed(session: Session, checkpoint: Checkpoint) -> bool:
+    """True at the step that an answer to a gate before a node made: it is not asked again."""
+    kind, _, node = checkpoint.position.partition(":")
+    return checkpoint.decision is not None and kind == "node" and node in session.graph.before
+
+
+def _decided(session: Session, store: Store, checkpoint: Checkpoint) -> list[LedgerEntry]:
+    """The decisions up to a checkpoint: those until the one that it names."""
+    ledger = store.ledger(session.thread_id)
+    for entry in reversed(ledger):
+        if entry.hash == checkpoint.ledger_hash:
+            return ledger[: entry.n]
+    # It names none: nothing was decided since its thread began.
+    shared = [
+        part.after_entry for part in store.parts(session.thread_id) if part.after_step < checkpoint.step
+    ]
+    return ledger[: max(shared, default=0)]
+
+
+def _links(
+    store: Store, thread_id: str, checkpoint: Checkpoint, fork: ThreadInfo
+) -> tuple[bytes, bytes, bytes]:
+    """What a fork's first record, checkpoint and decision are chained to."""
+    record, point, entry = b"", checkpoint.checkpoint_hash, checkpoint.ledger_hash
+    found: Checkpoint | None = checkpoint
+    # Steps without records are stepped over.
+    while found is not None and found.last_seq and found.last_seq < found.first_seq:
+        found = store.checkpoint(thread_id, found.step - 1)
+    if found is not None and found.last_seq:
+        record = list(store.records(thread_id, found.step, found.step))[-1].record_hash
+    for part in store.parts(thread_id):
+        # Nothing was written in these before they were forked in turn.
+        if part.after_step <= checkpoint.step and part.after_seq == checkpoint.last_seq:
+            record = chained(record, part.facts)
+        if part.after_step == checkpoint.step:
+            point, entry = chained(point, part.facts), chained(entry, part.facts)
+    facts = fork.facts_hash
+    return chained(record, facts), chained(point, facts), chained(entry, facts)
+
+
+def _ask_again(child: Session, checkpoint: Checkpoint) -> None:
+    """Open the question again that waited at the forked step; its id is the fork's own."""
+    kind, _, node = child.cursor.position.partition(":")
+    waited = checkpoint.status == "waiting" and checkpoint.reason in ("approval", "interrupt")
+    if waited and kind == "route" and node in child.graph.after:
+        if not child.state.values:
+            child.load_state()
+        request = make_request(child, node, "after")
+        cursor = replace(child.cursor, position=f"route:{node}")
+        entry = journal.request_entry(child.cursor, request, child.clock())
+        child.commit_cursor(waiting(cursor, request), [entry])

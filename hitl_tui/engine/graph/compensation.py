@@ -1,0 +1,154 @@
+"""Compensation: how steps that reached out of the state are undone, and what of it is still to do (SPEC 13).
+
+A node that books, sends or charges returns `NodeResult(..., compensation=(handler, args))`.  The entry is
+kept with its step; whether it was undone is in the ledger.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import msgspec
+
+from hitl_tui.engine.graph.options import check_tried
+from hitl_tui.engine.graph.retry import RetryPolicy
+from hitl_tui.engine.log.outcomes import Compensation
+from hitl_tui.engine.log.records import ROLLBACK
+from hitl_tui.engine.state.values import normalise
+from hitl_tui.errors import GraphInvalid, HitlError, in_words
+from hitl_tui.suggest import did_you_mean
+
+UNDONE, UNDO_FAILED = "undone", "undo_failed"
+
+
+@dataclass(frozen=True)
+class Handler:
+    """A function that undoes what a node did: `(state, config, args) -> mapping | NodeResult | None`."""
+
+    name: str
+    function: Callable[..., Any]
+    retry: RetryPolicy
+    timeout: float | None
+
+
+class RollbackEntry(msgspec.Struct, frozen=True):
+    """One thing to undo.
+
+    Args:
+        step, index: the step that did it, and its place among that step's entries; invocation: which
+            run of the graph that was.
+        node: who did it; a branch with its path, as in `book[2]`.
+        handler, args: the function that undoes it, by its registered name, and what it is given.
+        state: "open", "done", "failed" (it will be tried again), or "inherited": the thread is a fork, and
+            only the thread it was made from can undo it.
+        error: why it failed last; attempts: how often it did.
+        thread: of a subgraph's run: its thread, whose step that is; "" for the thread's own.
+    """
+
+    step: int
+    index: int
+    invocation: int
+    node: str
+    handler: str
+    args: Any
+    state: Literal["open", "done", "failed", "inherited"]
+    error: str = ""
+    attempts: int = 0
+    thread: str = ""
+
+    @property
+    def runs_as(self) -> str:
+        """The name its handler runs under."""
+        return f"<{ROLLBACK}>/{self.node}"
+
+    @property
+    def remains(self) -> bool:
+        """Whether a rollback of the thread would run it."""
+        return self.state in ("open", "failed")
+
+
+class Compensating:
+    """The part of a graph under construction that registers handlers."""
+
+    _compensations: dict[str, Handler]
+
+    def add_compensation(
+        self,
+        name: str,
+        fn: Callable[..., Any],
+        *,
+        retry: RetryPolicy | None = None,
+        timeout: float | None = None,
+    ) -> Self:
+        """Register what undoes a node's work: nodes name it in `NodeResult(compensation=(name, args))`.
+
+        Args:
+            fn: a sync or async function `(state, config, args) -> mapping | NodeResult | None`; what it
+                returns is reduced into the state as a step of its own (SPEC 13).
+            retry, timeout: as for nodes.
+
+        Raises:
+            GraphInvalid: a bad or duplicate name, or no such function.
+        """
+        self._compensations[name] = make_handler(name, fn, self._compensations, retry, timeout)
+        return self
+
+
+def make_handler(
+    name: str,
+    function: Callable[..., Any],
+    known: Mapping[str, Handler],
+    retry: RetryPolicy | None,
+    timeout: float | None,
+) -> Handler:
+    """A handler under a name; raises `GraphInvalid` for a bad or taken name, or another kind of function."""
+    if not isinstance(name, str) or not name.strip():
+        raise GraphInvalid(f"compensation name {name!r} is not allowed", "give it a name of letters")
+    if name in known:
+        raise GraphInvalid(f"compensation {name!r} was added twice", "give each handler its own name")
+    if not callable(function):
+        raise GraphInvalid(
+            f"compensation {name!r} is {in_words(function)}", "it is a function (state, config, args)"
+        )
+    if not _takes_three(function):
+        raise GraphInvalid(f"compensation {name!r} must take (state, config, args)", "give it these three")
+    check_tried(f"compensation {name!r}", retry, timeout)
+    return Handler(name, function, retry or RetryPolicy(max_attempts=1), timeout)
+
+
+def _takes_three(function: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(function).bind(None, None, None)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def check_compensation(given: Any, handlers: Mapping[str, Handler], path: str = "") -> Compensation:
+    """What a node returned as `compensation`, as it is stored.
+
+    Raises:
+        HitlError: it is no pair of a registered handler's name and JSON arguments.
+    """
+    pair = list(given) if isinstance(given, (tuple, list)) else []
+    if len(pair) != 2 or not isinstance(pair[0], str):
+        raise HitlError(
+            f"its compensation is {given!r:.200}", "return compensation=(handler, args): a name and any JSON"
+        )
+    if pair[0] not in handlers:
+        raise unknown_handler(pair[0], handlers)
+    return Compensation(pair[0], normalise(pair[1], "compensation"), path)
+
+
+def unknown_handler(name: str, handlers: Iterable[str]) -> HitlError:
+    """There is no handler of that name in the graph."""
+    known = list(handlers)
+    hint = did_you_mean(name, known) or f"handlers: {', '.join(known) or 'none'}"
+    return HitlError(
+        f"the graph has no compensation handler {name!r}", f"{hint}; add_compensation(name, fn) registers one"
+    )

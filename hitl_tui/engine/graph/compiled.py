@@ -1,0 +1,237 @@
+"""What a node of several branches or of a whole graph has to do (SPEC 7)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from msgspec.structs import replace as change
+
+from hitl_tui.engine.graph.compensation import Handler
+from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
+from hitl_tui.engine.graph.functions import raised_at
+from hitl_tui.engine.graph.gates import Gate
+from hitl_tui.engine.graph.retry import RetryPolicy
+from hitl_tui.engine.graph.termination import Termination
+from hitl_tui.engine.log.records import START, Limits
+from hitl_tui.engine.log.taint import OnTaint
+from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.errors import GraphInvalid, HitlError
+
+OnError = Literal["collect", "fail"]
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """A join that is settled once `n` branches have succeeded."""
+
+    n: int
+
+    def __str__(self) -> str:
+        return f"quorum({self.n})"
+
+
+Join = Literal["all", "first"] | Quorum
+
+
+def quorum(n: int) -> Quorum:
+    """A join for `add_map` and `add_parallel`: the first `n` successes count, the rest is given up.
+
+    Raises:
+        GraphInvalid: `n` is no whole number of at least 1.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise GraphInvalid(f"quorum({n!r}): give a whole number of at least 1")
+    return Quorum(n)
+
+
+@dataclass(frozen=True)
+class FanOutWork:
+    """Branches side by side: the same node for each item, or the members of a parallel.
+
+    Attributes:
+        over: of a map: the channel or path with the items.
+        members: of a parallel: the nodes, in their order.
+        max_concurrent: how many branches run at once; None for all.
+        max_items: more items are an error.
+    """
+
+    join: Join
+    on_error: OnError
+    max_concurrent: int | None
+    over: str = ""
+    max_items: int = 0
+    members: tuple[Node, ...] = ()
+
+    @property
+    def needed(self) -> int | None:
+        """How many successes settle the join; None where all branches are waited for."""
+        if self.join == "all":
+            return None
+        return self.join.n if isinstance(self.join, Quorum) else 1
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        """The fields of `NodeInfo` that it makes."""
+        return {
+            "over": self.over,
+            "join": str(self.join),
+            "max_concurrent": self.max_concurrent,
+            "max_items": self.max_items or None,
+            "on_error": self.on_error,
+            "members": tuple(member.info for member in self.members),
+        }
+
+
+@dataclass(frozen=True)
+class SubgraphWork:
+    """A graph inside a node; `inputs` are (parent's, child's) channels, `outputs` (child's, parent's)."""
+
+    graph: CompiledGraph
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
+
+
+Work = FanOutWork | SubgraphWork
+
+
+def kind_of(work: Work | None) -> Literal["", "map", "parallel", "subgraph"]:
+    """What a node is made of; "" for a plain one."""
+    if isinstance(work, SubgraphWork):
+        return "subgraph"
+    if work is None:
+        return ""
+    return "map" if work.over else "parallel"
+
+
+NodeFunction = Callable[..., Any]
+RouteFunction = Callable[[WorkflowState], Any]
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as added; `reads` and `writes` None mean all channels, `external` is a source or ""."""
+
+    name: str
+    function: NodeFunction
+    reads: tuple[str, ...] | None
+    writes: tuple[str, ...] | None
+    retry: RetryPolicy
+    timeout: float | None
+    takes_config: bool
+    external: str = ""
+    on_taint: OnTaint = "allow"
+    work: Work | None = None
+
+    @property
+    def info(self) -> NodeInfo:
+        """The node as data."""
+        reads = ("*",) if self.reads is None else self.reads
+        writes = ("*",) if self.writes is None else self.writes
+        plain = NodeInfo(
+            self.name,
+            reads,
+            writes,
+            external=self.external,
+            on_taint=self.on_taint,
+            attempts=self.retry.max_attempts,
+            timeout=self.timeout,
+        )
+        work = self.work
+        if work is None:
+            return plain
+        if isinstance(work, SubgraphWork):
+            inside = work.graph.info
+            return change(plain, kind=kind_of(work), graph=inside, inputs=work.inputs, outputs=work.outputs)
+        return change(plain, kind=kind_of(work), **work.declared)
+
+
+@dataclass(frozen=True)
+class Route:
+    """A conditional edge: the function's key picks the target."""
+
+    function: RouteFunction
+    targets: dict[str, str]
+
+
+@dataclass(frozen=True)
+class CompiledGraph:
+    """A checked graph, ready to run; immutable and shared by all threads of a runner."""
+
+    name: str
+    channels: dict[str, BoundChannel]
+    nodes: dict[str, Node]
+    edges: dict[str, str]
+    routes: dict[str, Route]
+    entry: str
+    before: dict[str, Gate | None]
+    after: dict[str, Gate | None]
+    termination: Termination | None
+    limits: Limits
+    agents: Mapping[str, Any]
+    inputs: tuple[InputField, ...]
+    output: str
+    compensations: Mapping[str, Handler] = field(default_factory=dict)
+
+    @cached_property
+    def info(self) -> GraphInfo:
+        """The graph as data."""
+        edges = [EdgeInfo(START, self.entry, "")] if self.nodes else []
+        for name in self.nodes:
+            if name in self.edges:
+                edges.append(EdgeInfo(name, self.edges[name], ""))
+            elif name in self.routes:
+                edges += [EdgeInfo(name, target, key) for key, target in self.routes[name].targets.items()]
+        return GraphInfo(
+            name=self.name,
+            nodes=tuple(node.info for node in self.nodes.values()),
+            edges=tuple(edges),
+            channels=tuple(channel.info for channel in self.channels.values()),
+            inputs=self.inputs,
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of what the graph declares: nodes, edges, channels, reducers."""
+        return self.info.digest
+
+    def route(self, node: str, state: WorkflowState) -> str:
+        """Where the run goes after `node`, "" where there is no way on.
+
+        Raises:
+            HitlError: the routing function raised or returned an unknown key.
+        """
+        if node in self.edges:
+            return self.edges[node]
+        if node not in self.routes:
+            return ""
+        route = self.routes[node]
+        try:
+            key = route.function(state)
+        except HitlError:
+            raise
+        except Exception as error:
+            raise HitlError(
+                f"the routing function after node {node!r} raised {type(error).__name__}: {error}",
+                f"at {place}" if (place := raised_at(error)) else "",
+            ) from error
+        if inspect.iscoroutine(key):
+            key.close()
+        name = route_key(key)
+        if name not in route.targets:
+            raise HitlError(
+                f"the routing function after node {node!r} returned {key!r}",
+                f"valid keys: {', '.join(map(repr, route.targets))}",
+            )
+        return route.targets[name]
+
+
+def route_key(key: Any) -> str:
+    """A routing key as text: true, 1, and the value of a text enum."""
+    if isinstance(key, str):
+        return str.__str__(key)
+    return str(key).lower() if isinstance(key, bool) else str(key)

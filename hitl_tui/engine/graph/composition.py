@@ -1,0 +1,311 @@
+"""Maps, parallels and subgraphs: built into a graph, and resolved to steps when it is compiled (SPEC 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from hitl_tui.engine.graph.compiled import FanOutWork, Join, OnError, Quorum, SubgraphWork, kind_of
+from hitl_tui.engine.log.store import UNPRINTABLE
+from hitl_tui.engine.log.taint import OnTaint
+from hitl_tui.engine.state.channel import RUN_INPUTS
+from hitl_tui.errors import GraphInvalid, in_words
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.graph.builder import StateGraph
+    from hitl_tui.engine.graph.compiled import CompiledGraph, Node
+    from hitl_tui.engine.runner import GraphRunner
+
+
+def resolve(
+    nodes: Mapping[str, Node],
+    members: Mapping[str, tuple[str, ...]],
+    ends: set[str],
+    subgraphs: Mapping[str, SubgraphWork],
+    channels: Mapping[str, Any],
+) -> dict[str, Node]:
+    """The steps of a graph: parallels with their members inside, subgraphs with their graphs.
+
+    Args:
+        ends: the nodes that edges and routes name.
+
+    Raises:
+        GraphInvalid: a member is unknown, has edges, is in two parallels or has branches itself.
+    """
+    group_of: dict[str, str] = {}
+    for group, names in members.items():
+        for one in names:
+            if one not in nodes:
+                raise GraphInvalid(
+                    f"parallel {group!r} names an unknown node {one!r}", f"nodes: {', '.join(nodes)}"
+                )
+            if one in group_of:
+                raise GraphInvalid(f"node {one!r} is in the parallels {group_of[one]!r} and {group!r}")
+            if nodes[one].work or one in members or one in subgraphs:
+                raise GraphInvalid(
+                    f"parallel {group!r}: {one!r} is a {kind_of(nodes[one].work) or 'subgraph'} itself",
+                    "its nodes are plain ones; put the map or the subgraph before or after it",
+                )
+            if one in ends:
+                raise GraphInvalid(
+                    f"node {one!r} is in the parallel {group!r} and has an edge",
+                    f"let the edge lead to or from {group!r}",
+                )
+            group_of[one] = group
+    steps = {}
+    for name, node in nodes.items():
+        if name in subgraphs:
+            steps[name] = _subgraph_node(node, subgraphs[name], channels)
+        elif name in members and isinstance(node.work, FanOutWork):
+            steps[name] = _parallel_node(node, node.work, tuple(nodes[one] for one in members[name]))
+        elif name not in group_of:
+            if isinstance(node.work, FanOutWork):
+                _check_channel(f"map {name!r}: over", node.work.over.partition(".")[0], channels)
+            steps[name] = node
+    return steps
+
+
+def _parallel_node(node: Node, work: FanOutWork, members: tuple[Node, ...]) -> Node:
+    reads = [one.reads for one in members]
+    writes = [one.writes for one in members]
+    policies: list[OnTaint] = ["allow", "warn", "approve", "block"]
+    # The strictest of them stands before all, since they run at once.
+    strictest = max((one.on_taint for one in members), key=policies.index)
+    work = replace(work, members=members)
+    return replace(node, reads=_union(reads), writes=_union(writes), on_taint=strictest, work=work)
+
+
+def _subgraph_node(node: Node, work: SubgraphWork, channels: Mapping[str, Any]) -> Node:
+    where = f"subgraph {node.name!r}"
+    for parent, child in work.inputs:
+        _check_channel(
+            f"{where}: inputs",
+            parent.partition(".")[0],
+            (*channels, *RUN_INPUTS),
+            "inputs goes from this graph's channel to the inner one's; this graph's ",
+        )
+        _check_channel(f"{where}: inputs, inside", child, (*work.graph.channels, *RUN_INPUTS))
+    for child, parent in work.outputs:
+        _check_channel(f"{where}: outputs, inside", child, work.graph.channels)
+        _check_channel(f"{where}: outputs", parent, channels)
+    _keep_private(where, work, channels)
+    reads = tuple(name for name, _ in work.inputs if name not in RUN_INPUTS)
+    return replace(node, reads=reads, writes=tuple(dict.fromkeys(to for _, to in work.outputs)), work=work)
+
+
+def _keep_private(where: str, work: SubgraphWork, channels: Mapping[str, Any]) -> None:
+    """Refuse to copy what is private here into what is public there (SPEC 8)."""
+    inside: Mapping[str, Any] = work.graph.channels
+    ways = (
+        ("inputs", work.inputs, channels, "", inside, " inside"),
+        ("outputs", work.outputs, inside, " inside", channels, ""),
+    )
+    for option, pairs, known, here, others, there in ways:
+        for path, target in pairs:
+            source = path.partition(".")[0]
+            leaks = source in known and known[source].visibility == "private"
+            if leaks and (target not in others or others[target].visibility != "private"):
+                raise GraphInvalid(
+                    f"{where}: {option} copy the private channel {source!r}{here} into the public "
+                    f"{target!r}{there}",
+                    f'declare {target!r}{there} with visibility="private", too'
+                    if target in others
+                    else f"copy it into a channel{there} that is private",
+                )
+
+
+def _union(lists: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    known = [names for names in lists if names is not None]
+    if len(known) < len(lists):
+        return None
+    return tuple(dict.fromkeys(name for names in known for name in names))
+
+
+def _check_channel(
+    where: str, name: str, known: Mapping[str, Any] | Sequence[str], direction: str = ""
+) -> None:
+    if name not in known:
+        raise GraphInvalid(
+            f"{where}: there is no channel {name!r}", f"{direction}channels: {', '.join(known)}"
+        )
+
+
+MAX_DEPTH = 32
+"""How deep subgraphs may be nested (SPEC 7)."""
+
+
+class Composing:
+    """The part of `StateGraph` that makes nodes of several branches, or of a whole graph."""
+
+    _nodes: dict[str, Node]
+    _members: dict[str, tuple[str, ...]]
+    _subgraphs: dict[str, tuple[StateGraph | GraphRunner, Mapping[str, str], Mapping[str, str]]]
+    add_node: Callable[..., Self]
+
+    @property
+    def subgraphs(self) -> list[StateGraph | GraphRunner]:
+        """The graphs that are nodes of this one."""
+        return [graph for graph, _, _ in self._subgraphs.values()]
+
+    def add_map(
+        self,
+        name: str,
+        *,
+        over: str,
+        node: Callable[..., Any],
+        max_concurrent: int = 5,
+        max_items: int = 1000,
+        join: Join = "all",
+        on_error: OnError = "collect",
+        **options: Any,
+    ) -> Self:
+        """Run a node once for each item of a list, side by side, as one step (SPEC 7).
+
+        A branch finds its item as `config.item` and its place as `config.index`, and reads the state as
+        it was when the map began.  Updates are committed together, by place, then channel name.
+
+        Args:
+            over: the channel with the list, or a path into one, as `plan.steps`.
+            node: a sync or async function as in `add_node`; sync ones run in threads.
+            max_concurrent: how many branches run at once.
+            max_items: more items than that are an error.
+            join: "all" waits for every branch; "first" and `quorum(n)` count successes and give up the
+                rest; where they can't be reached the node fails.
+            on_error: "collect" records failed branches and goes on; "fail" fails the node by the first.
+            options: `reads`, `writes`, `retry`, `timeout` and others of `add_node`, for each branch.
+
+        Raises:
+            GraphInvalid: a bad name, join or limit.
+        """
+        if not isinstance(over, str) or not over.strip():
+            raise GraphInvalid(
+                f"map {name!r}: over is {over!r}", 'name a channel or a path, as over="plan.steps"'
+            )
+        _check_join(f"map {name!r}", join, on_error)
+        _check_count(f"map {name!r}: max_concurrent", max_concurrent)
+        _check_count(f"map {name!r}: max_items", max_items)
+        reads = options.pop("reads", None)
+        # The items go into what a branch does, so the map reads them whether it says so or not.
+        reads = reads if reads is None or over in reads else (*reads, over)
+        self.add_node(name, node, reads=reads, **options)
+        work = FanOutWork(join, on_error, max_concurrent, over=over, max_items=max_items)
+        self._nodes[name] = replace(self._nodes[name], work=work)
+        return self
+
+    def add_parallel(
+        self,
+        name: str,
+        nodes: Sequence[str],
+        *,
+        join: Join = "all",
+        on_error: OnError = "collect",
+        max_concurrent: int | None = None,
+    ) -> Self:
+        """Run named nodes at once, as one step; they need no edges of their own (SPEC 7).
+
+        Each reads the state as it was when the step began.  Updates are committed together, by place in
+        the list, then channel name: of two values for one overwrite channel the later place wins, and the
+        checkpoint says so.
+
+        Args:
+            nodes: names of nodes added with `add_node`, before or after this.
+            join, on_error: as in `add_map`.
+            max_concurrent: how many run at once; all by default.
+
+        Raises:
+            GraphInvalid: a bad name, join or list.
+        """
+        if isinstance(nodes, str) or not all(isinstance(one, str) for one in nodes):
+            raise GraphInvalid(
+                f"parallel {name!r}: nodes is {nodes!r}", 'a list of names of nodes, as nodes=["a", "b"]'
+            )
+        doubles = sorted({one for one in nodes if list(nodes).count(one) > 1})
+        if not nodes or doubles:
+            found = f"it names {doubles[0]!r} twice" if doubles else "it has no nodes"
+            raise GraphInvalid(f"parallel {name!r}: {found}", "name each node once")
+        _check_join(f"parallel {name!r}", join, on_error)
+        if isinstance(join, Quorum) and join.n > len(nodes):
+            raise GraphInvalid(
+                f"parallel {name!r}: {join} of {len(nodes)} nodes can't be reached",
+                f"at most quorum({len(nodes)})",
+            )
+        if max_concurrent is not None:
+            _check_count(f"parallel {name!r}: max_concurrent", max_concurrent)
+        self.add_node(name, _nothing)
+        self._nodes[name] = replace(self._nodes[name], work=FanOutWork(join, on_error, max_concurrent))
+        self._members[name] = tuple(nodes)
+        return self
+
+    def add_subgraph(
+        self,
+        name: str,
+        graph: StateGraph | GraphRunner,
+        *,
+        inputs: Mapping[str, str],
+        outputs: Mapping[str, str],
+        on_taint: OnTaint = "allow",
+    ) -> Self:
+        """Run a whole graph as one node, on a thread of its own (SPEC 7).
+
+        Args:
+            graph: a graph, which shares this one's agents, or a compiled one with agents, gates and limits
+                of its own.  Its threads are kept where this graph's are.
+            inputs: this graph's channel to the inner one's; copied in when it begins.
+            outputs: the inner graph's channel to this one's; goes through this one's reducer at the end.
+            on_taint: as in `add_node`, about the channels that `inputs` copy.
+
+        Raises:
+            GraphInvalid: a bad name; unknown channels, cycles and copies of a private channel into a
+                public one are told by `compile`.
+        """
+        if not hasattr(graph, "compile") and not hasattr(graph, "graph"):
+            raise GraphInvalid(f"subgraph {name!r} is {in_words(graph)}", "give a StateGraph")
+        for option, pairs in (("inputs", inputs), ("outputs", outputs)):
+            if not isinstance(pairs, Mapping):
+                raise GraphInvalid(
+                    f"subgraph {name!r}: {option} is {pairs!r}", f'a mapping, as {option}={{"from": "to"}}'
+                )
+        self.add_node(name, _nothing, on_taint=on_taint)
+        if UNPRINTABLE.search(name):
+            raise GraphInvalid(
+                f"subgraph {name!r} can't be called that: its name goes into those of its threads",
+                "use a name without control characters",
+            )
+        self._subgraphs[name] = (graph, dict(inputs), dict(outputs))
+        return self
+
+
+def depth_of(graph: CompiledGraph) -> int:
+    """How many graphs are nested in a graph, one inside the other."""
+    inner = [node.work.graph for node in graph.nodes.values() if isinstance(node.work, SubgraphWork)]
+    return 1 + max(map(depth_of, inner)) if inner else 0
+
+
+def asks_humans(graph: CompiledGraph) -> str:
+    """Where a graph or one inside it stops for a human, or asks about what is tainted; "" for nowhere."""
+    for name in (*graph.before, *graph.after):
+        return f"the interrupt at {name!r}"
+    for node in graph.nodes.values():
+        if node.on_taint == "approve":
+            return f"on_taint='approve' of node {node.name!r}"
+    for node in graph.nodes.values():
+        if isinstance(node.work, SubgraphWork) and (inside := asks_humans(node.work.graph)):
+            return f"{inside} inside subgraph {node.name!r}"
+    return ""
+
+
+def _check_join(where: str, join: Any, on_error: Any) -> None:
+    if join not in ("all", "first") and not isinstance(join, Quorum):
+        raise GraphInvalid(f"{where}: join is {join!r}", 'one of "all", "first" and quorum(n)')
+    if on_error not in ("collect", "fail"):
+        raise GraphInvalid(f"{where}: on_error is {on_error!r}", 'one of "collect" and "fail"')
+
+
+def _check_count(where: str, count: Any) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise GraphInvalid(f"{where} is {count!r}", "give a whole number of at least 1")
+
+
+def _nothing(_state: Any) -> None:
+    """Stands where the branches or the graph of a node do its work."""

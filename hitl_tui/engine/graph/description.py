@@ -1,0 +1,127 @@
+"""A graph as data: what a screen draws and a digest is made of, free of functions."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Literal
+
+import msgspec
+
+from hitl_tui.engine.log.records import StoredGraph
+from hitl_tui.engine.log.taint import OnTaint
+from hitl_tui.engine.state.channel import ChannelInfo
+from hitl_tui.errors import LogCorrupt
+
+NodeKind = Literal["node", "map", "parallel", "subgraph"]
+
+_GO_BACK = "go back to a copy of the store"
+
+
+class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A node as declared: its contract (SPEC 6, 8), and what it is made of (SPEC 7).
+
+    Args:
+        reads, writes: what it may touch, ("*",) for all.
+        kind: what it is made of.
+        over: of a map: the channel or path whose items it goes through.
+        join: of a map or a parallel: "all", "first" or "quorum(n)".
+        max_concurrent: of a map or a parallel: how many branches run at once, None for all.
+        max_items: of a map: more items are an error.
+        on_error: of a map or a parallel: "fail" where one failed branch fails the node.
+        members: of a parallel: the nodes that run at once, in their order.
+        graph: of a subgraph: the graph inside.
+        inputs, outputs: of a subgraph: (parent's channel, child's) and (child's, parent's).
+        external: the source it brings in from outside, "" for none.
+        on_taint: what happens before it reads what is tainted.
+        attempts: how often it is tried.
+        timeout: seconds an attempt may take, None for ever.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    kind: NodeKind = "node"
+    over: str = ""
+    join: str = ""
+    max_concurrent: int | None = None
+    max_items: int | None = None
+    on_error: str = ""
+    members: tuple[NodeInfo, ...] = ()
+    graph: GraphInfo | None = None
+    inputs: tuple[tuple[str, str], ...] = ()
+    outputs: tuple[tuple[str, str], ...] = ()
+    external: str = ""
+    on_taint: OnTaint = "allow"
+    attempts: int = 1
+    timeout: float | None = None
+
+
+class EdgeInfo(msgspec.Struct, frozen=True):
+    """An arrow of the graph; `label` is the routing key, "" for a fixed edge."""
+
+    source: str
+    target: str
+    label: str
+
+
+class InputField(msgspec.Struct, frozen=True):
+    """What a graph asks for when a thread starts: a name for people, and the channel it goes to."""
+
+    name: str
+    channel: str
+    label: str
+    example: str = ""
+
+
+class GraphInfo(msgspec.Struct, frozen=True):
+    """The picture of a graph: nodes (START and END are in the edges only), edges, channels."""
+
+    name: str
+    nodes: tuple[NodeInfo, ...]
+    edges: tuple[EdgeInfo, ...]
+    channels: tuple[ChannelInfo, ...]
+    inputs: tuple[InputField, ...]
+
+    def node(self, name: str) -> NodeInfo | None:
+        """A node by its name, None for START, END and names that are none."""
+        return next((node for node in self.nodes if node.name == name), None)
+
+    def kind_of(self, name: str) -> NodeKind:
+        """What a node is made of."""
+        node = self.node(name)
+        return node.kind if node else "node"
+
+    def members_of(self, name: str) -> tuple[str, ...]:
+        """The names of the nodes in a parallel, in their order; () for others."""
+        node = self.node(name)
+        return tuple(member.name for member in node.members) if node else ()
+
+    @property
+    def body(self) -> bytes:
+        """The graph as the JSON that stores keep, by its digest."""
+        return msgspec.json.encode(self, order="sorted")
+
+    @property
+    def digest(self) -> str:
+        """A hash of what the graph declares: nodes, edges, channels, reducers."""
+        return hashlib.sha256(self.body).hexdigest()
+
+    @property
+    def stored(self) -> StoredGraph:
+        """The graph as a store keeps it."""
+        body = self.body
+        return StoredGraph(hashlib.sha256(body).hexdigest(), body)
+
+    @classmethod
+    def of(cls, stored: StoredGraph) -> GraphInfo:
+        """The graph of a store, which is nobody's word alone: its hash is checked.
+
+        Raises:
+            LogCorrupt: the body is not the one of that digest, or is no graph.
+        """
+        if hashlib.sha256(stored.body).hexdigest() != stored.digest:
+            raise LogCorrupt(f"the graph {stored.digest[:12]} is not as it was stored", _GO_BACK)
+        try:
+            return msgspec.json.decode(stored.body, type=cls)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise LogCorrupt(f"the graph {stored.digest[:12]} can't be read: {error}", _GO_BACK) from error

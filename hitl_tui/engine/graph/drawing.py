@@ -1,0 +1,245 @@
+"""A graph as text for other tools, Mermaid and Graphviz, with what a run has made of it (SPEC 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
+from hitl_tui.engine.log.records import END, START, Checkpoint, Cursor
+from hitl_tui.engine.log.store import Store
+
+_STEPS_FOLLOWED = 500
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a run makes of the picture: who is current, how often nodes ran, which edges were taken.
+
+    `breakpoints` are the nodes before which it will stop, each with its condition; `notes` stand beside the
+    names of nodes, as how many branches are done; `inside` has the looks of the newest runs of subgraphs.
+    """
+
+    current: str | None = None
+    visits: Mapping[str, int] = field(default_factory=dict)
+    taken: frozenset[tuple[str, str]] = frozenset()
+    breakpoints: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+    inside: Mapping[str, Look] = field(default_factory=dict)
+
+
+def look_of(cursor: Cursor, checkpoints: Sequence[Checkpoint]) -> Look:
+    """What a thread has made of its graph; its checkpoints come oldest first."""
+    asks = cursor.pending[0].node if cursor.pending else None
+    failed = cursor.error.node if cursor.error else None
+    return Look(failed or asks or cursor.next_node, cursor.visits, taken_edges(checkpoints, cursor.head))
+
+
+def look_in_store(store: Store, thread_id: str) -> Look | None:
+    """The look of a thread and of the threads inside it, None where it is not in the store."""
+    cursor = store.cursor(thread_id)
+    if cursor is None:
+        return None
+    points = store.checkpoints(thread_id, None, _STEPS_FOLLOWED)[::-1]
+    threads = {point.node: one.thread for point in points for one in point.branches if one.thread}
+    link = next((state.child for state in cursor.branches if state.child), None)
+    if link is not None:
+        threads[cursor.position.partition(":")[2]] = link.thread_id
+    found = {node: look_in_store(store, thread) for node, thread in threads.items()}
+    return replace(look_of(cursor, points), inside={node: look for node, look in found.items() if look})
+
+
+def taken_edges(checkpoints: Sequence[Checkpoint], until: int) -> frozenset[tuple[str, str]]:
+    """The edges a run went along up to a step, as far as its newest checkpoints tell."""
+    taken: set[tuple[str, str]] = set()
+    before = START
+    for point in checkpoints[-_STEPS_FOLLOWED:]:
+        if point.step > until:
+            break
+        if point.node and point.source != "human":
+            taken.add((before, point.node))
+            before = point.node
+    last = next((point for point in reversed(checkpoints) if point.step <= until), None)
+    if last is not None and last.next_node is not None:
+        taken.add((before, last.next_node))
+    return frozenset(taken)
+
+
+_NO_LOOK = Look()
+_SHAPES = {"map": ", shape=box3d", "parallel": ", shape=component", "subgraph": ", peripheries=2"}
+_VISITED = ', color="#0969da", penwidth=2'
+_CURRENT = ', color="#bf8700", penwidth=4'
+_TAKEN = 'color="#0969da", penwidth=3'
+
+
+def to_mermaid(graph: GraphInfo, look: Look | None = None) -> str:
+    """Mermaid's flowchart syntax; labels are quoted, so that no name can break out of its place.
+
+    A parallel and a subgraph are frames around what they are made of, a map is a box with double sides.
+
+    Args:
+        look: what a run has made of the graph, marked where it is given, inside of subgraphs, too.
+    """
+    drawn = _Mermaid()
+    drawn.graph(graph, look or _NO_LOOK, "n", "    ")
+    return "\n".join(["flowchart TD", *drawn.lines, *drawn.marks()]) + "\n"
+
+
+class _Mermaid:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._visited: list[str] = []
+        self._current: list[str] = []
+        self._taken: list[str] = []
+        self._links = 0
+
+    def graph(self, graph: GraphInfo, look: Look, prefix: str, indent: str) -> None:
+        """The nodes and edges of a graph; what a node is made of stands in a frame of its own."""
+        ids = _ids(graph, prefix)
+        for name, key in ids.items():
+            self._node(name, graph.node(name), key, look, indent)
+            if name == look.current:
+                self._current.append(key)
+            elif look.visits.get(name):
+                self._visited.append(key)
+        for edge in graph.edges:
+            label = f'-. "{_entity(edge.label)}" .->' if edge.label else "-->"
+            self.lines.append(f"{indent}{ids[edge.source]} {label} {ids[edge.target]}")
+            if (edge.source, edge.target) in look.taken:
+                self._taken.append(str(self._links))
+            self._links += 1
+
+    def _node(self, name: str, node: NodeInfo | None, key: str, look: Look, indent: str) -> None:
+        text = _entity((title(node) if node else name) + _count(name, look))
+        if node is not None and (node.members or node.graph):
+            self.lines.append(f'{indent}subgraph {key} ["{text}"]')
+            for place, member in enumerate(node.members):
+                self.lines.append(f'{indent}    {key}_{place}["{_entity(member.name)}"]')
+            if node.graph:
+                self.graph(node.graph, look.inside.get(name, _NO_LOOK), f"{key}_", f"{indent}    ")
+            self.lines.append(f"{indent}end")
+        elif node is not None and node.kind == "map":
+            self.lines.append(f'{indent}{key}[["{text}"]]')
+        else:
+            self.lines.append(f"{indent}{key}" + (f'(["{text}"])' if name in (START, END) else f'["{text}"]'))
+
+    def marks(self) -> list[str]:
+        """Styles for the nodes a run was at and the edges it took."""
+        marks = []
+        if self._visited:
+            marks.append("    classDef visited stroke:#0969da,stroke-width:2px")
+            marks.append(f"    class {','.join(self._visited)} visited")
+        if self._current:
+            marks.append("    classDef current stroke:#bf8700,stroke-width:4px")
+            marks.append(f"    class {','.join(self._current)} current")
+        if self._taken:
+            marks.append(f"    linkStyle {','.join(self._taken)} stroke:#0969da,stroke-width:3px")
+        return marks
+
+
+def made_of(node: NodeInfo) -> str:
+    """In short what a map, a parallel or a subgraph is made of, "" for a plain node."""
+    join = f", {node.join}" if node.join not in ("", "all") else ""
+    made = {"map": f"each of {node.over}{join}", "parallel": f"at once{join}"}
+    return made.get(node.kind, node.graph.name if node.graph else "")
+
+
+def title(node: NodeInfo) -> str:
+    """A node's name, and in short what it is made of."""
+    made = made_of(node)
+    return f"{node.name}: {made}" if made else node.name
+
+
+def to_dot(graph: GraphInfo, look: Look | None = None, *, expand: bool = False) -> str:
+    """Graphviz's language; names and labels are quoted strings.
+
+    A map is a box with depth, a parallel one with parts, a subgraph one with a double border.
+
+    Args:
+        look: what a run has made of the graph, marked where it is given.
+        expand: draw what subgraphs and parallels are made of, in frames.
+    """
+    drawn = _Dot(expand)
+    drawn.graph(graph, look or _NO_LOOK, "n", "    ")
+    options = ["    compound=true;"] if expand else []
+    head = [f"digraph {_quoted(graph.name)} {{", *options, "    node [shape=box, style=rounded];"]
+    return "\n".join([*head, *drawn.lines, "}"]) + "\n"
+
+
+class _Dot:
+    def __init__(self, expand: bool) -> None:
+        self.lines: list[str] = []
+        self._expand = expand
+
+    def graph(self, graph: GraphInfo, look: Look, prefix: str, indent: str) -> tuple[str, str]:
+        """The nodes and edges of a graph; returns the ids of where it begins and ends."""
+        ids = _ids(graph, prefix)
+        ends: dict[str, tuple[str, str]] = {}
+        for name, key in ids.items():
+            node = graph.node(name)
+            mark = _CURRENT if name == look.current else _VISITED if look.visits.get(name) else ""
+            if self._expand and node is not None and (node.members or node.graph):
+                ends[name] = self._frame(node, key, look, indent, mark)
+            else:
+                self.lines.append(
+                    f"{indent}{key} [label={_quoted(_label(node, name, look))}{_shape(name, node)}{mark}];"
+                )
+        for edge in graph.edges:
+            marks = [f"label={_quoted(edge.label)}, style=dashed"] if edge.label else []
+            marks += [_TAKEN] if (edge.source, edge.target) in look.taken else []
+            marks += [f"ltail=cluster_{ids[edge.source]}"] if edge.source in ends else []
+            marks += [f"lhead=cluster_{ids[edge.target]}"] if edge.target in ends else []
+            label = f" [{', '.join(marks)}]" if marks else ""
+            source = ends[edge.source][1] if edge.source in ends else ids[edge.source]
+            target = ends[edge.target][0] if edge.target in ends else ids[edge.target]
+            self.lines.append(f"{indent}{source} -> {target}{label};")
+        return next(iter(ids.values())), list(ids.values())[-1]
+
+    def _frame(self, node: NodeInfo, key: str, look: Look, indent: str, mark: str) -> tuple[str, str]:
+        """What a node is made of, in a frame; returns the ids of its first and its last part."""
+        label = _quoted(title(node) + _count(node.name, look))
+        self.lines.append(f"{indent}subgraph cluster_{key} {{")
+        style = mark.removeprefix(", ").replace(", ", "; ")
+        self.lines.append(
+            f"{indent}    label={label}; peripheries={2 if node.graph else 1};{f' {style};' if style else ''}"
+        )
+        if node.graph:
+            ends = self.graph(node.graph, look.inside.get(node.name, _NO_LOOK), f"{key}_", f"{indent}    ")
+        else:
+            for place, member in enumerate(node.members):
+                self.lines.append(f"{indent}    {key}_{place} [label={_quoted(member.name)}];")
+            ends = (f"{key}_0", f"{key}_{len(node.members) - 1}")
+        self.lines.append(f"{indent}}}")
+        return ends
+
+
+def _label(node: NodeInfo | None, name: str, look: Look) -> str:
+    text = title(node) if node is not None else name
+    if node is not None and node.members:
+        text += f" ({', '.join(member.name for member in node.members)})"
+    return text + _count(name, look)
+
+
+def _shape(name: str, node: NodeInfo | None) -> str:
+    return ", shape=oval" if name in (START, END) else _SHAPES.get(node.kind, "") if node else ""
+
+
+def _count(name: str, look: Look) -> str:
+    count = look.visits.get(name)
+    return f" ×{count}" if count else ""
+
+
+def _ids(graph: GraphInfo, prefix: str = "n") -> dict[str, str]:
+    names = [START, *(node.name for node in graph.nodes), END]
+    used = {edge.source for edge in graph.edges} | {edge.target for edge in graph.edges}
+    return {name: f"{prefix}{index}" for index, name in enumerate(names) if name in used}
+
+
+def _entity(text: str) -> str:
+    safe = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;"}
+    return "".join(safe.get(char, char if char.isprintable() else " ") for char in text)
+
+
+def _quoted(text: str) -> str:
+    printable = "".join(char if char.isprintable() else " " for char in text)
+    return '"' + printable.replace("\\", "\\\\").replace('"', '\\"') + '"'

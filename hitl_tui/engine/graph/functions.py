@@ -1,0 +1,83 @@
+"""A user's functions: what they want to be called with, and where in them an error was raised."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sysconfig
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hitl_tui.errors import GraphInvalid
+
+
+def takes_second(function: Callable[..., Any], name: str) -> bool:
+    """Whether a function wants a second argument: a node the config, an answer of a gate the text.
+
+    One with a default is the function's own (`lambda state, word=word: ...`), unless it is called `name`.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(positional) > 1:
+        second = positional[1]
+        return second.default is second.empty or second.name == name
+    return any(p.kind is p.VAR_POSITIONAL for p in parameters)
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    """Whether a call gives something to await instead of the answer."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def check_takes(what: str, function: Callable[..., Any], *arguments: str, waits: bool = False) -> None:
+    """Refuse a function that could never be called the way it will be.
+
+    Args:
+        what: it, for people, as "node 'write'".
+        arguments: what it is called with, in words.
+        waits: whether it may be async.
+
+    Raises:
+        GraphInvalid: it takes fewer arguments, needs more, or is async where nothing awaits it.
+    """
+    if not waits and _is_async(function):
+        raise GraphInvalid(f"{what} is async", "write def instead of async def; only nodes may wait")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    given, name = ", ".join(arguments), getattr(function, "__name__", "function")
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise GraphInvalid(
+            f"{what} can't be called with ({given}): {error}",
+            f"write lambda {given}: …" if name == "<lambda>" else f"write def {name}({given})",
+        ) from None
+
+
+_OURS = f"{Path(__file__).resolve().parents[2]}{os.sep}"
+_LIBRARIES = tuple(
+    f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+_LONGEST = 120
+
+
+def raised_at(error: BaseException) -> str:
+    """The innermost line of a user's code that led to an error, as "flow.py, line 12: words = …".
+
+    "" where none did: a frame counts if it lies neither in this package nor in Python or a library.
+    """
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename.startswith((_OURS, *_LIBRARIES, "<frozen ")):
+            continue
+        line = frame.line or ""
+        line = "" if line.startswith("raise ") else line  # the message says that
+        code = f": {line if len(line) <= _LONGEST else f'{line[: _LONGEST - 1]}…'}" if line else ""
+        return f"{os.path.basename(frame.filename)}, line {frame.lineno}{code}"
+    return ""

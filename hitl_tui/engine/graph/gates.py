@@ -1,0 +1,160 @@
+"""Gates: a human's decision after (or before) a node, with what each answer does to the state.
+
+A gate turns an interrupt into a question with named answers.  The answer's values are written as an
+`update_state` checkpoint, and the route follows from the state as it then is (SPEC 11, 15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hitl_tui.engine.graph.functions import takes_second
+from hitl_tui.engine.log.requests import Choice, RequestKind
+from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError
+
+TextUse = Literal["none", "optional", "required"]
+
+
+@dataclass(frozen=True)
+class GateChoice:
+    """One answer of a gate.
+
+    Attributes:
+        id: what an answer names.
+        label: what a person reads.
+        key: the key suggested on screen.
+        text: whether the answer carries words of the person's own.
+        values: what it sets: a mapping, or a function `(state, text) -> mapping`; nothing by default. It
+            may leave the text out; a second parameter with a default gets it only if it is called `text`.
+    """
+
+    id: str
+    label: str
+    key: str = ""
+    text: TextUse = "optional"
+    values: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = field(default_factory=dict)
+
+    def values_for(self, state: WorkflowState, text: str) -> Mapping[str, Any]:
+        """The channel values this answer sets."""
+        if not callable(self.values):
+            return self.values
+        return self.values(state, text) if takes_second(self.values, "text") else self.values(state)
+
+    @property
+    def choice(self) -> Choice:
+        """The answer as data."""
+        return Choice(self.id, self.label, self.key, self.text)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A question to a human at a node.
+
+    Attributes:
+        node: the node it stands after (in `interrupt_after`) or before (in `interrupt_before`).
+        title: what is asked, as in "verdict of advisor".
+        choices: the allowed answers.
+        subject: the channel that is decided about; a private one shows as [private] until it is revealed.
+        payload: `(state) -> JSON`, shown with the question: public, whatever it was made from.
+        recommended: the id of the answer that keeps things as they are.
+        reviewers: who may answer; empty for anyone.
+        quorum: how many different people must give the same answer.
+        one_account: whether one account of the operating system may give several of a quorum's votes, under
+            other names, as where people share a machine.
+        signed: whether only a decision signed with the key of who decides is an answer.
+        deadline: seconds until it expires; None waits for ever.
+        on_timeout: the answer then; None fails the thread with reason "deadline".
+        risk: "high" wants a second key press on screen.
+    """
+
+    node: str
+    title: str
+    choices: Sequence[GateChoice]
+    kind: RequestKind = "choose"
+    subject: str | None = None
+    payload: Callable[[WorkflowState], Any] | None = None
+    recommended: str | None = None
+    reviewers: Sequence[str] = ()
+    quorum: int = 1
+    one_account: bool = False
+    signed: bool = False
+    deadline: float | None = None
+    on_timeout: Any = None
+    risk: Literal["normal", "high"] = "normal"
+
+    def __post_init__(self) -> None:
+        for choice in self.choices:
+            if not isinstance(choice, GateChoice):
+                raise GraphInvalid(
+                    f"gate at {self.node!r}: the choice {choice!r} is a {type(choice).__name__}",
+                    'write GateChoice("approve", "send it", "a", values={"channel": value})',
+                )
+        ids = [choice.id for choice in self.choices]
+        if not ids or len(set(ids)) != len(ids):
+            raise GraphInvalid(f"gate at {self.node!r}: it needs choices with different ids, not {ids}")
+        if self.recommended is not None and self.recommended not in ids:
+            raise GraphInvalid(f"gate at {self.node!r}: recommended {self.recommended!r} is none of {ids}")
+        try:
+            check_terms(self.reviewers, self.quorum, self.deadline)
+            if self.on_timeout is not None:
+                check_choice(self.choices, self.on_timeout)
+        except HitlError as error:
+            raise GraphInvalid(f"gate at {self.node!r}: {error.message}", error.hint) from None
+
+    @property
+    def channels(self) -> list[str]:
+        """The channels it is known to be about or to set."""
+        about = [self.subject.partition(".")[0]] if self.subject else []
+        set_by = [choice.values for choice in self.choices if isinstance(choice.values, Mapping)]
+        return [*about, *(name for values in set_by for name in values)]
+
+    def choose(self, answer: Any) -> tuple[GateChoice, str]:
+        """The choice an answer names and the words it carries; raises `AnswerRefused`."""
+        chosen, text = read_choice(answer)
+        for choice in self.choices:
+            if choice.id == chosen:
+                return choice, text
+        raise AnswerRefused(f"{chosen!r} is none of the answers to {self.title!r}", _known(self.choices))
+
+
+def check_terms(reviewers: Sequence[str], quorum: int, deadline: float | None) -> None:
+    """Check that a request can be answered at all; raises `GraphInvalid`."""
+    if isinstance(reviewers, str):
+        raise GraphInvalid(f"reviewers={reviewers!r} is a text", f"give a list: [{reviewers!r}]")
+    if quorum < 1 or (reviewers and quorum > len(set(reviewers))):
+        who = f" of {len(set(reviewers))} reviewers" if reviewers else ""
+        raise GraphInvalid(
+            f"quorum={quorum}{who} can't be reached", "give at least 1, at most one per reviewer"
+        )
+    if deadline is not None and deadline <= 0:
+        raise GraphInvalid(f"deadline={deadline:g}: give seconds above 0", "leave it out to wait for ever")
+
+
+def read_choice(answer: Any) -> tuple[str, str]:
+    """`(choice id, words)` of an answer: "approve" or {"choice": "approve", "text": "…"}."""
+    if isinstance(answer, str):
+        return answer, ""
+    if isinstance(answer, Mapping) and isinstance(answer.get("choice"), str):
+        return answer["choice"], str(answer.get("text") or "")
+    raise AnswerRefused(
+        "the answer names no choice",
+        'answer with a choice, as "approve" or {"choice": "revise", "text": "…"}',
+    )
+
+
+def check_choice(choices: Sequence[Choice | GateChoice], answer: Any) -> None:
+    """Check that an answer is one of the choices, with the words it needs; raises `AnswerRefused`."""
+    chosen, text = read_choice(answer)
+    for choice in choices:
+        if choice.id == chosen:
+            if choice.text == "required" and not text.strip():
+                raise AnswerRefused(f"the answer {chosen!r} needs words of yours", "say what should change")
+            return
+    raise AnswerRefused(f"{chosen!r} is not an allowed answer", _known(choices))
+
+
+def _known(choices: Sequence[Choice | GateChoice]) -> str:
+    return "allowed: " + ", ".join(choice.id for choice in choices)

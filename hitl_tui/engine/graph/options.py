@@ -1,0 +1,83 @@
+"""What `compile`, `add_node` and `invoke` are given, checked by kind and told where it is given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hitl_tui.engine.graph.description import InputField
+from hitl_tui.engine.graph.gates import Gate
+from hitl_tui.engine.graph.retry import RetryPolicy
+from hitl_tui.engine.graph.termination import Termination
+from hitl_tui.engine.log.records import Limits
+from hitl_tui.errors import GraphInvalid, UsageError, in_words
+
+
+def check_compiled_with(checkpointer: Any, agents: Any, termination: Any, limits: Any) -> None:
+    """Refuse options of `compile` that are of another kind; raises `GraphInvalid`."""
+    if isinstance(checkpointer, (str, os.PathLike)):
+        raise _wrong("checkpointer", checkpointer, f"write SQLiteCheckpointer({os.fspath(checkpointer)!r})")
+    if agents is not None and not isinstance(agents, Mapping):
+        raise _wrong("agents", agents, 'give a dict by name, as {"writer": Agent("writer", …)}')
+    if termination is not None and not isinstance(termination, Termination):
+        instead = "write custom_condition(function)" if callable(termination) else "as in max_turns(8)"
+        raise _wrong("termination", termination, instead)
+    if limits is not None and not isinstance(limits, Limits):
+        raise _wrong("limits", limits, "as in Limits(max_tokens=50_000)")
+
+
+def check_places(inputs: Any, max_update_bytes: Any, before: Any, after: Any) -> None:
+    """Refuse inputs, a size or places of interrupts of another kind; raises `GraphInvalid`."""
+    for field in inputs:
+        if not isinstance(field, InputField):
+            raise _wrong("an entry of inputs", field, "as InputField(name, channel, label)")
+    if isinstance(max_update_bytes, bool) or not isinstance(max_update_bytes, int) or max_update_bytes < 1:
+        raise GraphInvalid(f"max_update_bytes is {max_update_bytes!r}", "give a whole number of at least 1")
+    for option, places in (("interrupt_before", before), ("interrupt_after", after)):
+        if not isinstance(places, (str, Gate, Iterable)):
+            raise _wrong(option, places, 'give a list of nodes, or "*" for all of them')
+
+
+def check_names(what: str, names: Any) -> None:
+    """Refuse what is no list of channels; raises `GraphInvalid`.
+
+    Args:
+        what: which list, as "node 'write': reads".
+    """
+    listed = isinstance(names, Iterable) and all(isinstance(name, str) for name in names)
+    if names is not None and not listed:
+        raise GraphInvalid(f"{what} is {names!r:.100}", "give a list of names of channels")
+
+
+def check_choice(option: str, given: Any, known: Sequence[str]) -> None:
+    """Refuse what is none of the values that an option of a run takes; raises `UsageError`."""
+    if given not in known:
+        raise UsageError(f"{option} is {given!r}", f"one of {', '.join(map(repr, known))}")
+
+
+def check_callback(option: str, given: Any) -> None:
+    """Refuse what is no function to be told of a run; raises `UsageError`."""
+    if given is not None and not callable(given):
+        raise UsageError(f"{option} is {in_words(given)}", "give a function, or leave it out")
+
+
+def check_tried(what: str, retry: Any, timeout: Any) -> None:
+    """Refuse a retry or a timeout of another kind, or a time that can't be; raises `GraphInvalid`.
+
+    Args:
+        what: whose they are, as "node 'write'".
+    """
+    if retry is not None and not isinstance(retry, RetryPolicy):
+        tries = retry if isinstance(retry, int) and not isinstance(retry, bool) else 3
+        raise _wrong(f"{what}: retry", retry, f"write RetryPolicy(max_attempts={tries})")
+    if timeout is None:
+        return
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise _wrong(f"{what}: timeout", timeout, "give seconds, as timeout=30")
+    if not timeout > 0:  # nan, too
+        raise GraphInvalid(f"{what}: timeout {timeout!r} must be above 0 seconds")
+
+
+def _wrong(what: str, value: Any, instead: str) -> GraphInvalid:
+    return GraphInvalid(f"{what} is {in_words(value)}", instead)

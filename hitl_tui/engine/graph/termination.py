@@ -1,0 +1,145 @@
+"""Conditions that end a run as completed(termination), combined with `|` and `&` (SPEC 5).
+
+They are looked at after a step without a fixed edge to END, before its route is: a run that is over asks no
+router.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.graph.functions import check_takes
+from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.errors import GraphInvalid, in_words
+
+
+class RunTotals(msgspec.Struct, frozen=True):
+    """What conditions can look at besides the state: node runs of this invocation and US dollars spent."""
+
+    turns: int
+    cost: float
+
+
+class Termination:
+    """A condition over the state and the run's totals.
+
+    Args:
+        met: says in words what has been reached, "" while it has not.
+        reason: the condition in words.
+        channels: those it looks at.
+        either: made by `|`, so that its words need brackets beside others.
+    """
+
+    def __init__(
+        self,
+        met: Callable[[WorkflowState, RunTotals], str],
+        reason: str,
+        channels: tuple[str, ...] = (),
+        *,
+        either: bool = False,
+    ) -> None:
+        self.met = met
+        self.reason = reason
+        self.channels = channels
+        self.either = either
+
+    def __or__(self, other: Termination) -> Termination:
+        if not isinstance(other, Termination):
+            return NotImplemented
+        return Termination(
+            lambda state, totals: self.met(state, totals) or other.met(state, totals),
+            f"{self.reason} or {other.reason}",
+            self.channels + other.channels,
+            either=True,
+        )
+
+    def __and__(self, other: Termination) -> Termination:
+        if not isinstance(other, Termination):
+            return NotImplemented
+
+        def met(state: WorkflowState, totals: RunTotals) -> str:
+            one = self.met(state, totals)
+            both = one and other.met(state, totals)
+            return f"{one} and {both}" if both else ""
+
+        reason = " and ".join(f"({one.reason})" if one.either else one.reason for one in (self, other))
+        return Termination(met, reason, self.channels + other.channels)
+
+
+def max_turns(n: int) -> Termination:
+    """Ends after `n` node runs of an invocation; human decisions do not count."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise GraphInvalid(f"max_turns({n!r}): give a whole number of at least 1")
+    return _when(lambda _state, totals: totals.turns >= n, f"{n} turn{'s' if n > 1 else ''}")
+
+
+def cost_limit(usd: float) -> Termination:
+    """Ends once the thread has spent `usd` US dollars; calls of unknown price count as nothing."""
+    if isinstance(usd, bool) or not isinstance(usd, (int, float)) or not usd > 0:
+        raise GraphInvalid(f"cost_limit({usd!r}): give an amount above 0")
+    return _when(lambda _state, totals: totals.cost >= usd, f"${usd:g} spent")
+
+
+def text_match(pattern: str, channel: str) -> Termination:
+    """Ends when the regular expression is found in the channel: its text, or its newest entry's.
+
+    The syntax is that of `pattern_search`.
+    """
+    search = pattern_search(pattern, f"text_match({pattern!r}): ")
+
+    def reached(state: WorkflowState, _totals: RunTotals) -> bool:
+        value: Any = state[channel]
+        if isinstance(value, list):
+            value = value[-1] if value else None
+        return isinstance(value, str) and search(value)
+
+    return _when(reached, f"{pattern!r} found in {channel}", (channel,))
+
+
+def pattern_search(pattern: str, what: str = "") -> Callable[[str], bool]:
+    """Whether a regular expression is found somewhere in a text, in time linear in its length.
+
+    No text that a model writes can hold the search up, whatever the pattern: it has neither look-around
+    nor back-references.  `\\w` and `\\d` are of ASCII, `\\p{L}` is any letter; `(?i)` ignores case.
+
+    Args:
+        what: what an error begins with.
+
+    Raises:
+        GraphInvalid: it is no such expression.
+    """
+    import jsonschema_rs
+
+    try:
+        found = jsonschema_rs.validator_for(
+            {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
+        ).is_valid
+    except (jsonschema_rs.ValidationError, ValueError, TypeError):
+        raise GraphInvalid(
+            f"{what}it is no regular expression here",
+            "as in '(?i)approved|done'; look-around and back-references are left out",
+        ) from None
+
+    def search(text: str) -> bool:
+        return found(text.encode(errors="replace").decode())
+
+    return search
+
+
+def custom_condition(fn: Callable[[WorkflowState], bool], reason: str = "") -> Termination:
+    """Ends when `fn(state)` is true; `reason` says in words what that means."""
+    if not callable(fn):
+        raise GraphInvalid(f"custom_condition takes a function, not {in_words(fn)}", "as lambda state: …")
+    name = getattr(fn, "__name__", "a condition")
+    check_takes(f"the condition {name}", fn, "state")
+    return _when(lambda state, _totals: bool(fn(state)), reason or f"{name} is true")
+
+
+def _when(
+    reached: Callable[[WorkflowState, RunTotals], bool], reason: str, channels: tuple[str, ...] = ()
+) -> Termination:
+    """A condition that is said in the same words once it is reached."""
+    return Termination(lambda state, totals: reason if reached(state, totals) else "", reason, channels)

@@ -1,1 +1,0 @@
-"""A graph: how it is built and checked, and as it runs."""

@@ -1,1 +1,0 @@
-"""What humans do to a thread: input, answers, edits, forks, disclosure, other agents."""

@@ -1,1 +1,0 @@
-"""Asking humans: the requests that stop a run, and which answers they take."""

@@ -1,0 +1,335 @@
+"""The threads that subgraphs run in: their names, their graphs, their questions (SPEC 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.graph.compiled import CompiledGraph, Node, SubgraphWork
+from hitl_tui.engine.log.outcomes import ChildLink, ErrorInfo
+from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
+from hitl_tui.engine.nodes.branches import can_go_on
+from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.interrupts import waiting
+from hitl_tui.engine.thread.journal import with_branches
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import GraphInvalid, LogCorrupt, NodeFailed, ThreadBusy, UnknownThread
+
+_PAGE = 256
+
+
+class Inside(NamedTuple):
+    """A thread that ran inside another.
+
+    Attributes:
+        thread_id: its name, as the other one has it.
+        of: the thread that it ran for, or that shares the step it made.
+        step: the step of `of` that it made; None where it has made none, as while it waits.
+        needed: whether `of` can't do without it: it made a step, was counted, or asks.
+    """
+
+    thread_id: str
+    of: str
+    step: int | None
+    needed: bool
+
+
+def owned(store: Store, thread_id: str) -> dict[str, ThreadInfo]:
+    """The threads a thread has begun itself, oldest first, those that it has given up among them."""
+    found: list[ThreadInfo] = []
+    offset = 0
+    while rows := store.threads(limit=_PAGE, offset=offset, within=thread_id):
+        found += [row.info for row in rows]
+        offset += len(rows)
+    return {info.thread_id: info for info in found}
+
+
+def named(point: Checkpoint) -> list[str]:
+    """The threads that made a step."""
+    return [outcome.thread for outcome in point.branches if outcome.thread]
+
+
+def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) -> list[Inside]:
+    """All threads below a thread, each before those below it; some may not be in the store.
+
+    A fork is told of those of the steps that it shares, too.  What is below a thread whose own log can't
+    be read stays unknown, and so does one that is said to be inside itself.
+
+    Args:
+        above: the threads that this one is inside of.
+
+    Raises:
+        LogCorrupt: the log of the thread itself can't be read.
+    """
+    found: dict[str, Inside] = {}
+    for thread_id, step, needed in _told(store, cursor):
+        found.setdefault(thread_id, Inside(thread_id, cursor.thread_id, step, needed))
+    for thread_id in owned(store, cursor.thread_id):
+        found.setdefault(thread_id, Inside(thread_id, cursor.thread_id, None, needed=False))
+    below: dict[str, Inside] = {}
+    around = above | {cursor.thread_id}
+    for thread_id in sorted(found.keys() - around):
+        below.setdefault(thread_id, found[thread_id])
+        with suppress(LogCorrupt):
+            inner = store.cursor(thread_id)
+            for one in inside(store, inner, around) if inner else ():
+                below.setdefault(one.thread_id, one)
+    return list(below.values())
+
+
+def _told(store: Store, cursor: Cursor) -> Iterator[tuple[str, int | None, bool]]:
+    """The threads that a thread itself tells of: in its steps, and where it stands."""
+    before = cursor.head + 1
+    while points := store.checkpoints(cursor.thread_id, before, _PAGE):
+        for point in points:
+            yield from ((name, point.step, True) for name in named(point))
+        before = points[-1].step
+    for request in cursor.pending:
+        if request.thread:
+            yield request.thread, None, True
+    for link in (state.child for state in cursor.branches if state.child):
+        # It is noted before it is made, so that it may be missing until it has spent something.
+        yield link.thread_id, None, bool(link.tokens_in or link.tokens_out or link.cost)
+
+
+WITHIN = "within"
+"""The key in a thread's source that names the way to its graph: [node, node inside it, ...]."""
+
+
+def inner_graph(
+    graph: CompiledGraph, source: Mapping[str, Any], outer: Mapping[str, Any] | None = None
+) -> CompiledGraph:
+    """The graph of a thread, given the one its source builds.
+
+    Args:
+        outer: the source of `graph`, where that is an inner one itself.
+
+    Raises:
+        GraphInvalid: the subgraph it ran in is no longer there.
+    """
+    for name in source.get(WITHIN, ())[len((outer or {}).get(WITHIN, ())) :]:
+        inside = graph_inside(graph, name)
+        if inside is None:
+            raise GraphInvalid(
+                f"the graph {graph.name!r} has no subgraph {name!r}, in which the thread ran",
+                "give the graph as it was",
+            )
+        graph = inside
+    return graph
+
+
+def graph_inside(graph: CompiledGraph, node: str) -> CompiledGraph | None:
+    """The graph of a subgraph's node; None where the node is no subgraph, or not there."""
+    found = graph.nodes.get(node)
+    return found.work.graph if found is not None and isinstance(found.work, SubgraphWork) else None
+
+
+def link_of(cursor: Cursor) -> ChildLink | None:
+    """The child thread of the subgraph that a cursor stands at, if it was begun."""
+    return next((state.child for state in cursor.branches if state.child), None)
+
+
+def new_child_id(session: Session, node: Node) -> str:
+    """`parent/node#n`: n counts the visits of the node; names that are taken are stepped over."""
+    n = session.cursor.visits.get(node.name, 0) + 1
+    while True:
+        name = child_id(session.thread_id, f"{node.name}#{n}")
+        taken = session.store.info(name) is not None if session.store else name in session.children
+        if not taken:
+            return name
+        n += 1
+
+
+def open_child(session: Session, node: Node, thread_id: str) -> Session:
+    """The child thread, up to date; one that does not exist yet is made by its first commit."""
+    assert isinstance(node.work, SubgraphWork)
+    child = session.children.get(thread_id)
+    if child is not None and child.graph is node.work.graph:
+        child.signer = session.signer
+        child.reload()
+        return child
+    if session.store and session.store.info(thread_id) is not None:
+        child = Session.open(
+            node.work.graph, session.store, thread_id, clock=session.clock, signer=session.signer
+        )
+    else:
+        source = {**session.info.source, WITHIN: [*session.info.source.get(WITHIN, ()), node.name]}
+        owner = Owner(session.thread_id, node.name)
+        child = Session.new(
+            node.work.graph,
+            session.store,
+            thread_id,
+            source=source,
+            owner=owner,
+            clock=session.clock,
+            signer=session.signer,
+        )
+    session.children[thread_id] = child
+    return child
+
+
+def waiting_child(session: Session) -> Session | None:
+    """The child thread that a thread waits for, if it does."""
+    link = link_of(session.cursor)
+    kind, _, name = session.cursor.position.partition(":")
+    node = session.graph.nodes.get(name)
+    if link is None or kind != "node" or node is None or not isinstance(node.work, SubgraphWork):
+        return None
+    child = open_child(session, node, link.thread_id)
+    return child if child.exists or session.store is None else None
+
+
+def passed_on(session: Session, child: Session) -> list[Request]:
+    """The child's requests as its parent asks them; answers find their way back by `thread`."""
+    node = session.cursor.position.partition(":")[2]
+    return [
+        replace(
+            request,
+            node=node,
+            when="inside",
+            step=session.cursor.head,
+            path=f"{node}/{request.path or request.node}",
+            payload=_with_subject(child, request),
+            subject=None,
+            thread=child.thread_id,
+            thread_step=request.step,
+        )
+        for request in child.cursor.pending
+    ]
+
+
+def refresh(session: Session, ledger: Sequence[LedgerEntry] = (), *, runs_on: bool = False) -> None:
+    """Ask what the child asks now: it may have been answered or edited, or have ended, on its own.
+
+    A child that failed or was cancelled fails the thread at its node, which resuming runs again: on from
+    where the child failed, or with another child in place of a cancelled one.
+
+    Args:
+        runs_on: the node is run next, and says itself what became of its child.
+    """
+    child = waiting_child(session)
+    if child is not None and outdated(child):
+        with suppress(ThreadBusy), child.writing():
+            refresh(child, runs_on=runs_on)
+    requests = passed_on(session, child) if child else list(session.cursor.pending)
+    ended = child is not None and not runs_on and _ended_badly(session, child)
+    if tuple(requests) == session.cursor.pending and not ledger and not ended:
+        return
+    cursor = replace(session.cursor, pending=())
+    for request in requests:
+        cursor = waiting(cursor, request)
+    if session.cursor.pending and not requests:
+        cursor = replace(cursor, status="waiting", reason="paused")
+    if child is not None and ended:
+        cursor, entry = _failed_by(session, child, journal.behind(cursor, ledger))
+        ledger = [*ledger, entry]
+    session.commit_cursor(cursor, ledger)
+
+
+def outdated(session: Session) -> bool:
+    """Whether a thread says something else than the child it waits for, which others have moved on."""
+    cursor = session.cursor
+    if cursor.status != "waiting" or cursor.reason == "limit" or link_of(cursor) is None:
+        return False
+    if cursor.pending and not any(one.thread for one in cursor.pending):
+        return False
+    child = waiting_child(session)
+    if child is None:
+        return False
+    asks_else = tuple(passed_on(session, child)) != cursor.pending
+    return asks_else or _ended_badly(session, child) or outdated(child)
+
+
+def _ended_badly(session: Session, child: Session) -> bool:
+    """Whether a child, for which a thread waits, has failed or was cancelled by itself.
+
+    One that a limit has stopped goes on once that is raised, here or there.
+    """
+    ended = child.cursor
+    failed = ended.status == "failed" and ended.reason != "limit"
+    return session.cursor.status == "waiting" and (failed or ended.status == "cancelled")
+
+
+def _failed_by(session: Session, child: Session, cursor: Cursor) -> tuple[Cursor, LedgerEntry]:
+    """The cursor of a thread whose child has ended badly, and what the ledger says of it."""
+    node = cursor.position.partition(":")[2]
+    ended = child.cursor
+    if ended.status == "failed":
+        error, reason = ended.error, ended.reason
+    else:
+        why, hint = told_cancelled(child)
+        message = f"node {node!r}: its thread {child.thread_id!r} {why}"
+        error, reason = ErrorInfo(node, cursor.attempt, NodeFailed.title, message, hint), "node_error"
+        cursor = with_branches(cursor)
+    cursor = replace(cursor, status="failed", reason=reason, error=error)
+    note = error.message if error else f"{child.thread_id} failed: {reason}"
+    return cursor, journal.ledger_entry(cursor, "failed", at=session.clock(), note=note, data={"node": node})
+
+
+def told_cancelled(child: Session) -> tuple[str, str]:
+    """How a cancelled child came to its end, in words, and how to go on without it."""
+    told = [one for one in child.store.ledger(child.thread_id) if one.kind == "cancel"] if child.store else []
+    by = f" by {told[-1].actor}" if told and told[-1].actor else ""
+    note = f": {told[-1].note}" if told and told[-1].note else ""
+    why = {"rejected": " (rejected)", "rolled_back": " (rolled back)"}.get(child.cursor.reason, f"{by}{note}")
+    return f"was cancelled{why}", "resuming begins another one; an edit with as_node goes on without it"
+
+
+def relay(
+    session: Session, request: Request, act: Callable[[Session], Any], entry: Callable[[], LedgerEntry]
+) -> None:
+    """Let the child's thread decide about a request of its own, and take over what then waits.
+
+    Raises:
+        AnswerRefused: the child's thread has refused it.
+        SigningFailed: neither thread has decided anything.
+    """
+    child = waiting_child(session)
+    if child is None or child.thread_id != request.thread:
+        raise UnknownThread(
+            f"there is no thread {request.thread!r} to take the answer", "resume the thread that asked"
+        )
+    relayed = entry()
+    with child.writing():
+        act(child)
+    refresh(session, [relayed])
+
+
+def may_go_on(session: Session) -> bool:
+    """Whether something can run though requests wait: other branches, here or inside a subgraph."""
+    child = waiting_child(session)
+    if child is None:
+        return can_go_on(session.cursor)
+    return not child.cursor.pending or may_go_on(child)
+
+
+def abandon(session: Session) -> None:
+    """End the child thread of a visit that the thread has left: nobody waits for it any more."""
+    child = waiting_child(session)
+    if child is None or child.cursor.status in ("completed", "cancelled"):
+        return
+    with suppress(ThreadBusy), child.writing():
+        abandon(child)
+        note = f"{session.thread_id} has gone on without it"
+        entry = journal.ledger_entry(child.cursor, "cancel", at=child.clock(), note=note)
+        cursor = replace(child.cursor, status="cancelled", reason="user", pending=())
+        child.commit_cursor(cursor, [entry])
+
+
+def _with_subject(child: Session, request: Request) -> Any:
+    """What is shown with a request: the child's subject, too, since the parent has no such channel."""
+    name = request.subject
+    known = child.graph.channels.get(name) if name else None
+    if name is None or known is None or known.visibility == "private":
+        return request.payload
+    value = thaw(child.state.values.get(name))
+    if request.payload is None:
+        return {name: value}
+    return {name: value, **request.payload} if isinstance(request.payload, dict) else request.payload

@@ -1,1 +1,0 @@
-"""What is told of threads and graphs, and changes nothing."""

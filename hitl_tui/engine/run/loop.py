@@ -1,0 +1,462 @@
+"""The run loop: from the cursor to the next stop, one node at a time (SPEC 5, 9, 11)."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Literal
+
+from msgspec.structs import replace
+
+from hitl_tui.engine.commands.answering import expire, pass_breakpoints
+from hitl_tui.engine.commands.decisions import DONE, refuse_rolling_back
+from hitl_tui.engine.graph.compensation import check_compensation
+from hitl_tui.engine.graph.compiled import Node, SubgraphWork
+from hitl_tui.engine.graph.limits import limit_reached
+from hitl_tui.engine.graph.retry import NEVER_RETRIED
+from hitl_tui.engine.log.events import (
+    AttemptDropped,
+    AttemptFailed,
+    NodeStarted,
+    ProgressChanged,
+    RunEnded,
+    RunStarted,
+)
+from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse, ToolUse
+from hitl_tui.engine.log.records import END, Cursor, Status
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
+from hitl_tui.engine.nodes.attempt import run_attempt
+from hitl_tui.engine.nodes.calling import SyncCaller
+from hitl_tui.engine.nodes.children import may_go_on, refresh
+from hitl_tui.engine.nodes.fanout import run_fanout
+from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, Made
+from hitl_tui.engine.run.subgraph import run_subgraph
+from hitl_tui.engine.state.changes import after
+from hitl_tui.engine.thread import journal
+from hitl_tui.engine.thread.graph_change import note_graph
+from hitl_tui.engine.thread.interrupts import InterruptRaised, ask, make_request, waiting, withdrawn
+from hitl_tui.engine.thread.journal import Step, spent, with_branches
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.engine.thread.taint_policy import guard
+from hitl_tui.errors import HitlError, NodeFailed, StoreUnusable
+
+
+def tell_broken(session: Session, node: str, error: Exception) -> None:
+    """Say why a run ended; it comes into the log with the next commit that goes through.
+
+    Args:
+        node: the one that runs or is next; a store that can't be used is no node's fault.
+    """
+    if not isinstance(error, HitlError):
+        error = HitlError(f"{type(error).__name__}: {error}", "the log file has the details")
+    cursor = session.cursor
+    details = "".join(traceback.format_exception(error.__cause__ or error))
+    blamed = "" if isinstance(error, StoreUnusable) else node
+    info = ErrorInfo(blamed, cursor.attempt, error.title, error.message, error.hint, details)
+    if cursor.status == "running":
+        session.cursor = replace(
+            cursor, status="failed", reason="node_error", attempt=cursor.attempt + 1, error=info
+        )
+        # Giving the thread back may take its time now; that it has failed is to be seen before.
+        session.emit(ProgressChanged(session.progress))
+    session.emit(AttemptFailed(info))
+
+
+async def work(
+    session: Session,
+    node: Node,
+    cursor: Cursor,
+    uses: list[ModelUse],
+    *,
+    threads: SyncCaller | None,
+    begun: Callable[[Activity], None],
+    inner: Callable[[Session], Run],
+) -> Made:
+    """Run a node with its retries; nothing of it is committed yet.
+
+    Args:
+        cursor: what the node's config tells of.
+        uses: gets every model call, of failed attempts, too.
+        threads: where the node's function runs; None runs it inline.
+        begun: told of each attempt's activity, by which it can be given up.
+        inner: makes a run of the thread of a subgraph.
+
+    Raises:
+        NodeFailed: its last attempt failed; says how many there were.
+        InterruptRaised, BranchesWait: it asks a human.
+        ChildStopped: the thread of a subgraph was stopped.
+    """
+    first = attempt = session.cursor.attempt
+    while True:
+        activity = Activity(node.name, attempt, session.sink)
+        activity.first_input = session.first_input
+        begun(activity)
+        session.emit(NodeStarted(node.name, session.cursor.head + 1, attempt, session.clock()))
+        if isinstance(node.work, SubgraphWork):
+            return await run_subgraph(session, node, activity, inner)
+        if node.work is not None:
+            return await run_fanout(session, node, activity, uses, threads)
+        try:
+            result, changes = await run_attempt(
+                session.graph,
+                node,
+                session.state,
+                cursor,
+                activity,
+                agents=session.agents,
+                clock=session.clock,
+                threads=threads,
+            )
+            undo = result.compensation
+            compensations = () if undo is None else (check_compensation(undo, session.graph.compensations),)
+            return Made(result, changes, read=tuple(activity.read or ()), compensations=compensations)
+        except NodeFailed as error:
+            tried = attempt - first + 1
+            if tried >= node.retry.max_attempts or isinstance(error.__cause__, NEVER_RETRIED):
+                if tried > 1:
+                    error.message += f" (after {tried} attempts)"
+                raise
+            wait = node.retry.wait_after(tried)
+            activity.retrying(attempt, first + node.retry.max_attempts - 1, wait, error.message)
+            attempt += 1
+            session.commit_cursor(
+                replace(session.cursor, attempt=attempt, retries=session.cursor.retries + 1)
+            )
+            await asyncio.sleep(wait)
+        finally:
+            uses.extend(activity.uses)
+
+
+OnLimit = Literal["stop", "pause"]
+StopBefore = Callable[[Session, str, bool], str]
+
+
+class Run:
+    """One run of a thread, or one step of it.
+
+    Args:
+        once: stop after one node.
+        on_limit: what a reached limit does: end the run, or wait for a human.
+        stop_before: says of (session, next node, whether it is the run's first) why to stop, "" to go on.
+        threads: where sync nodes run; None runs them inline.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        once: bool = False,
+        on_limit: OnLimit = "stop",
+        stop_before: StopBefore | None = None,
+        threads: SyncCaller | None = None,
+    ) -> None:
+        self.session = session
+        self.error: HitlError | None = None
+        self.ended = False
+        self._once = once
+        self._on_limit = on_limit
+        self._stop_before = stop_before
+        self._threads = threads
+        self._pause_asked, self._drop_reason = False, ""
+        self._trouble: HitlError | None = None
+        self._activity: Activity | None = None
+        self._calls: list[ToolUse] = []
+        self._inner: Run | None = None
+        self._task: asyncio.Task[object] | None = None
+
+    @property
+    def node_in_flight(self) -> str:
+        """The node that runs now, "" between nodes."""
+        return self._activity.node if self._activity else ""
+
+    def pause(self) -> None:
+        """Stop at the next node boundary, of a subgraph's run as well."""
+        self._pause_asked = True
+        if self._inner:
+            self._inner.pause()
+
+    def break_off(self, error: HitlError) -> None:
+        """End at the next node boundary because of something that no node is to blame for."""
+        self._trouble = error
+        self.pause()
+
+    def give_up(self) -> None:
+        """Let the node in flight know that its run ends."""
+        if self._activity:
+            self._activity.cancel()
+
+    def drop_attempt(self, why: str) -> bool:
+        """Give up the node in flight; False where none is.  Call it on the run's loop."""
+        if self._activity is None or self._task is None:
+            self._pause_asked = True
+            return False
+        self._drop_reason = why
+        self._activity.cancel()
+        self._task.cancel()
+        return True
+
+    async def steps(self) -> AsyncGenerator[str, None]:
+        """Run until something stops it; yields the node's name after each commit.
+
+        Leaving early pauses the thread. What has begun ends with exactly one `RunEnded`.
+        """
+        session = self.session
+        self._task = asyncio.current_task()
+        begun, broken = False, None
+        try:
+            with session.writing(), session.keeping():
+                try:
+                    if self._begin():
+                        begun = True
+                        session.emit(RunStarted(session.thread_id, session.progress))
+                        first = True
+                        while (node := self._next(first)) and await self._run_node(node):
+                            first = False
+                            yield node
+                except Exception as error:
+                    broken = error
+                    raise
+                finally:
+                    self.ended = begun or broken is None
+                    if self.ended:
+                        self._put_down(broken)
+        finally:
+            # Only now can the next run or edit have the thread.
+            if self.ended:
+                session.emit(RunEnded(session.progress))
+
+    def _put_down(self, broken: Exception | None) -> None:
+        if broken:
+            tell_broken(self.session, self.node_in_flight or self.session.cursor.next_node or "", broken)
+        elif self.session.cursor.status == "running":
+            self._stop("waiting", "paused")
+
+    def _begin(self) -> bool:
+        """Set the cursor running; False where there is nothing to run."""
+        session = self.session
+        if expire(session) or session.cursor.status in DONE or session.cursor.head < 0:
+            return False
+        refuse_rolling_back(session)
+        note_graph(session)
+        if session.cursor.branches:
+            refresh(session, runs_on=True)
+        pass_breakpoints(session)
+        self._ask_again()
+        cursor = session.cursor
+        if cursor.status in DONE or (cursor.pending and not may_go_on(session)):
+            return False
+        # A cursor found running has no living writer behind it, or the lease would not be ours.
+        attempt = cursor.attempt + 1 if cursor.status == "running" else cursor.attempt
+        session.commit_cursor(replace(cursor, status="running", reason="", attempt=attempt, error=None))
+        return True
+
+    def _ask_again(self) -> None:
+        """Open a question after a node again that failed the thread by its deadline: nobody has decided.
+
+        Questions before and inside nodes come up by themselves when the thread gets there.
+        """
+        session, cursor = self.session, self.session.cursor
+        kind, _, node = cursor.position.partition(":")
+        expired = (cursor.status, cursor.reason, kind) == ("failed", "deadline", "route")
+        if expired and node in session.graph.after:
+            request = make_request(session, node, "after")
+            entry = journal.request_entry(cursor, request, session.clock())
+            session.commit_cursor(waiting(cursor, request), [entry])
+
+    def _next(self, first: bool) -> str:
+        """The node to run now, or "" once the cursor has been stopped with a reason."""
+        session, cursor = self.session, self.session.cursor
+        if cursor.status != "running":
+            return ""
+        try:
+            # A route is not written down before the node commits: an edit until then may still turn it.
+            name, ended = session.way_on()
+        except HitlError as error:
+            return self._fail(error, cursor.position.partition(":")[2])
+        if ended:
+            return self._stop("completed", "termination", ended)
+        if name == END:
+            return self._stop("completed", "end")
+        if not name:
+            return self._stop("failed", "dead_end")
+        limit = limit_reached(cursor, session.limits)
+        if limit:
+            paused = self._on_limit == "pause"
+            return self._stop("waiting" if paused else "failed", "limit", limit)
+        if self._trouble:
+            raise self._trouble
+        if self._pause_asked or (self._once and not first):
+            return self._stop("waiting", "paused")
+        if self._stop_before and (why := self._stop_before(session, name, first)):
+            return self._stop("waiting", "paused", why)
+        if name in session.graph.before and not cursor.passed:
+            self._open([make_request(session, name, "before")])
+            return ""
+        return self._guarded(name) if session.state.taint else name
+
+    def _guarded(self, name: str) -> str:
+        """The node, or "" where its policy on taint has stopped the run before it."""
+        found = guard(self.session, self.session.graph.nodes[name])
+        if isinstance(found, Request):
+            self._open([found])
+        elif found:
+            self._fail(found, name, reason="policy")
+        return "" if found else name
+
+    def _stop(self, status: Status, reason: str, note: str = "", cursor: Cursor | None = None) -> str:
+        session = self.session
+        cursor = replace(cursor or session.cursor, status=status, reason=reason)
+        entry = journal.ledger_entry(cursor, "stop", at=session.clock(), note=note, data={"reason": reason})
+        session.commit_cursor(cursor, [entry] if note else [])
+        return ""
+
+    def _open(self, requests: Sequence[Request], cursor: Cursor | None = None) -> None:
+        # The answers are for this node: the route to it is settled now.
+        ask(self.session, requests, cursor or self.session.cursor)
+
+    def _enter(self, child: Session) -> Run:
+        self._inner = Run(child, on_limit=self._on_limit, threads=self._threads)
+        return self._inner
+
+    def _begun(self, activity: Activity) -> None:
+        activity.calls = self._calls
+        self._activity = activity
+
+    async def _run_node(self, name: str) -> bool:
+        """Run a node with its retries and commit it; False where the run stops without a commit."""
+        session = self.session
+        started = session.clock()
+        uses: list[ModelUse] = []
+        if self._calls:
+            self._calls = []
+        attempt = session.cursor.attempt
+        try:
+            node, called = self._called(name)
+            made = await work(
+                session, node, called, uses, threads=self._threads, begun=self._begun, inner=self._enter
+            )
+        except InterruptRaised as interrupt:
+            # What the attempt used so far is spent, though it starts again with the answer.
+            cursor = self._waiting_cursor(uses, started)
+            kept = self._activity.exchanges if self._activity else ()
+            self._open([interrupt.request], replace(cursor, exchanges=kept))
+            return False
+        except ChildStopped as stop:
+            self._stop(stop.status, stop.reason, stop.note, self._after_attempt(uses, started))
+            return False
+        except BranchesWait as wait:
+            self._open(wait.requests, replace(self._waiting_cursor(uses, started), branches=wait.branches))
+            return False
+        except (asyncio.CancelledError, AttemptCancelled):
+            self._left(uses, started)
+            if not self._drop_reason:
+                raise
+            self._tell_dropped(name, attempt)
+            return False
+        except NodeFailed as error:
+            cursor = replace(self._after_attempt(uses, started), pending=())
+            if isinstance(error, BranchesFailed):
+                cursor = with_branches(cursor, error.branches)
+            self._fail(error, name, cursor)
+            return False
+        finally:
+            self._activity = self._inner = None
+        try:
+            self._commit(name, made, uses, started)
+        except StoreUnusable:
+            # Nothing can be written now; what the attempt used is, with the next commit that goes through.
+            session.cursor = replace(self._after_attempt(uses, started), attempt=attempt)
+            raise
+        except HitlError as error:
+            self._fail(error, name, self._after_attempt(uses, started))
+            return False
+        return True
+
+    def _waiting_cursor(self, uses: Sequence[ModelUse], started: int) -> Cursor:
+        cursor = spent(self.session.cursor, uses, self.session.clock() - started)
+        return replace(cursor, uses=(*cursor.uses, *uses), calls=(*cursor.calls, *self._calls))
+
+    def _called(self, name: str) -> tuple[Node, Cursor]:
+        """What runs under a name, and the cursor its config tells of."""
+        return self.session.graph.nodes[name], self.session.cursor
+
+    def _commit(self, name: str, made: Made, uses: Sequence[ModelUse], started: int) -> None:
+        session = self.session
+        result, changes = made.result, made.changes
+        state = after(session.state, changes)
+        all_uses = (*uses, *(result.usage or ()))
+        duration = session.clock() - started
+        cursor = replace(
+            spent(session.cursor, all_uses, duration),
+            position=f"route:{name}",
+            iteration=session.cursor.iteration + 1,
+            visits={**session.cursor.visits, name: session.cursor.visits.get(name, 0) + 1},
+            attempt=1,
+            passed=False,
+            approved_hash="",
+            answers=(),
+            branches=(),
+            exchanges=(),
+            uses=(),
+            calls=(),
+            pending=(),
+            retries=session.cursor.retries + made.retries,
+            compensated=session.cursor.compensated or bool(made.compensations),
+        )
+        ledger = withdrawn(session) if session.cursor.pending else []
+        if name in session.graph.after:
+            at_step = replace(cursor, head=cursor.head + 1)
+            request = make_request(session, name, "after", cursor=at_step, state=state)
+            ledger.append(journal.request_entry(journal.behind(cursor, ledger), request, session.clock()))
+            cursor = waiting(cursor, request)
+        else:
+            cursor = session.led_on(cursor, name, state)
+        step = Step(
+            source=made.source,
+            node=name,
+            text=result.text,
+            duration=duration,
+            uses=(*session.cursor.uses, *made.counted, *all_uses),
+            calls=(*session.cursor.calls, *self._calls),
+            attempt=session.cursor.attempt,
+            compensations=made.compensations,
+            read=made.read,
+            branches=made.branches,
+        )
+        session.commit_step(cursor, changes, step, state=state, ledger=ledger)
+
+    def _left(self, uses: Sequence[ModelUse], started: int) -> None:
+        """Leave the thread before a node that was given up."""
+        cursor = self._after_attempt(uses, started)
+        self.session.commit_cursor(replace(cursor, status="waiting", reason="paused"))
+
+    def _tell_dropped(self, name: str, attempt: int) -> None:
+        """Tell that `drop_attempt` gave the node up: the run ends by itself, so its task goes on."""
+        if task := asyncio.current_task():
+            task.uncancel()
+        self.session.emit(AttemptDropped(name, attempt, self._drop_reason))
+        self._drop_reason = ""
+
+    def _after_attempt(self, uses: Sequence[ModelUse], started: int) -> Cursor:
+        """The cursor after an attempt that committed nothing: what it cost counts."""
+        cursor = spent(self.session.cursor, uses, self.session.clock() - started)
+        calls = (*cursor.calls, *self._calls)
+        return replace(cursor, attempt=cursor.attempt + 1, uses=(*cursor.uses, *uses), calls=calls)
+
+    def _fail(
+        self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "node_error"
+    ) -> str:
+        session = self.session
+        self.error = error
+        attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
+        details = error.details if isinstance(error, NodeFailed) else ""
+        info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details, error.channel)
+        cursor = replace(cursor or session.cursor, status="failed", reason=reason, error=info)
+        entry = journal.ledger_entry(
+            cursor, "failed", at=session.clock(), note=error.message, data={"node": node}
+        )
+        session.commit_cursor(cursor, [entry])
+        session.emit(AttemptFailed(info))
+        return ""

@@ -1,0 +1,484 @@
+"""Rollback: compensation handlers of a thread and its subgraphs, last first, each a step (SPEC 13)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from hitl_tui.engine.commands.decisions import decision_entry
+from hitl_tui.engine.graph.compensation import UNDO_FAILED, UNDONE, RollbackEntry, unknown_handler
+from hitl_tui.engine.graph.compiled import Node
+from hitl_tui.engine.log.events import AttemptDropped, AttemptFailed, NodeStarted
+from hitl_tui.engine.log.outcomes import ErrorInfo, ModelUse
+from hitl_tui.engine.log.records import ROLLBACK, ROLLED_BACK, Checkpoint, Cursor, LedgerEntry, Status
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
+from hitl_tui.engine.nodes.children import graph_inside, named, open_child, owned
+from hitl_tui.engine.nodes.results import Made
+from hitl_tui.engine.run.loop import Run
+from hitl_tui.engine.run.subgraph import InsideEvents
+from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.thread.journal import Step, spent
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import GraphInvalid, HitlError, NodeFailed, StoreUnusable, UnknownThread
+
+_PAGE = 256
+
+
+@dataclass(frozen=True)
+class Below:
+    """The thread of a subgraph's run, undone as a whole at its place among its parent's steps.
+
+    Attributes:
+        node: the subgraph's node.
+        entries: what can be undone of it and of the threads below it.
+        over: nothing is left to do: it has been rolled back.
+        own: the thread began it; False where it is a fork's, of a step from before the fork.
+    """
+
+    thread_id: str
+    node: str
+    entries: tuple[RollbackEntry, ...] = ()
+    over: bool = False
+    own: bool = True
+
+    @property
+    def remains(self) -> bool:
+        """Whether a rollback of the thread goes into it."""
+        return self.own and (not self.over or any(entry.remains for entry in self.entries))
+
+
+def rollback_entries(store: Store | None, cursor: Cursor) -> tuple[RollbackEntry, ...]:
+    """All entries of a thread and of those below it, in the order in which a rollback runs them.
+
+    Those that a fork shares with its parent are among them.
+    """
+    found: list[RollbackEntry] = []
+    for one in undo_order(store, cursor):
+        found += one.entries if isinstance(one, Below) else [one]
+    return tuple(found)
+
+
+def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | Below]:
+    """What a thread has to undo, last one first."""
+    if store is None:
+        return []
+    begun = owned(store, cursor.thread_id)
+    if not begun and not cursor.compensated:
+        return []
+    # Of a visit that came to no step, the place is where it began.
+    left = {name: info.created_at for name, info in begun.items()}
+    info = store.info(cursor.thread_id)
+    shared = info.fork_step if info else -1
+    fates = _fates(store.ledger(cursor.thread_id))
+    found: list[RollbackEntry | Below] = []
+    for point in _points(store, cursor.thread_id):
+        threads = named(point)
+        for name in threads:
+            left.pop(name, None)
+        found += [_below(store, name, node_of(begun[name])) for name in _since(left, point.at)]
+        foreign = point.step <= shared
+        found += _of_step(point, fates, foreign)
+        found += [_below(store, name, point.node, own=not foreign) for name in threads]
+    return found + [_below(store, name, node_of(begun[name])) for name in _since(left, 0)]
+
+
+def node_of(info: ThreadInfo) -> str:
+    """The subgraph's node that a thread ran for."""
+    return info.owner.node if info.owner else ""
+
+
+def _points(store: Store, thread_id: str) -> Iterator[Checkpoint]:
+    """The checkpoints of a thread, newest first."""
+    before: int | None = None
+    while points := store.checkpoints(thread_id, before, _PAGE):
+        yield from points
+        before = points[-1].step
+
+
+def _since(left: dict[str, int], at: int) -> list[str]:
+    """Take out the threads that were begun at a time or later, newest first."""
+    found = [name for name, begun in left.items() if begun >= at][::-1]
+    for name in found:
+        del left[name]
+    return found
+
+
+def _below(store: Store, thread_id: str, node: str, *, own: bool = True) -> Below:
+    cursor = store.cursor(thread_id)
+    if cursor is None:
+        return Below(thread_id, node, own=own)
+    entries = [_inside(entry, thread_id, own) for entry in rollback_entries(store, cursor)]
+    over = (cursor.status, cursor.reason) == ROLLED_BACK
+    return Below(thread_id, node, tuple(entries), over, own)
+
+
+def _inside(entry: RollbackEntry, thread_id: str, own: bool) -> RollbackEntry:
+    state = entry.state if own or entry.state == "done" else "inherited"
+    return msgspec.structs.replace(entry, thread=entry.thread or thread_id, state=state)
+
+
+def _of_step(
+    point: Checkpoint, fates: Mapping[tuple[int, int], Sequence[LedgerEntry]], foreign: bool
+) -> Iterator[RollbackEntry]:
+    for index in reversed(range(len(point.compensations))):
+        one = point.compensations[index]
+        node = one.path or point.node
+        entry = RollbackEntry(point.step, index, point.invocation, node, one.handler, one.args, "open")
+        yield _told(entry, fates.get((point.step, index), ()), foreign)
+
+
+def _fates(ledger: Iterable[LedgerEntry]) -> dict[tuple[int, int], list[LedgerEntry]]:
+    """What the ledger says of each entry, oldest first."""
+    fates: dict[tuple[int, int], list[LedgerEntry]] = {}
+    for one in ledger:
+        if one.kind in (UNDONE, UNDO_FAILED):
+            fates.setdefault((one.data["step"], one.data["index"]), []).append(one)
+    return fates
+
+
+def _told(entry: RollbackEntry, fate: Sequence[LedgerEntry], foreign: bool) -> RollbackEntry:
+    """An entry with what became of it."""
+    state: Literal["open", "done", "failed", "inherited"] = "inherited" if foreign else "open"
+    error, failures = "", [one for one in fate if one.kind == UNDO_FAILED]
+    if fate and fate[-1].kind == UNDONE:
+        state = "done"
+    elif failures:
+        state, error = "inherited" if foreign else "failed", failures[-1].note or ""
+    return msgspec.structs.replace(entry, state=state, error=error, attempts=len(failures))
+
+
+class RollbackReport(msgspec.Struct, frozen=True):
+    """What a rollback left: where the thread stands, and all its entries, in the order in which they run."""
+
+    thread_id: str
+    status: Status
+    reason: str
+    step: int
+    entries: tuple[RollbackEntry, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True where nothing remains to be undone."""
+        return self.status != "failed" and not any(entry.remains for entry in self.entries)
+
+
+class Rollback(Run):
+    """One rollback of a thread; driven, paused and told of as a run is.
+
+    Args:
+        actor, note: who rolls back, and why, for the record.
+
+    Attributes:
+        failed: what could not be undone, here and in the threads below: (thread, why).
+    """
+
+    def __init__(
+        self, session: Session, *, actor: str | None = None, note: str | None = None, **options: object
+    ) -> None:
+        super().__init__(session, **options)  # type: ignore[arg-type]
+        self._actor = actor
+        self._note = note
+        self._todo: list[RollbackEntry | Below] = []
+        self._entry: RollbackEntry | Below | None = None
+        self.failed: list[tuple[str, ErrorInfo]] = []
+
+    def _begin(self) -> bool:
+        """Set the thread rolling back; False where that is done already."""
+        session = self.session
+        cursor = session.cursor
+        self._todo = [one for one in undo_order(session.store, cursor) if one.remains][::-1]
+        if not self._todo and (cursor.status, cursor.reason) == ROLLED_BACK:
+            return False
+        ledger: list[LedgerEntry] = []
+        for request in cursor.pending:
+            self._write_down(ledger, "withdrawn", request=request, actor=self._actor)
+        data = {"entries": [_named(entry) for one in reversed(self._todo) for entry in _remaining(one)]}
+        self._write_down(ledger, "rollback", actor=self._actor, note=self._note, data=data)
+        # An attempt that a crash or a person ended counts, if it was one at undoing.
+        attempt = cursor.attempt if cursor.position == ROLLBACK else 1
+        session.commit_cursor(
+            replace(
+                cursor,
+                status="running",
+                reason="",
+                position=ROLLBACK,
+                pending=(),
+                answers=(),
+                branches=(),
+                exchanges=(),
+                passed=False,
+                error=None,
+                attempt=attempt,
+            ),
+            ledger,
+        )
+        return True
+
+    def _next(self, first: bool) -> str:
+        session = self.session
+        if session.cursor.status != "running":
+            return ""
+        if not self._todo:
+            return self._finish()
+        if self._pause_asked:
+            return self._stop("waiting", "paused")
+        entry = self._entry = self._todo.pop()
+        if isinstance(entry, Below):
+            return f"<{ROLLBACK}>/{entry.node}"
+        # Not written down by itself: the attempts before are in the ledger.
+        attempt = max(session.cursor.attempt, entry.attempts + 1)
+        session.cursor = replace(session.cursor, attempt=attempt)
+        return entry.runs_as
+
+    async def _run_node(self, name: str) -> bool:
+        if isinstance(self._entry, Below):
+            return await self._descend(self._entry, name)
+        entry = self._undoing
+        handlers = self.session.graph.compensations
+        if entry.handler in handlers:
+            await super()._run_node(name)
+        else:
+            session = self.session
+            session.emit(NodeStarted(name, session.cursor.head + 1, session.cursor.attempt, session.clock()))
+            self._fail(unknown_handler(entry.handler, handlers), name)
+        return self.session.cursor.status == "running"
+
+    async def _descend(self, below: Below, name: str) -> bool:
+        """Roll back the thread of a subgraph; False where that was paused or given up."""
+        session, started = self.session, self.session.clock()
+        try:
+            child = child_below(session, below)
+            if child is None:
+                return True
+            inner = Rollback(child, actor=self._actor, note=self._note, threads=self._threads)
+            self._inner = inner
+            activity = Activity(name, session.cursor.attempt, session.sink)
+            self._begun(activity)
+            await Descent(session, below.node, child).run(inner, activity)
+        except HitlError as error:
+            if isinstance(error, StoreUnusable):
+                raise
+            self._unreachable(error, name, below)
+            return True
+        except (asyncio.CancelledError, AttemptCancelled):
+            self._left((), started)
+            if not self._drop_reason:
+                raise
+            self._dropped(name)
+            return False
+        finally:
+            self._activity = self._inner = None
+        if child.cursor.status == "waiting":
+            self._stop("waiting", "paused")
+            return False
+        self.failed += inner.failed
+        return True
+
+    def _dropped(self, name: str) -> None:
+        task = asyncio.current_task()
+        if task:
+            task.uncancel()
+        self.session.emit(AttemptDropped(name, self.session.cursor.attempt, self._drop_reason))
+        self._drop_reason = ""
+
+    def _unreachable(self, error: HitlError, name: str, below: Below) -> None:
+        """Write down that a thread below can't be undone now; the others are all the same."""
+        session = self.session
+        info = ErrorInfo(name, 1, error.title, error.message, error.hint)
+        self.failed.append((below.thread_id, info))
+        ledger: list[LedgerEntry] = []
+        data = {"node": name, "thread": below.thread_id}
+        self._write_down(ledger, "failed", actor=self._actor, note=error.message, data=data)
+        session.commit_cursor(replace(session.cursor, error=info), ledger)
+        session.emit(AttemptFailed(info))
+
+    def _called(self, name: str) -> tuple[Node, Cursor]:
+        entry = self._undoing
+        handler = self.session.graph.compensations[entry.handler]
+        node = Node(
+            name=name,
+            function=lambda state, config: handler.function(state, config, thaw(entry.args)),
+            reads=None,
+            writes=None,
+            retry=handler.retry,
+            timeout=handler.timeout,
+            takes_config=True,
+        )
+        # Its idempotency key is the entry's own, whenever and however often it is tried.
+        return node, replace(self.session.cursor, iteration=entry.step - 1, invocation=entry.invocation)
+
+    def _commit(self, name: str, made: Made, uses: Sequence[ModelUse], started: int) -> None:
+        result, changes = made.result, made.changes
+        if result.compensation is not None:
+            raise HitlError("it returned a compensation", "what undoes a step can't be undone itself")
+        session = self.session
+        ledger: list[LedgerEntry] = []
+        step = session.cursor.head + 1
+        self._write_down(ledger, UNDONE, step=step, actor=self._actor, data=_named(self._undoing))
+        all_uses = (*uses, *(result.usage or ()))
+        duration = session.clock() - started
+        session.commit_step(
+            replace(spent(session.cursor, all_uses, duration), attempt=1, uses=(), calls=()),
+            changes,
+            Step(
+                source="rollback",
+                node=name,
+                actor=self._actor,
+                note=self._note,
+                text=result.text,
+                duration=duration,
+                uses=(*session.cursor.uses, *all_uses),
+                calls=(*session.cursor.calls, *self._calls),
+                attempt=session.cursor.attempt,
+                read=made.read,
+            ),
+            ledger=ledger,
+        )
+
+    def _fail(self, error: HitlError, node: str, cursor: Cursor | None = None, reason: str = "") -> str:
+        """Write a failure down; the entries before this one are undone all the same."""
+        session = self.session
+        attempt = error.attempt if isinstance(error, NodeFailed) else session.cursor.attempt
+        details = error.details if isinstance(error, NodeFailed) else ""
+        info = ErrorInfo(node, attempt, error.title, error.message, error.hint, details)
+        self.failed.append((session.thread_id, info))
+        ledger: list[LedgerEntry] = []
+        data = {**_named(self._undoing), "attempt": attempt}
+        self._write_down(ledger, UNDO_FAILED, actor=self._actor, note=error.message, data=data)
+        session.commit_cursor(replace(cursor or session.cursor, attempt=1, error=info), ledger)
+        session.emit(AttemptFailed(info))
+        return ""
+
+    def _open(self, requests: Sequence[Request], cursor: Cursor | None = None) -> None:
+        request = requests[0]
+        asked = HitlError(f"it asks a human: {request.title!r}", "a handler must be able to end by itself")
+        self._fail(asked, request.node, cursor)
+
+    def _finish(self) -> str:
+        """End the thread: cancelled where everything is undone, failed with what remains."""
+        cursor = self.session.cursor
+        if self.failed:
+            cursor = replace(cursor, status="failed", reason="node_error", attempt=1, error=self._remains())
+        else:
+            cursor = replace(cursor, status="cancelled", reason="rolled_back", position="end", error=None)
+        ledger: list[LedgerEntry] = []
+        data = {"failed": len(self.failed)}
+        self._write_down(ledger, "rolled_back", actor=self._actor, data=data)
+        self.session.commit_cursor(cursor, ledger)
+        return ""
+
+    def _remains(self) -> ErrorInfo:
+        last = self.failed[-1][1]
+        own = self.session.thread_id
+        where = ["" if thread == own else f" of {thread}" for thread, _ in self.failed]
+        told = zip(self.failed, where, strict=True)
+        what = "; ".join(f"{info.node}{inside}: {info.message}" for (_, info), inside in told)
+        return ErrorInfo(
+            last.node,
+            last.attempt,
+            "The rollback is not complete",
+            f"{len(self.failed)} could not be undone: {what}",
+            "roll back again once the cause is mended: what is undone already is left alone",
+            last.details,
+        )
+
+    @property
+    def _undoing(self) -> RollbackEntry:
+        assert isinstance(self._entry, RollbackEntry)
+        return self._entry
+
+    def _write_down(self, written: list[LedgerEntry], kind: str, **facts: Any) -> None:
+        """Add an entry of the ledger to those of the same commit."""
+        written.append(decision_entry(self.session, written, kind, **facts))
+
+
+def rollback_report(session: Session) -> RollbackReport:
+    """How a thread stands with its rollback."""
+    cursor = session.cursor
+    entries = rollback_entries(session.store, cursor)
+    return RollbackReport(session.thread_id, cursor.status, cursor.reason, cursor.head, entries)
+
+
+def _remaining(one: RollbackEntry | Below) -> list[RollbackEntry]:
+    return [entry for entry in one.entries if entry.remains] if isinstance(one, Below) else [one]
+
+
+def _named(entry: RollbackEntry) -> dict[str, object]:
+    facts = {"step": entry.step, "index": entry.index, "node": entry.node, "handler": entry.handler}
+    return {**facts, "thread": entry.thread} if entry.thread else facts
+
+
+def child_below(session: Session, below: Below) -> Session | None:
+    """The thread to undo; None where it can't be had and there is nothing to undo of it.
+
+    Raises:
+        GraphInvalid: the graph has no such subgraph any more.
+        UnknownThread: it is not in this store.
+    """
+    missing = session.store is None or session.store.info(below.thread_id) is None
+    if missing:
+        if not session.cursor.compensated:
+            return None
+        raise UnknownThread(
+            f"the thread {below.thread_id!r} is not in this store, so what it did can't be undone",
+            "roll back where it ran",
+        )
+    if graph_inside(session.graph, below.node) is None:
+        if not any(entry.remains for entry in below.entries):
+            return None
+        raise GraphInvalid(
+            f"the graph has no subgraph {below.node!r}, in which the thread {below.thread_id!r} ran",
+            "roll back with the graph as it was",
+        )
+    return open_child(session, session.graph.nodes[below.node], below.thread_id)
+
+
+class Descent:
+    """One rollback of a child thread; its parent's watchers are told, and its spending is counted."""
+
+    def __init__(self, session: Session, node: str, child: Session) -> None:
+        self.session = session
+        self.child = child
+        child.sink = InsideEvents(session, node, child).tell
+
+    async def run(self, rollback: Rollback, activity: Activity) -> None:
+        """Undo it as far as it goes; giving up the activity gives up the handler that runs.
+
+        Raises:
+            ThreadBusy: another run or process holds it.
+        """
+        before = self.child.cursor
+        unsubscribe = activity.on_cancel(rollback.give_up)
+        try:
+            async with aclosing(rollback.steps()) as steps:
+                async for _ in steps:
+                    pass
+        finally:
+            unsubscribe()
+            self._count(before, self.child.cursor)
+
+    def _count(self, before: Cursor, after: Cursor) -> None:
+        """Count what the handlers have spent as the parent's spending, too."""
+        spent = (after.tokens_in - before.tokens_in, after.tokens_out - before.tokens_out)
+        cost = after.cost - before.cost
+        if not any(spent) and not cost and after.cost_known == before.cost_known:
+            return
+        cursor = self.session.cursor
+        self.session.commit_cursor(
+            replace(
+                cursor,
+                tokens_in=cursor.tokens_in + spent[0],
+                tokens_out=cursor.tokens_out + spent[1],
+                cost=cursor.cost + cost,
+                cost_known=cursor.cost_known and after.cost_known,
+            )
+        )

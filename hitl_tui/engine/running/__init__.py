@@ -1,1 +1,0 @@
-"""The run loop, and the nodes and subgraphs it works through."""

@@ -1,0 +1,166 @@
+"""From updates to changes: checked, reduced in channel-name order, all or nothing (SPEC 4, 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
+from hitl_tui.engine.log.records import Operation, Source
+from hitl_tui.engine.log.taint import Lineage, Tainted, spread
+from hitl_tui.engine.state.canonical import EMPTY_LIST_DIGEST, canonical, channel_hash, extend_chain
+from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.state import LiveState, undeclared
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """One update of one channel through its reducer, with digests; `size` in canonical bytes.
+
+    `path` and `attempt` are those of the branch it came from; "" and 0 leave them to the step.
+    `tainted` says what the channel is afterwards, `lineage` why where this update is the reason.
+    """
+
+    channel: BoundChannel
+    op: Operation
+    before: Any
+    update: Any
+    after: Any
+    before_hash: bytes
+    update_hash: bytes
+    after_hash: bytes
+    size: int
+    path: str = ""
+    attempt: int = 0
+    tainted: bool = False
+    lineage: Lineage | None = None
+
+    def applied(self, source: Source, actor: str | None = None, note: str | None = None) -> AppliedUpdate:
+        """The change as it is told to screens; values of private channels stay behind."""
+        private = self.channel.visibility == "private"
+        return AppliedUpdate(
+            channel=self.channel.name,
+            op=self.op,
+            reducer=self.channel.reducer.text,
+            visibility=self.channel.visibility,
+            source=source,
+            before=PRIVATE if private else self.before,
+            update=PRIVATE if private else self.update,
+            after=PRIVATE if private else self.after,
+            changed=self.before_hash != self.after_hash,
+            actor=actor,
+            note=note,
+            path=self.path,
+            tainted=self.tainted,
+            lineage=self.lineage,
+        )
+
+
+def reduce_updates(
+    state: LiveState,
+    channels: Mapping[str, BoundChannel],
+    updates: Iterable[tuple[str, Any]],
+) -> list[Change]:
+    """Put updates through their reducers, in channel-name order.
+
+    Raises:
+        UndeclaredChannel, ValueRejected, SchemaMismatch, ReducerError: nothing is applied then.
+    """
+    values, digests = state.values, state.digests
+    latest: dict[str, Change] = {}
+    changes = []
+    for name, given in sorted(updates, key=_name):
+        channel = _channel(name, channels)
+        update = channel.accept(given)
+        earlier = latest.get(name)
+        before = earlier.after if earlier else values[name]
+        before_hash = earlier.after_hash if earlier else digests[name]
+        change = reduced(channel, before, update, before_hash)
+        latest[name] = change
+        changes.append(change)
+    return _keep_taint(changes, state.taint) if state.taint else changes
+
+
+def set_values(
+    state: LiveState, channels: Mapping[str, BoundChannel], values: Mapping[str, Any]
+) -> list[Change]:
+    """Set channels without reducers, as a human's edit; raises as `reduce_updates`."""
+    changes = []
+    for channel in sorted((_channel(name, channels) for name in values), key=lambda known: known.name):
+        name = channel.name
+        value = channel.replace(values[name])
+        data = canonical(value)
+        update_hash = sha256(data).digest()
+        after_hash = channel_hash(value) if isinstance(value, list) else update_hash
+        changes.append(
+            Change(
+                channel,
+                "set",
+                state.values[name],
+                value,
+                value,
+                state.digests[name],
+                update_hash,
+                after_hash,
+                len(data),
+            )
+        )
+    return _keep_taint(changes, state.taint) if state.taint else changes
+
+
+def after(state: LiveState, changes: Sequence[Change]) -> LiveState:
+    """The state once changes are applied."""
+    values, digests = state.values.copy(), state.digests.copy()
+    moved = False
+    for change in changes:
+        values[change.channel.name] = change.after
+        digests[change.channel.name] = change.after_hash
+        moved = moved or change.lineage is not None
+    taint = state.taint
+    if moved:
+        taint = spread(taint, [(change.channel.name, change.lineage) for change in changes])
+    return LiveState(values, digests, taint)
+
+
+def _keep_taint(changes: list[Change], taint: Tainted) -> list[Change]:
+    """Whatever is written to a tainted channel, it stays tainted."""
+    return [replace(change, tainted=True) if change.channel.name in taint else change for change in changes]
+
+
+def reduced(channel: BoundChannel, before: Any, update: Any, before_hash: bytes) -> Change:
+    """An accepted update through its channel's reducer; the hash after it costs what is new alone."""
+    value = channel.reduce(before, update)
+    data = canonical(update)
+    update_hash = sha256(data).digest()
+    if value is before:
+        after_hash = before_hash
+    elif not isinstance(value, list):
+        after_hash = update_hash if value is update else channel_hash(value)
+    elif channel.reducer.appends:
+        after_hash = _appended_hash(before, before_hash, value, update, update_hash)
+    else:
+        after_hash = channel_hash(value)
+    return Change(channel, "reduce", before, update, value, before_hash, update_hash, after_hash, len(data))
+
+
+def _appended_hash(before: Any, before_hash: bytes, value: Any, update: Any, update_hash: bytes) -> bytes:
+    """The chain over `value`, from the chain over `before`: the cost of an append is its element's."""
+    start = before_hash if before is not None else EMPTY_LIST_DIGEST
+    added = value[len(before or ()) :]
+    if len(added) == 1 and added[0] is update:
+        return sha256(start + update_hash).digest()
+    return extend_chain(start, added)
+
+
+def _channel(name: str, channels: Mapping[str, BoundChannel]) -> BoundChannel:
+    channel = channels.get(name)
+    if channel is None:
+        raise undeclared(name, channels)
+    return channel
+
+
+def _name(update: tuple[str, Any]) -> str:
+    return update[0]

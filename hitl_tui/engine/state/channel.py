@@ -1,0 +1,243 @@
+"""Channels: the named slots of the state, each with a default, a reducer and a schema (SPEC 3)."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.log.records import Visibility
+from hitl_tui.engine.state.canonical import channel_hash
+from hitl_tui.engine.state.reducers import Reducer, ReducerLike, Refused, as_reducer, last_n, overwrite
+from hitl_tui.engine.state.schema import ChannelSchema, as_schema, type_word
+from hitl_tui.engine.state.values import DEFAULT_MAX_BYTES, normalise
+from hitl_tui.errors import GraphInvalid, ReducerError, SchemaMismatch, ValueRejected, in_words
+
+
+class ChannelInfo(msgspec.Struct, frozen=True):
+    """A channel as declared; `type` is a short word such as "list", "text" or "number".
+
+    `default` is what it holds before any node has written, null for a private channel: a graph is shown and
+    exported as it is.
+    """
+
+    name: str
+    type: str
+    reducer: str
+    visibility: Visibility
+    description: str
+    schema: Mapping[str, Any]
+    default: Any = None
+
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+RUN_INPUTS = ("goal", "constraints")
+_MISSING: Any = object()
+
+
+class DefaultRejected(GraphInvalid):
+    """A default that its channel could not hold."""
+
+
+class Channel:
+    """A channel as a user declares it.
+
+    Args:
+        default: the value before any node has written; `initial` is another name for it.
+        reducer: a reducer, its text, or a function `(old, new)`; without one a list default gets
+            `last_n(20)` with a warning, everything else `overwrite`.
+        schema: a JSON Schema, a Python type or a pydantic model; None fits anything.
+        visibility: "private" keeps the value out of streams, default views and exports.
+        description: for people and prompts.
+
+    Raises:
+        GraphInvalid: a bad reducer, schema or visibility.
+    """
+
+    def __init__(
+        self,
+        default: Any = _MISSING,
+        *,
+        reducer: ReducerLike | None = None,
+        schema: Any = None,
+        visibility: Visibility = "public",
+        description: str = "",
+        initial: Any = _MISSING,
+    ) -> None:
+        if default is not _MISSING and initial is not _MISSING:
+            raise GraphInvalid(
+                "a channel takes `default` or `initial`, not both", "`initial` is another name"
+            )
+        if visibility not in ("public", "private"):
+            raise GraphInvalid(f"visibility {visibility!r} is unknown", "use 'public' or 'private'")
+        self.default = initial if default is _MISSING else default
+        self.reducer = None if reducer is None else as_reducer(reducer)
+        self.schema = schema
+        self.visibility: Visibility = visibility
+        self.description = description
+
+
+class BoundChannel:
+    """A channel with its name, ready to take updates of at most `max_bytes` (SPEC 1)."""
+
+    def __init__(self, name: str, channel: Channel, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        _check_name(name)
+        self.name = name
+        self.max_bytes = max_bytes
+        self.visibility = channel.visibility
+        self._private = channel.visibility == "private"
+        self.description = channel.description
+        self.reducer = channel.reducer or self._fallback_reducer(channel.default)
+        self.default = self._default(channel.default)
+        self.json_schema = as_schema(channel.schema, name, of_stored=True)
+        self.schema = ChannelSchema(
+            name,
+            self.json_schema,
+            self.reducer.part,
+            appends=self.reducer.appends,
+            picks=self.reducer.picks,
+            private=self._private,
+        )
+        self._within = int(self.reducer.wraps)
+        self._takes_lists = self.reducer.part == "members"
+        if channel.default is not _MISSING and self.default is not None:
+            self._check_default()
+        self.default_hash = channel_hash(self.default)
+
+    def _check_default(self) -> None:
+        try:
+            self.schema.check_value(self.default)
+        except SchemaMismatch as error:
+            raise SchemaMismatch(f"{error.message}, as its default", error.hint) from None
+
+    @property
+    def info(self) -> ChannelInfo:
+        """The channel as data."""
+        return ChannelInfo(
+            name=self.name,
+            type=type_word(self.json_schema, self.default),
+            reducer=self.reducer.text,
+            visibility=self.visibility,
+            description=self.description,
+            schema=self.json_schema,
+            default=None if self._private else self.default,
+        )
+
+    def accept(self, update: Any) -> Any:
+        """An update from outside: in the value domain, frozen, fitting its part of the schema."""
+        within = self._within
+        if within and self._takes_lists and isinstance(update, (list, tuple)):
+            within = 0
+        frozen = normalise(update, self.name, max_bytes=self.max_bytes, private=self._private, within=within)
+        self.schema.check_update(frozen)
+        return frozen
+
+    def reduce(self, previous: Any, update: Any) -> Any:
+        """The next value, checked against the whole schema.
+
+        Raises:
+            ReducerError: the reducer can't take the update, or a custom one failed.
+            SchemaMismatch: the result does not fit.
+        """
+        reducer = self.reducer
+        try:
+            value = reducer.reduce(previous, update)
+        except Refused as refusal:
+            raise self._refusal(refusal) from None
+        except Exception as error:
+            if not reducer.custom:
+                raise
+            raise self._broken(error) from (None if self._private else error)
+        if reducer.custom:
+            return self._check_custom(value)
+        self.schema.check_reduced(value)
+        return value
+
+    def _check_custom(self, made: Any) -> Any:
+        """What a user's reducer made, checked; the limit on size is one of updates."""
+        value = normalise(made, self.name, max_bytes=sys.maxsize, private=self._private)
+        try:
+            self.schema.check_reduced(value)
+        except SchemaMismatch as error:
+            if value is not None:
+                raise
+            none = f"the reducer {self.reducer.text} returned None"
+            raise SchemaMismatch(f"{error.message}: {none}", "let it return the next value") from None
+        return value
+
+    def replace(self, value: Any) -> Any:
+        """A value set without the reducer, as a human's edit: in the domain and fitting the schema."""
+        frozen = normalise(value, self.name, max_bytes=self.max_bytes, private=self._private)
+        self.schema.check_value(frozen)
+        return frozen
+
+    def _refusal(self, refusal: Refused) -> ReducerError:
+        # Errors go into event streams, where a private value must not be quoted (SPEC 8).
+        why = "refuses the update" if self._private else str(refusal)
+        return ReducerError(f"channel {self.name!r}: {self.reducer.text} {why}", refusal.hint)
+
+    def _broken(self, error: Exception) -> ReducerError:
+        why = "" if self._private else f": {error}"
+        return ReducerError(
+            f"channel {self.name!r}: the reducer {self.reducer.text} raised {type(error).__name__}{why}",
+            "a reducer gets (old, new) and returns the next value",
+        )
+
+    def _fallback_reducer(self, default: Any) -> Reducer:
+        if not isinstance(default, (list, tuple)):
+            return overwrite()
+        warnings.warn(
+            f"channel {self.name!r} has a list as default and no reducer: it gets last_n(20), which adds "
+            "each update as ONE element, so a list written to it becomes nested. Say reducer='overwrite' to "
+            "replace the list, 'append' to collect single values, 'extend' to add lists.",
+            stacklevel=5,
+        )
+        return last_n(20)
+
+    def _default(self, given: Any) -> Any:
+        if given is not _MISSING:
+            return normalise(given, self.name, max_bytes=sys.maxsize)
+        if self.reducer.text in ("min", "max"):
+            warnings.warn(
+                f"channel {self.name!r}: {self.reducer.text} starts from 0; say default=None to let the "
+                "first update win.",
+                stacklevel=5,
+            )
+        return self.reducer.default
+
+
+def bind(
+    channels: Mapping[str, Channel], max_update_bytes: int = DEFAULT_MAX_BYTES
+) -> dict[str, BoundChannel]:
+    """Channels by name, checked; raises `GraphInvalid`."""
+    if not isinstance(channels, Mapping):
+        raise GraphInvalid(f"the channels are {in_words(channels)}", 'give a dict, as {"draft": Channel("")}')
+    bound = {}
+    for name, channel in channels.items():
+        if not isinstance(channel, Channel):
+            instead = (
+                f"write Channel(DEFAULT, schema={channel.__name__})"
+                if isinstance(channel, type)
+                else f"write Channel({channel!r})"
+            )
+            raise GraphInvalid(f"channel {name!r} is {in_words(channel)}", instead)
+        try:
+            bound[name] = BoundChannel(name, channel, max_update_bytes)
+        except (SchemaMismatch, ValueRejected) as error:
+            raise DefaultRejected(error.message, error.hint) from None
+    return bound
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise GraphInvalid(
+            f"channel name {name!r} is not allowed", "a letter, then up to 63 letters, digits, _ or -"
+        )
+    if name in RUN_INPUTS:
+        raise GraphInvalid(
+            f"{name!r} is a read-only input of every run", "choose another name for the channel"
+        )

@@ -1,0 +1,421 @@
+"""Reducers: how an update and the previous value make the next one (SPEC 4).
+
+Everywhere a reducer is taken, its text (`"append"`, `"last_n(8)"`, `"my_pkg.reducers:highest"`) or a
+plain function `(old, new) -> value` is taken too.  A null previous value is a reducer's identity.
+"""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+import importlib
+import inspect
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+from hitl_tui.engine.state.canonical import canonical
+from hitl_tui.engine.state.values import MAX_INT_BITS, FrozenDict, FrozenList
+from hitl_tui.errors import GraphInvalid, in_words
+
+IS_FILE = "__hitl_file__"
+"""What a module that was loaded from a file alone has its name in: the same wherever the file lies."""
+
+Part = Literal["whole", "items", "members", "properties", "none"]
+Reduce = Callable[[Any, Any], Any]
+
+
+class Refused(Exception):
+    """A reducer's refusal, without the channel's name; `hint` says how to mend it."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Reducer:
+    """A way to reduce updates.
+
+    Attributes:
+        text: as it is written in files and in the log.
+        reduce: `(previous, update) -> next` on frozen values; raises `Refused`.
+        default: a channel's default where none is given.
+        part: which part of a channel's schema an update must fit (SPEC 3): the whole, `items`,
+            the members of a list against `items`, `properties`, or none.
+        appends: the next value is the previous list and more at its end.
+        picks: the next value is the update itself.
+        wraps: an update becomes an element of a list: it ends up one level deeper.
+        custom: a user's function: its results are stored in the log.
+        source_hash: of a custom function's source, "" for built-in ones.
+    """
+
+    text: str
+    reduce: Reduce = field(compare=False)
+    default: Any = None
+    part: Part = "whole"
+    appends: bool = False
+    picks: bool = False
+    wraps: bool = False
+    custom: bool = False
+    source_hash: str = ""
+
+    @property
+    def signature(self) -> str:
+        """As the log names it: a custom function with the start of its source's hash, so that a replay
+        can say that it changed."""
+        return f"{self.text}#{self.source_hash[:8]}" if self.custom else self.text
+
+
+def overwrite() -> Reducer:
+    """The update replaces the value; null sets null.  `last` is another name for it."""
+    return _OVERWRITE
+
+
+def append() -> Reducer:
+    """The update becomes one more element, a list included (SPEC 14: `extend` splices)."""
+    return _APPEND
+
+
+def last_n(n: int) -> Reducer:
+    """Append, then keep the newest `n` elements.
+
+    Raises:
+        GraphInvalid: n is less than 1.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise GraphInvalid(
+            f"last_n({n!r}): the window must be a whole number of at least 1", "as in last_n(20)"
+        )
+
+    def reduce(previous: Any, update: Any) -> Any:
+        return FrozenList([*_list(previous), update][-n:])
+
+    return Reducer(f"last_n({n})", reduce, default=FrozenList(), part="items", wraps=True)
+
+
+def extend() -> Reducer:
+    """The elements of the update, a list, are added; [] changes nothing and is recorded."""
+    return _EXTEND
+
+
+def merge() -> Reducer:
+    """Shallow: keys of the update win; null sets null and never deletes."""
+    return _MERGE
+
+
+def merge_deep() -> Reducer:
+    """Dicts are merged into dicts at every level; everything else is replaced."""
+    return _MERGE_DEEP
+
+
+def set_union() -> Reducer:
+    """Adds the value, or the members of a list, that are not there yet by canonical equality, in order."""
+    return _SET_UNION
+
+
+def sum() -> Reducer:  # noqa: A001 - the name is fixed by DESIGN
+    """Adds numbers."""
+    return _SUM
+
+
+def min() -> Reducer:  # noqa: A001 - the name is fixed by DESIGN
+    """Keeps the smaller number; a tie keeps the previous one."""
+    return _MIN
+
+
+def max() -> Reducer:  # noqa: A001 - the name is fixed by DESIGN
+    """Keeps the larger number; a tie keeps the previous one."""
+    return _MAX
+
+
+def by_type(reducers: Mapping[str, ReducerLike]) -> Reducer:
+    """Dispatches dicts by their `type`: the named reducer gets the dict without it.
+
+    Where `content` is all there is besides, the reducer gets the content alone (seed 003).
+    """
+    known = {name: as_reducer(reducer) for name, reducer in reducers.items()}
+    if not known:
+        raise GraphInvalid("by_type needs at least one type", 'as in by_type({"submit_draft": "overwrite"})')
+
+    def reduce(previous: Any, update: Any) -> Any:
+        kind = update.get("type") if isinstance(update, dict) else None
+        if not isinstance(kind, str) or kind not in known:
+            found = in_words(update)
+            if isinstance(update, dict):
+                found = f"type {kind!r}" if "type" in update else "one without"
+            raise Refused(
+                f"takes a dict with a known `type`, not {found}", f"known types: {', '.join(known)}"
+            )
+        rest = {key: value for key, value in update.items() if key != "type"}
+        return known[kind].reduce(previous, rest["content"] if set(rest) == {"content"} else FrozenDict(rest))
+
+    text = json.dumps({name: reducer.text for name, reducer in known.items()}, separators=(",", ":"))
+    hashes = "".join(reducer.source_hash for reducer in known.values())
+    custom = any(reducer.custom for reducer in known.values())
+    wraps = any(reducer.wraps for reducer in known.values())
+    return Reducer(f"by_type({text})", reduce, part="none", wraps=wraps, custom=custom, source_hash=hashes)
+
+
+ReducerLike = Reducer | str | Callable[[Any, Any], Any]
+
+
+def as_reducer(given: ReducerLike) -> Reducer:
+    """A reducer from a reducer, its text, or a function `(old, new)`.
+
+    Raises:
+        GraphInvalid: an unknown name, bad arguments, or something else.
+    """
+    if isinstance(given, Reducer):
+        return given
+    if isinstance(given, str):
+        return parse_reducer(given)
+    if callable(given):
+        return _custom(given)
+    raise GraphInvalid(
+        f"a reducer can't be {in_words(given)}",
+        "give a name such as 'append', or a function (old, new)",
+    )
+
+
+_LONGEST = 100_000
+"""Characters; by_type may name many types."""
+
+
+@lru_cache(maxsize=256)
+def parse_reducer(text: str) -> Reducer:
+    """A reducer from its text, as in files; `module:function` is imported.
+
+    Raises:
+        GraphInvalid: names the known reducers.
+    """
+    return _parsed(text, importing=True)
+
+
+@lru_cache(maxsize=256)
+def logged_reducer(text: str) -> Reducer:
+    """A reducer of ours from its text, as in a log, where nothing that is named there is ever imported.
+
+    Raises:
+        GraphInvalid: it is none of ours.
+    """
+    return _parsed(text, importing=False)
+
+
+def _parsed(text: str, *, importing: bool) -> Reducer:
+    if len(text) > _LONGEST:
+        raise GraphInvalid(f"reducer {text[:40]!r}…: it is longer than {_LONGEST} characters")
+    name, opened, rest = text.strip().partition("(")
+    name = name.rstrip() if not opened or rest.endswith(")") else ""
+    argument = rest.removesuffix(")").strip()
+    if name in _PLAIN and not argument:
+        return _PLAIN[name]
+    if name == "last_n" and re.fullmatch(r"-?\d{1,9}", argument):
+        return last_n(int(argument))
+    if name == "by_type":
+        try:
+            named = json.loads(argument).items()
+            return by_type({kind: _part(part, importing=importing) for kind, part in named})
+        except (ValueError, AttributeError, RecursionError) as error:
+            raise GraphInvalid(f"reducer {text!r}: {error}", 'as in by_type({"note":"append"})') from None
+    if importing and re.fullmatch(r"[\w.]+:[\w.]+", text):
+        return _custom(_import_function(text), text)
+    raise GraphInvalid(
+        f"unknown reducer {text!r}",
+        f"known: {', '.join(_PLAIN)}, last_n(N), by_type({{...}}) or module:function",
+    )
+
+
+def _part(given: Any, *, importing: bool) -> Reducer:
+    """One of the reducers of a `by_type` that was read from text."""
+    return _parsed(given, importing=importing) if isinstance(given, str) else as_reducer(given)
+
+
+def _import_function(text: str) -> Callable[[Any, Any], Any]:
+    module, _, path = text.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise GraphInvalid(
+            f"reducer {text!r} can't be imported: {error}", "check the module and the name"
+        ) from error
+    if not callable(found):
+        raise GraphInvalid(
+            f"reducer {text!r} is not a function", "a reducer is a function (old, new) -> value"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def _custom(function: Callable[[Any, Any], Any], text: str = "") -> Reducer:
+    _check_call(function)
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        source = getattr(function, "__qualname__", repr(function))
+    name = getattr(function, "__qualname__", type(function).__name__)
+    module = getattr(function, "__module__", "")
+    place = getattr(sys.modules.get(module), IS_FILE, module)
+    return Reducer(
+        text or f"{place}:{name}",
+        function,
+        part="none",
+        custom=True,
+        source_hash=hashlib.sha256(source.encode()).hexdigest(),
+    )
+
+
+def _check_call(function: Callable[[Any, Any], Any]) -> None:
+    """Refuse a function that no update could go through, before one has to."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    mend = "a reducer is a plain function (old, new) -> value"
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        raise GraphInvalid(f"the reducer {name} is async", mend)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # some that are written in C do not tell
+    try:
+        signature.bind(None, None)
+    except TypeError as error:
+        raise GraphInvalid(f"the reducer {name} can't be called as (old, new): {error}", mend) from None
+
+
+def _list(previous: Any) -> list[Any]:
+    if previous is None:
+        return []
+    if not isinstance(previous, list):
+        raise Refused(
+            f"needs a list to add to, the channel holds {in_words(previous)}", "edit it to a list first"
+        )
+    return previous
+
+
+def _dict(previous: Any) -> dict[str, Any]:
+    if previous is None:
+        return {}
+    if not isinstance(previous, dict):
+        raise Refused(
+            f"needs a dict to merge into, the channel holds {in_words(previous)}", "edit it to a dict first"
+        )
+    return previous
+
+
+def _given_dict(update: Any) -> dict[str, Any]:
+    if not isinstance(update, dict):
+        raise Refused(f"takes a dict, not {in_words(update)}", "return a dict of the keys to set")
+    return update
+
+
+def _number(previous: Any) -> int | float:
+    if isinstance(previous, bool) or not isinstance(previous, (int, float)):
+        raise Refused(
+            f"needs a number to go on from, the channel holds {in_words(previous)}",
+            "edit it to a number first",
+        )
+    return previous
+
+
+def _given_number(update: Any) -> int | float:
+    if isinstance(update, bool) or not isinstance(update, (int, float)):
+        raise Refused(f"takes a number, not {in_words(update)}", "return an int or a float")
+    return update
+
+
+def _reduce_append(previous: Any, update: Any) -> Any:
+    items = FrozenList(_list(previous))
+    list.append(items, update)
+    return items
+
+
+def _reduce_extend(previous: Any, update: Any) -> Any:
+    if not isinstance(update, list):
+        raise Refused(f"takes a list, not {in_words(update)}", "wrap the value in a list, or use append")
+    return FrozenList(_list(previous) + update)
+
+
+def _reduce_merge(previous: Any, update: Any) -> Any:
+    return FrozenDict({**_dict(previous), **_given_dict(update)})
+
+
+def _reduce_merge_deep(previous: Any, update: Any) -> Any:
+    return _deep(_dict(previous), _given_dict(update))
+
+
+def _deep(old: dict[str, Any], new: dict[str, Any]) -> FrozenDict:
+    merged = dict(old)
+    for key, value in new.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = _deep(merged[key], value) if both else value
+    return FrozenDict(merged)
+
+
+def _reduce_union(previous: Any, update: Any) -> Any:
+    items = list(_list(previous))
+    seen = {canonical(item) for item in items}
+    for item in update if isinstance(update, list) else [update]:
+        key = canonical(item)
+        if key not in seen:
+            seen.add(key)
+            items.append(item)
+    return FrozenList(items)
+
+
+def _reduce_sum(previous: Any, update: Any) -> Any:
+    number = _given_number(update)
+    try:
+        total = number if previous is None else _number(previous) + number
+    except OverflowError:
+        total = math.inf
+    if not math.isfinite(total) if isinstance(total, float) else total.bit_length() > MAX_INT_BITS:
+        raise Refused(
+            f"overflows: {_short(previous)} + {_short(number)}", "keep smaller numbers, or use whole ones"
+        )
+    return total
+
+
+def _short(number: Any) -> str:
+    text = str(number)
+    return text if len(text) <= 30 else f"a number of {len(text):,} digits"
+
+
+def _reduce_min(previous: Any, update: Any) -> Any:
+    number = _given_number(update)
+    return number if previous is None or number < _number(previous) else previous
+
+
+def _reduce_max(previous: Any, update: Any) -> Any:
+    number = _given_number(update)
+    return number if previous is None or number > _number(previous) else previous
+
+
+_OVERWRITE = Reducer("overwrite", lambda _previous, update: update, picks=True)
+_APPEND = Reducer("append", _reduce_append, default=FrozenList(), part="items", appends=True, wraps=True)
+_EXTEND = Reducer("extend", _reduce_extend, default=FrozenList(), part="members", appends=True)
+_MERGE = Reducer("merge", _reduce_merge, default=FrozenDict(), part="properties")
+_MERGE_DEEP = Reducer("merge_deep", _reduce_merge_deep, default=FrozenDict(), part="none")
+_SET_UNION = Reducer(
+    "set_union", _reduce_union, default=FrozenList(), part="members", appends=True, wraps=True
+)
+_SUM = Reducer("sum", _reduce_sum, default=0)
+_MIN = Reducer("min", _reduce_min, default=0)
+_MAX = Reducer("max", _reduce_max, default=0)
+
+_PLAIN: builtins.dict[str, Reducer] = {
+    "overwrite": _OVERWRITE,
+    "last": _OVERWRITE,
+    "append": _APPEND,
+    "extend": _EXTEND,
+    "merge": _MERGE,
+    "merge_deep": _MERGE_DEEP,
+    "set_union": _SET_UNION,
+    "sum": _SUM,
+    "min": _MIN,
+    "max": _MAX,
+}

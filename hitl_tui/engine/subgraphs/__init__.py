@@ -1,1 +1,0 @@
-"""The threads below a thread, in which its subgraphs run."""

@@ -1,0 +1,282 @@
+"""Approvals of tool calls in the shapes other tools use: recognised by their keys, answered as they promise.
+
+Three shapes are known: Agent Inbox (`action_request` and `config`, answered with a list), the middleware of
+LangChain 1.x (`action_requests` and `review_configs`, answered with `decisions`), and its single calls
+(`type` is "tool_approval", answered with one decision).  A person decides in one vocabulary (approve, edit,
+respond, reject, ignore); the node receives the answer in the shape of its own question.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hitl_tui.engine.log.requests import Choice, Shape
+from hitl_tui.engine.state.canonical import equal
+from hitl_tui.engine.state.schema import ChannelSchema
+from hitl_tui.engine.state.values import thaw
+from hitl_tui.errors import AnswerRefused, SchemaMismatch
+
+_CHOICES: Final = {
+    "approve": Choice("approve", "approve", "a", "none"),
+    "edit": Choice("edit", "edit the arguments", "e", "none"),
+    "respond": Choice("respond", "answer in its place", "w", "required"),
+    "reject": Choice("reject", "reject", "r", "optional"),
+    "ignore": Choice("ignore", "ignore", "i", "none"),
+}
+_ALIASES: Final = {"accept": "approve", "response": "respond"}
+_INBOX_NAMES: Final = {"approve": "accept", "respond": "response"}
+_INBOX_ALLOWS: Final = {"approve": "allow_accept", "respond": "allow_respond", "edit": "allow_edit",
+                        "ignore": "allow_ignore"}  # fmt: skip
+_MIDDLEWARE_ALLOWS: Final = ("approve", "edit", "reject", "respond")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One call that wants a decision.
+
+    Args:
+        name, args: what would be called, and with what.
+        description: what the asker says about it, "" for nothing.
+        allowed: the decisions it may get, of approve, edit, respond, reject, ignore.
+        schema: the JSON Schema of `args`, where the asker says one ("args_schema").
+    """
+
+    name: str
+    args: Any
+    description: str
+    allowed: tuple[str, ...]
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is decided about one action; `name` and `args` of an edit replace those of the action."""
+
+    type: str
+    text: str = ""
+    name: str = ""
+    args: Any = None
+
+
+def shape_of(payload: Any) -> Shape:
+    """The shape of a payload, "" for one of no known shape."""
+    payload = _parsed(payload)
+    if isinstance(payload, list):
+        return "agent_inbox" if payload and all(map(_is_inbox, payload)) else ""
+    if not isinstance(payload, Mapping):
+        return ""
+    if _is_inbox(payload):
+        return "agent_inbox"
+    if _is_middleware(payload):
+        return "hitl_middleware"
+    single = payload.get("type") == "tool_approval" and isinstance(payload.get("name"), str)
+    return "tool_approval" if single else ""
+
+
+def actions_of(shape: Shape, payload: Any) -> tuple[Action, ...]:
+    """The actions of a payload of a known shape, in their order."""
+    payload = _parsed(payload)
+    if shape == "agent_inbox":
+        return tuple(_inbox_action(one) for one in (payload if isinstance(payload, list) else [payload]))
+    if shape == "hitl_middleware":
+        configs = [one for one in payload["review_configs"] if isinstance(one, Mapping)]
+        return tuple(_middleware_action(one, configs) for one in payload["action_requests"])
+    if shape == "tool_approval":
+        return (_action(payload, payload.get("allowed_decisions")),)
+    return ()
+
+
+def choices_of(actions: Sequence[Action]) -> tuple[Choice, ...]:
+    """The decisions that can be given to all the actions at once."""
+    first = actions[0].allowed if actions else ()
+    common = [one for one in first if all(one in action.allowed for action in actions)]
+    if len(actions) > 1:
+        common = [one for one in common if one != "edit"]
+    return tuple(_CHOICES[one] for one in common)
+
+
+def title_of(actions: Sequence[Action]) -> str:
+    """What is asked, in a few words."""
+    if len(actions) == 1:
+        return f"run {actions[0].name}?"
+    return f"run {len(actions)} actions: {', '.join(action.name for action in actions)}?"
+
+
+def own_answer(shape: Shape, payload: Any, answer: Any) -> Any:
+    """An answer as the node of such a payload expects it.
+
+    Args:
+        answer: a decision for all actions (`"approve"`, `{"choice": "reject", "text": "…"}`), a list of
+            decisions, one for each action in order, or an answer in the shape's own form.  A decision to
+            edit names the whole new arguments: `{"choice": "edit", "args": {…}}`.
+
+    Raises:
+        AnswerRefused: a decision that isn't allowed, or not one for each action.
+    """
+    actions = actions_of(shape, payload)
+    given = _decisions(answer, len(actions))
+    if len(given) != len(actions):
+        raise AnswerRefused(
+            f"{len(actions)} actions wait, and the answer decides {len(given)}",
+            "give a list with one decision for each action, in their order",
+        )
+    decided = [_checked(_decision(one), action) for one, action in zip(given, actions, strict=True)]
+    if shape == "agent_inbox":
+        return [_as_inbox(one, action) for one, action in zip(decided, actions, strict=True)]
+    own = [_as_middleware(one, action) for one, action in zip(decided, actions, strict=True)]
+    if shape == "hitl_middleware":
+        return {"decisions": own}
+    if decided[0].type == "edit" and decided[0].name != actions[0].name:
+        raise AnswerRefused(
+            f"an edit can't turn {actions[0].name!r} into {decided[0].name!r}", "change its arguments alone"
+        )
+    return own[0]
+
+
+def _parsed(payload: Any) -> Any:
+    """Agent Inbox also takes its payload as JSON text."""
+    if isinstance(payload, str) and '"action_request"' in payload:
+        try:
+            return json.loads(payload)
+        except (ValueError, RecursionError):
+            return payload
+    return payload
+
+
+def _is_inbox(payload: Any) -> bool:
+    if not isinstance(payload, Mapping):
+        return False
+    request, config = payload.get("action_request"), payload.get("config")
+    return (
+        isinstance(request, Mapping)
+        and isinstance(request.get("action"), str)
+        and isinstance(config, Mapping)
+        and any(allow in config for allow in _INBOX_ALLOWS.values())
+    )
+
+
+def _is_middleware(payload: Mapping[str, Any]) -> bool:
+    actions, configs = payload.get("action_requests"), payload.get("review_configs")
+    return (
+        isinstance(actions, list)
+        and isinstance(configs, list)
+        and bool(actions)
+        and all(isinstance(one, Mapping) and isinstance(one.get("name"), str) for one in actions)
+    )
+
+
+def _inbox_action(payload: Mapping[str, Any]) -> Action:
+    request, config = payload["action_request"], payload["config"]
+    allowed = tuple(ours for ours, theirs in _INBOX_ALLOWS.items() if config.get(theirs))
+    return Action(
+        request["action"], request.get("args", {}), _text(payload.get("description")), allowed or ("ignore",)
+    )
+
+
+def _middleware_action(request: Mapping[str, Any], configs: Sequence[Mapping[str, Any]]) -> Action:
+    config = next((one for one in configs if one.get("action_name") == request["name"]), {})
+    return _action(request, config.get("allowed_decisions"))
+
+
+def _action(request: Mapping[str, Any], allows: Any) -> Action:
+    named = allows if isinstance(allows, list) else _MIDDLEWARE_ALLOWS
+    allowed = tuple(one for one in _MIDDLEWARE_ALLOWS if one in named) or _MIDDLEWARE_ALLOWS
+    # Drafts of the middleware before 1.0 said `arguments`.
+    args = request.get("args", request.get("arguments", {}))
+    schema = request.get("args_schema")
+    known = schema if isinstance(schema, Mapping) else None
+    return Action(request["name"], args, _text(request.get("description")), allowed, known)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _decisions(answer: Any, count: int) -> list[Any]:
+    if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
+        return list(answer["decisions"])
+    if isinstance(answer, list):
+        return answer
+    for_all = isinstance(answer, str) or (isinstance(answer, Mapping) and "choice" in answer)
+    return [answer] * (count if for_all else 1)
+
+
+def _decision(given: Any) -> Decision:
+    """One decision, in our words or in those of a shape."""
+    if isinstance(given, str):
+        given = {"choice": given}
+    kind = given.get("choice", given.get("type")) if isinstance(given, Mapping) else None
+    if not isinstance(kind, str):
+        raise AnswerRefused(
+            "the answer names no decision", 'decide as in "approve" or {"choice": "reject", "text": "…"}'
+        )
+    kind = _ALIASES.get(kind, kind)
+    args, edited = given.get("args"), given.get("edited_action")
+    if kind == "respond" and isinstance(args, str):
+        return Decision(kind, args)
+    text = given.get("text", given.get("message"))
+    if kind != "edit":
+        return Decision(kind, _text(text))
+    if isinstance(edited, Mapping):
+        return Decision(kind, "", _text(edited.get("name")), edited.get("args"))
+    if "type" in given and isinstance(args, Mapping) and isinstance(args.get("action"), str):
+        return Decision(kind, "", args["action"], args.get("args"))
+    return Decision(kind, "", "", args)
+
+
+def _checked(decision: Decision, action: Action) -> Decision:
+    if decision.type not in action.allowed:
+        raise AnswerRefused(
+            f"{decision.type!r} is not an allowed answer to {action.name!r}",
+            f"allowed: {', '.join(action.allowed)}",
+        )
+    if decision.type == "respond" and not decision.text.strip():
+        raise AnswerRefused(f"an answer in place of {action.name!r} needs words of yours", "write them")
+    if decision.type != "edit":
+        return decision
+    if not isinstance(decision.args, Mapping if isinstance(action.args, Mapping) else object) or (
+        decision.args is None
+    ):
+        raise AnswerRefused(
+            f"an edit of {action.name!r} needs all its arguments",
+            'give them: {"choice": "edit", "args": {…}}',
+        )
+    _check_args(decision.args, action)
+    return Decision("edit", "", decision.name or action.name, decision.args)
+
+
+def _check_args(args: Any, action: Action) -> None:
+    """Refuse edited arguments that the tool would not take."""
+    if action.schema is None:
+        return
+    try:
+        ChannelSchema(action.name, thaw(action.schema), "whole").check_value(thaw(args))
+    except SchemaMismatch as error:
+        raise AnswerRefused(
+            error.message.replace("channel", "the arguments of", 1), "give all of them as the tool takes them"
+        ) from None
+
+
+def _as_inbox(decision: Decision, action: Action) -> dict[str, Any]:
+    unchanged = decision.name == action.name and equal(decision.args, action.args)
+    if decision.type == "edit" and unchanged and "approve" in action.allowed:
+        decision = Decision("approve")
+    kind = _INBOX_NAMES.get(decision.type, decision.type)
+    if decision.type == "edit":
+        return {"type": kind, "args": {"action": decision.name, "args": decision.args}}
+    if decision.type == "respond":
+        return {"type": kind, "args": decision.text}
+    if decision.type == "approve" and "edit" in action.allowed:
+        return {"type": kind, "args": {"action": action.name, "args": action.args}}
+    return {"type": kind, "args": None}
+
+
+def _as_middleware(decision: Decision, action: Action) -> dict[str, Any]:
+    if decision.type == "edit":
+        return {"type": "edit", "edited_action": {"name": decision.name, "args": decision.args}}
+    if decision.text and decision.type != "approve":
+        return {"type": decision.type, "message": decision.text}
+    return {"type": decision.type}

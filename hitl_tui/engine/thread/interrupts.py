@@ -1,0 +1,430 @@
+"""Interrupts: requests that stop a run, their ledger entries, and which answers they take (SPEC 11)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from hitl_tui.engine.graph.gates import Gate, check_choice, check_terms
+from hitl_tui.engine.log.records import Cursor, LedgerEntry
+from hitl_tui.engine.log.requests import Choice, Request, RequestKind, Vote, When
+from hitl_tui.engine.log.signing import Signer
+from hitl_tui.engine.log.taint import Taint
+from hitl_tui.engine.state.canonical import equal
+from hitl_tui.engine.state.schema import ChannelSchema, as_schema
+from hitl_tui.engine.state.state import LiveState, WorkflowState
+from hitl_tui.engine.state.values import normalise, thaw
+from hitl_tui.engine.thread import approval_formats, journal
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.errors import AnswerRefused, SchemaMismatch, UsageError, ValueRejected
+
+ANSWER = "answer:"
+"""What keys of answers begin with, among what a node got from outside."""
+
+
+def find_request(cursor: Cursor, wanted: str, ended: str = "") -> Request:
+    """The pending request of an id.
+
+    Args:
+        ended: how the ledger says that it has ended: answer, timeout, withdrawn; "" where it doesn't.
+
+    Raises:
+        AnswerRefused: unknown, or no longer waiting.
+    """
+    for request in cursor.pending:
+        if request.id == wanted:
+            return request
+    if ended == "answer":
+        raise AnswerRefused(f"request {wanted} has been answered already", "see the decisions of the thread")
+    if ended == "timeout":
+        raise AnswerRefused(f"request {wanted} has expired", "the thread went on without the answer")
+    waiting = ", ".join(f"{request.id} ({request.title})" for request in cursor.pending) or "none"
+    gone = "it was withdrawn when the thread was moved on; " if ended else ""
+    raise AnswerRefused(
+        f"no request {wanted!r} waits in thread {cursor.thread_id!r}", f"{gone}waiting: {waiting}"
+    )
+
+
+def check_answer(
+    request: Request,
+    answer: Any,
+    *,
+    step: int,
+    actor: str | None,
+    account: str,
+    signer: Signer | None,
+    now: int,
+) -> Any:
+    """An answer that may be applied, as JSON.
+
+    Raises:
+        AnswerRefused: late, stale, unauthorised, a second vote, not signed, or not an allowed answer.
+    """
+    if step != request.step:
+        raise AnswerRefused(
+            f"the answer is about step {step}, but {request.title!r} is now about step {request.step}",
+            "look at what changed, then answer again",
+        )
+    if request.deadline is not None and now > request.deadline:
+        raise AnswerRefused(f"{request.title!r} has expired", "the thread went on without the answer")
+    if request.reviewers and actor not in request.reviewers:
+        raise AnswerRefused(
+            f"{actor or 'an unnamed person'} may not answer {request.title!r}",
+            f"reviewers: {', '.join(request.reviewers)}",
+        )
+    if any(vote.actor == actor for vote in request.votes) and not deadlocked(request):
+        raise AnswerRefused(f"{actor} has answered {request.title!r} already", "another reviewer must answer")
+    given = {one.account: one.actor for one in request.votes if one.actor != actor}
+    if account in given and not request.one_account:
+        raise AnswerRefused(
+            f"the account {account} has answered {request.title!r} already, as {given[account]}",
+            "another reviewer must answer, from their own account; one_account=True in the gate allows it",
+        )
+    if request.quorum > 1 and not actor:
+        raise AnswerRefused(f"{request.title!r} wants {request.quorum} reviewers by name", "give an actor")
+    if request.signed and not signer:
+        raise AnswerRefused(
+            f"{request.title!r} wants a signed decision, and no key signs yours",
+            'name one: signing_key = "~/.ssh/id_ed25519" in config.toml, or HITL_TUI_SIGNING_KEY',
+        )
+    if request.signed and not actor:
+        raise AnswerRefused(f"{request.title!r} wants a decision signed by name", "give an actor")
+    return checked_value(request, answer)
+
+
+def checked_value(request: Request, answer: Any) -> Any:
+    """An answer, or what a timeout answers, as JSON that the request allows; raises `AnswerRefused`."""
+    try:
+        value = normalise(answer, f"answer to {request.title}")
+        if request.shape:
+            value = normalise(
+                approval_formats.own_answer(request.shape, thaw(request.payload), thaw(value)), "answer"
+            )
+        if request.choices and not request.shape:
+            check_choice(request.choices, value)
+        else:
+            answer_schema(request).check_value(value)
+    except (ValueRejected, SchemaMismatch) as error:
+        raise AnswerRefused(error.message, error.hint) from None
+    return value
+
+
+def answer_schema(request: Request) -> ChannelSchema:
+    """What checks the answers to a request without choices; raises `GraphInvalid` where it is no schema."""
+    return ChannelSchema("answer", request.schema or {}, "whole")
+
+
+def vote(
+    request: Request, answer: Any, actor: str | None, note: str | None, *, account: str, now: int
+) -> tuple[Request, bool]:
+    """The request with one more vote, and whether that settles it."""
+    if request.quorum <= 1:
+        return request, True
+    others = (one for one in request.votes if one.actor != actor)
+    votes = (*others, Vote(actor or "", answer, now, note, account))
+    return msgspec.structs.replace(request, votes=votes), _alike(votes, answer) >= request.quorum
+
+
+def deadlocked(request: Request) -> bool:
+    """Whether its reviewers disagree so that no answer can reach the quorum any more.
+
+    Then each of them may change their vote; until somebody does, it waits, for its deadline at most.
+    """
+    if not request.reviewers or not request.votes:
+        return False
+    still_to_vote = len(set(request.reviewers) - {one.actor for one in request.votes})
+    best = max(_alike(request.votes, one.answer) for one in request.votes)
+    return best + still_to_vote < request.quorum
+
+
+def _alike(votes: Sequence[Vote], answer: Any) -> int:
+    return sum(equal(_decided(one.answer), _decided(answer)) for one in votes)
+
+
+def _decided(answer: Any) -> Any:
+    return answer["choice"] if isinstance(answer, dict) and "choice" in answer else answer
+
+
+KINDS = ("approve", "edit", "choose", "ask")
+_APPROVE = (Choice("approve", "approve", "a"), Choice("reject", "reject", "r"))
+_GO_ON = (Choice("continue", "go on", "c"),)
+_TYPES = ((bool, "boolean"), (str, "string"), (int | float, "number"), (list, "array"), (dict, "object"))
+
+
+class _Asked(msgspec.Struct, forbid_unknown_fields=True):
+    """What a node may say about its question: the fields of `Request` that are its to choose."""
+
+    kind: RequestKind
+    title: str | None = None
+    payload: Any = None
+    subject: str | None = None
+    schema: dict[str, Any] | None = None
+    choices: tuple[Choice | str, ...] = ()
+    recommended: str | None = None
+    reviewers: tuple[str, ...] = ()
+    quorum: int = 1
+    one_account: bool = False
+    signed: bool = False
+    deadline: float | None = None
+    on_timeout: Any = None
+    risk: Literal["normal", "high"] = "normal"
+
+
+class InterruptRaised(BaseException):
+    """A node asked a human; not an Exception, so that a node's own `except` does not swallow it."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request.title)
+        self.request = request
+
+
+def request_id(cursor: Cursor, node: str, when: When, order: int | str = 0) -> str:
+    """An id that is the same each time the same question of the same thread is asked."""
+    text = f"{cursor.thread_id}\0{cursor.invocation}\0{cursor.head}\0{node}\0{when}\0{order}"
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:12]
+
+
+def breakpoint_request(cursor: Cursor, node: str, when: When, now: int) -> Request:
+    """The request of a plain `interrupt_before` / `interrupt_after`; resuming passes it."""
+    return Request(
+        id=request_id(cursor, node, when),
+        kind="approve",
+        node=node,
+        when=when,
+        step=cursor.head,
+        title=f"stopped {when} {node}",
+        choices=_GO_ON,
+        recommended="continue",
+        breakpoint=True,
+        asked_at=now,
+    )
+
+
+def gate_request(cursor: Cursor, gate: Gate, when: When, state: WorkflowState, now: int) -> Request:
+    """The request of a gate on the state as it is."""
+    payload = gate.payload(state) if gate.payload else None
+    return Request(
+        id=request_id(cursor, gate.node, when),
+        kind=gate.kind,
+        node=gate.node,
+        when=when,
+        step=cursor.head,
+        title=gate.title,
+        payload=normalise(payload, gate.title),
+        subject=gate.subject,
+        choices=tuple(choice.choice for choice in gate.choices),
+        recommended=gate.recommended,
+        reviewers=tuple(gate.reviewers),
+        quorum=gate.quorum,
+        one_account=gate.one_account,
+        signed=gate.signed,
+        deadline=None if gate.deadline is None else now + int(gate.deadline * 1e6),
+        on_timeout=gate.on_timeout,
+        risk=gate.risk,
+        asked_at=now,
+    )
+
+
+def inside_request(
+    cursor: Cursor, node: str, order: int, question: Any, now: int, *, key: str = "", path: str = ""
+) -> Request:
+    """The request of `config.interrupt(question)`: a mapping with a known `kind`, or any payload.
+
+    What a kind leaves open has a default: `approve` takes approve or reject, `edit` a value of the
+    payload's type, `ask` anything; `choose` must say its choices.  A payload in the shape of another
+    tool (see `foreign`) is answered in that shape, which a schema checks where one is given, too.
+
+    Raises:
+        UsageError, GraphInvalid, ValueRejected: it could not be stored, or never be answered.
+    """
+    asked = _read_question(node, question)
+    check_terms(asked.reviewers, asked.quorum, asked.deadline)
+    plain = not asked.choices and asked.kind in ("ask", "approve")
+    shape = approval_formats.shape_of(asked.payload) if plain else ""
+    actions = approval_formats.actions_of(shape, asked.payload)
+    request = Request(
+        id=request_id(cursor, path or node, "inside", key or order),
+        kind="approve" if shape else asked.kind,
+        node=node,
+        when="inside",
+        step=cursor.head,
+        title=asked.title or (approval_formats.title_of(actions) if shape else f"{path or node} asks"),
+        payload=asked.payload,
+        subject=asked.subject,
+        schema=_default_schema(asked) if asked.schema is None else asked.schema,
+        choices=approval_formats.choices_of(actions) if shape else _choices(asked),
+        recommended=asked.recommended,
+        order=order,
+        reviewers=asked.reviewers,
+        quorum=asked.quorum,
+        one_account=asked.one_account,
+        signed=asked.signed,
+        deadline=None if asked.deadline is None else now + int(asked.deadline * 1e6),
+        risk=asked.risk,
+        asked_at=now,
+        shape=shape,
+        key=key,
+        path=path,
+    )
+    answer_schema(request)
+    if request.choices and request.recommended is not None:
+        check_choice(request.choices, request.recommended)
+    if asked.on_timeout is None:
+        return request
+    return msgspec.structs.replace(request, on_timeout=checked_value(request, asked.on_timeout))
+
+
+def _choices(asked: _Asked) -> tuple[Choice, ...]:
+    if not asked.choices and asked.kind == "choose":
+        raise UsageError(
+            "a request of kind choose has no choices",
+            'give them: config.interrupt({…, "choices": ["a", "b"]})',
+        )
+    choices = tuple(Choice(one, one) if isinstance(one, str) else one for one in asked.choices)
+    return choices or (_APPROVE if asked.kind == "approve" else ())
+
+
+def _default_schema(asked: _Asked) -> dict[str, Any] | None:
+    """What an edited payload may be: a value of the same type."""
+    if asked.kind != "edit" or asked.choices:
+        return None
+    return next(({"type": name} for kind, name in _TYPES if isinstance(asked.payload, kind)), None)
+
+
+def _read_question(node: str, question: Any) -> _Asked:
+    if not _says_kind(question):
+        return _Asked("ask", payload=normalise(question, node))
+    given = {name: value for name, value in question.items() if name not in ("schema", "payload")}
+    try:
+        asked = msgspec.convert(thaw(normalise(given, node)), _Asked)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the request to config.interrupt can't be read: {error}") from None
+    asked.payload = normalise(question.get("payload"), node)
+    if question.get("schema") is not None:
+        asked.schema = thaw(normalise(as_schema(question["schema"], "answer"), node))
+    return asked
+
+
+def with_schema(question: Any, schema: Any) -> Any:
+    """A question whose answer must fit a schema: a mapping with a known `kind`, or a payload."""
+    if _says_kind(question):
+        return {**question, "schema": schema}
+    return {"kind": "ask", "payload": question, "schema": schema}
+
+
+def _says_kind(question: Any) -> bool:
+    return (
+        isinstance(question, Mapping)
+        and question.get("kind") in KINDS
+        and set(question) <= set(_Asked.__struct_fields__)
+    )
+
+
+def taint_request(cursor: Cursor, node: str, tainted: Sequence[Taint], now: int) -> Request:
+    """The request of a node with `on_taint="approve"`, about the tainted channels it would read."""
+    payload = {
+        "node": node,
+        "channels": [
+            {"channel": one.channel, "sources": list(one.sources), "since": one.step, "by": one.node}
+            for one in tainted
+        ],
+    }
+    return Request(
+        # Of its own kind among those before a node: a gate may stand there, too.
+        id=request_id(cursor, node, "before", -1),
+        kind="approve",
+        node=node,
+        when="before",
+        step=cursor.head,
+        title=f"{node} would read what came from outside",
+        payload=payload,
+        subject=tainted[0].channel,
+        choices=_APPROVE,
+        risk="high",
+        asked_at=now,
+        policy="on_taint",
+    )
+
+
+def gate_of(session: Session, request: Request) -> Gate | None:
+    """The gate a request came from; None for breakpoints, policies and questions of a node itself."""
+    if request.policy:
+        return None
+    graph = session.graph
+    gates = {"before": graph.before, "after": graph.after}.get(request.when, {})
+    return gates.get(request.node)
+
+
+def make_request(
+    session: Session, node: str, when: When, *, cursor: Cursor | None = None, state: LiveState | None = None
+) -> Request:
+    """The request to open at a node.
+
+    Args:
+        cursor, state: as they will be once the step is committed; the session's own by default.
+    """
+    cursor = cursor or session.cursor
+    gate = (session.graph.before if when == "before" else session.graph.after)[node]
+    now = session.clock()
+    if gate is None:
+        return breakpoint_request(cursor, node, when, now)
+    return gate_request(cursor, gate, when, session.view(state), now)
+
+
+def waiting(cursor: Cursor, request: Request) -> Cursor:
+    """The cursor with one more request to wait for."""
+    asks = request.breakpoint or request.kind in ("ask", "edit")
+    return replace(
+        cursor,
+        status="waiting",
+        reason="interrupt" if asks else "approval",
+        pending=(*cursor.pending, request),
+    )
+
+
+def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
+    """Stop a node for requests: new ones are logged, those that wait already stay, the rest is withdrawn.
+
+    Raises:
+        UsageError: the runner has no store, so that nobody could ever answer.
+    """
+    if session.store is None:
+        raise UsageError(
+            f"node {requests[0].node!r} asks a person, and this runner keeps nothing, so it could not go on",
+            "compile(checkpointer=MemoryCheckpointer()), or SQLiteCheckpointer(path)",
+        )
+    entries = withdrawn(session, {request.id for request in requests})
+    waited = {request.id for request in session.cursor.pending}
+    cursor = replace(cursor, position=f"node:{requests[0].node}", pending=())
+    for request in requests:
+        if request.id not in waited:
+            at = journal.behind(session.cursor, entries)
+            entries.append(journal.request_entry(at, request, session.clock()))
+        cursor = waiting(cursor, request)
+    session.commit_cursor(cursor, entries)
+
+
+def withdrawn(session: Session, but: Collection[str] = ()) -> list[LedgerEntry]:
+    """Entries for the pending requests that nobody waits for any more, all `but` some."""
+    entries: list[LedgerEntry] = []
+    for request in session.cursor.pending:
+        if request.id not in but:
+            at = journal.behind(session.cursor, entries)
+            entries.append(journal.ledger_entry(at, "withdrawn", at=session.clock(), request=request))
+    return entries
+
+
+def how_it_ended(session: Session, request_id: str) -> str:
+    """What the ledger says became of a request: answer, timeout, withdrawn; "" for nothing."""
+    if session.store is None or any(request.id == request_id for request in session.cursor.pending):
+        return ""
+    ends = [
+        entry.kind
+        for entry in session.store.ledger(session.thread_id)
+        if entry.request_id == request_id and entry.kind in ("answer", "timeout", "withdrawn")
+    ]
+    return ends[-1] if ends else ""

@@ -1,1 +1,0 @@
-"""Undoing what a thread did outside of it, last one first."""

@@ -1,1 +1,0 @@
-"""Whether a log agrees with itself, and whether its graph does the same again."""

@@ -1,0 +1,178 @@
+"""What of a thread still fits when the file of its graph has changed, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
+from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.log.threads import ThreadInfo
+from hitl_tui.engine.state.channel import ChannelInfo
+from hitl_tui.engine.state.schema import ChannelSchema
+from hitl_tui.errors import HitlError
+
+OTHER_GRAPH = "the graph is not the one that the thread has run on so far"
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One way in which a graph differs from the one a thread has run on so far.
+
+    Attributes:
+        part: what it is about; "thread" is where the thread stands.
+        name: the channel or node, "" for the graph as a whole.
+        words: the difference as a sentence's core, as in "channel 'draft' is gone".
+        blocks: the thread can't go on as it stands; an edit with `as_node`, or a fork, can.
+    """
+
+    part: Literal["graph", "channel", "node", "thread"]
+    name: str
+    words: str
+    blocks: bool = False
+
+
+def fits(
+    old: GraphInfo | ThreadInfo,
+    new: GraphInfo,
+    cursor: Cursor | None = None,
+    values: Mapping[str, Any] | None = None,
+) -> list[Difference]:
+    """How `new` differs from what a thread has run on; what blocks the thread comes first.
+
+    Args:
+        old: the graph as it was, or the record of a thread, which knows only its name and digest
+            ("" where its log holds no graph).
+        cursor: where the thread stands; looked at for nodes and channels that are gone.
+        values: the thread's state; looked at for values that don't fit any more.
+    """
+    if isinstance(old, GraphInfo):
+        found = [*_graph(old, new), *_channels(old, new), *_nodes(old, new)]
+    else:
+        found = [*_record(old, new), *_known(values or {}, new)]
+    if found:
+        found += _values(values or {}, new)
+    if cursor is not None:
+        found += _standing(cursor, new)
+    return sorted(found, key=lambda difference: not difference.blocks)
+
+
+def _record(old: ThreadInfo, new: GraphInfo) -> Iterator[Difference]:
+    if old.graph_name != new.name:
+        yield Difference("graph", "", f"the graph was called {old.graph_name!r}, now it is {new.name!r}")
+    if old.graph_digest != new.digest:
+        yield Difference("graph", "", OTHER_GRAPH)
+
+
+def _graph(old: GraphInfo, new: GraphInfo) -> Iterator[Difference]:
+    if old.name != new.name:
+        yield Difference("graph", "", f"the graph was called {old.name!r}, now it is {new.name!r}")
+    if old.inputs != new.inputs:
+        yield Difference("graph", "", "what it asks for at the start is different")
+
+
+def _known(values: Mapping[str, Any], new: GraphInfo) -> Iterator[Difference]:
+    """Channels against those the thread has values of."""
+    names = {channel.name for channel in new.channels}
+    if values:
+        yield from (_gone(name) for name in values if name not in names)
+        yield from (_added(channel.name) for channel in new.channels if channel.name not in values)
+
+
+def _channels(old: GraphInfo, new: GraphInfo) -> Iterator[Difference]:
+    before = {channel.name: channel for channel in old.channels}
+    after = {channel.name: channel for channel in new.channels}
+    yield from (_gone(name) for name in before if name not in after)
+    yield from (_added(name) for name in after if name not in before)
+    for name, channel in after.items():
+        if name in before:
+            yield from _channel(before[name], channel)
+
+
+def _channel(old: ChannelInfo, new: ChannelInfo) -> Iterator[Difference]:
+    if old.reducer != new.reducer:
+        words = f"channel {new.name!r}: its reducer was {old.reducer}, now it is {new.reducer}"
+        yield Difference("channel", new.name, words)
+    if old.schema != new.schema:
+        yield Difference("channel", new.name, f"channel {new.name!r} has another schema")
+    if old.default != new.default and "private" not in (old.visibility, new.visibility):
+        yield Difference("channel", new.name, f"channel {new.name!r} starts from another default")
+    if old.visibility != new.visibility:
+        yield Difference(
+            "channel", new.name, f"channel {new.name!r} was {old.visibility}, now {new.visibility}"
+        )
+
+
+def _gone(name: str) -> Difference:
+    return Difference("channel", name, f"channel {name!r} is gone; its value stays in the log")
+
+
+def _added(name: str) -> Difference:
+    return Difference("channel", name, f"channel {name!r} is new and starts at its default")
+
+
+def _values(values: Mapping[str, Any], new: GraphInfo) -> Iterator[Difference]:
+    for channel in new.channels:
+        if values.get(channel.name) is None:
+            continue
+        try:
+            schema = ChannelSchema(channel.name, dict(channel.schema), "whole", appends=False, picks=False)
+            schema.check_value(values[channel.name])
+        except HitlError as error:
+            words = f"the value of channel {channel.name!r} doesn't fit its schema"
+            if channel.visibility == "public":
+                words += f": {error.message}"
+            yield Difference("channel", channel.name, words)
+
+
+def _nodes(old: GraphInfo, new: GraphInfo) -> Iterator[Difference]:
+    before = {node.name: node for node in old.nodes}
+    after = {node.name: node for node in new.nodes}
+    yield from (Difference("node", name, f"node {name!r} is gone") for name in before if name not in after)
+    yield from (Difference("node", name, f"node {name!r} is new") for name in after if name not in before)
+    for name, node in after.items():
+        if name in before:
+            yield from _access(before[name], node)
+    for name in ("START", *after):
+        ways = _ways(new, name)
+        if (name == "START" or name in before) and ways != _ways(old, name):
+            yield Difference("node", name, f"after {name!r} it goes {_in_words(ways)}")
+
+
+def _access(old: NodeInfo, new: NodeInfo) -> Iterator[Difference]:
+    for what, before, after in (("reads", old.reads, new.reads), ("writes", old.writes, new.writes)):
+        if set(before) != set(after):
+            now, then = (", ".join(names) or "nothing" for names in (after, before))
+            yield Difference("node", new.name, f"node {new.name!r} {what} {now}, before {then}")
+
+
+def _ways(graph: GraphInfo, node: str) -> dict[str, str]:
+    return {edge.label: edge.target for edge in graph.edges if edge.source == node}
+
+
+def _in_words(ways: Mapping[str, str]) -> str:
+    told = [f"to {target!r} on {label!r}" if label else f"to {target!r}" for label, target in ways.items()]
+    return ", ".join(told) or "nowhere"
+
+
+def _standing(cursor: Cursor, new: GraphInfo) -> Iterator[Difference]:
+    kind, _, node = cursor.position.partition(":")
+    nodes = {info.name for info in new.nodes}
+    if kind == "node" and node not in nodes:
+        yield Difference("thread", node, f"the thread goes on at node {node!r}, which is gone", True)
+    elif kind == "route" and not _ways(new, node):
+        words = f"the thread has to choose its way on after {node!r}, and no way leads on from there"
+        yield Difference("thread", node, words, True)
+    for request in cursor.pending:
+        yield from _asked(request, new, nodes)
+
+
+def _asked(request: Request, new: GraphInfo, nodes: set[str]) -> Iterator[Difference]:
+    if request.node not in nodes:
+        words = f"{request.title!r} waits for an answer at node {request.node!r}, which is gone"
+        yield Difference("thread", request.node, words, True)
+    if request.subject and request.subject not in {channel.name for channel in new.channels}:
+        words = f"{request.title!r} is about channel {request.subject!r}, which is gone"
+        yield Difference("thread", request.subject, words, True)

@@ -1,0 +1,58 @@
+"""What the parts of a session in lines share: the open driver, its view, and who sits there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
+from hitl_tui.plain.console import Console, content
+
+T = TypeVar("T")
+
+
+@dataclass
+class Talk:
+    """A thread in line mode.
+
+    Args:
+        run: waits for a coroutine.  Between two of them the person has all the time in the world: the
+            driver's own thread goes on meanwhile.
+        breakpoints: nodes to stop before, each with its condition.
+        seen: the number of the last event that was told.
+        stepping: whether the person was stepping just before, so that an answer lets nothing run.
+        within: the step whose inside was listed last, None for what goes on or the newest that has one.
+    """
+
+    run: Callable[[Coroutine[Any, Any, Any]], Any]
+    hub: Hub
+    driver: Driver
+    console: Console
+    actor: str
+    seen: int = 0
+    breakpoints: dict[str, str] = field(default_factory=dict)
+    within: int | None = None
+    stepping: bool = False
+
+    def snapshot(self) -> Snapshot:
+        """Where the thread is now; everything up to it counts as told."""
+        snapshot: Snapshot = self.run(self.driver.snapshot())
+        self.seen = max(self.seen, snapshot.last_event)
+        return snapshot
+
+    def prepare(self) -> Snapshot:
+        """Let the thread's graph be built, and say what there then is to know of it."""
+        before = self.snapshot().notice
+        self.run(self.driver.prepare())
+        snapshot = self.snapshot()
+        if snapshot.notice != before:
+            self.console.say("Note:", *content([snapshot.notice]))
+        return snapshot
+
+    def open(self, driver: Driver) -> None:
+        """Turn to another thread."""
+        self.driver = driver
+        self.seen = 0
+        self.within = None
+        self.stepping = False

@@ -1,0 +1,394 @@
+"""A session in lines: says where the thread stands, asks for a command, does it, and says what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from hitl_tui.drivers.breakpoints import describe, read_breakpoint, read_breakpoints, stopped_by
+from hitl_tui.drivers.node_streams import keyboard_kept
+from hitl_tui.drivers.protocol import Check, Checked, Driver, Hub, Snapshot
+from hitl_tui.engine.graph.description import InputField
+from hitl_tui.engine.log.events import Progress, RunEnded
+from hitl_tui.errors import ExitCode, HitlError, UsageError
+from hitl_tui.loading.trust import Question
+from hitl_tui.plain.agents import agents
+from hitl_tui.plain.answers import read_limit
+from hitl_tui.plain.console import Console, Left, Terminal, confirm, content, interruptible, refusal
+from hitl_tui.plain.context import Talk
+from hitl_tui.plain.deciding import decide, give_back, question, ready_to, waiting_request
+from hitl_tui.plain.editing import edit, fork, show_value
+from hitl_tui.plain.inside import look_within
+from hitl_tui.plain.trust import declassify, reveal, why_tainted
+from hitl_tui.plain.words import NodeText, channel_lines, name, standing_line, step_lines, unfinished_lines
+from hitl_tui.view.card import review_card
+from hitl_tui.view.findings import MEANING, finding_line
+from hitl_tui.view.format import typed_input
+from hitl_tui.view.rollback import entry_line, remaining, summary
+from hitl_tui.view.run_view import open_view
+from hitl_tui.view.sanitise import sanitise_line
+
+
+def standing_code(progress: Progress) -> ExitCode:
+    """Done, waiting for a human, run by another process, or failed (as cancelled by somebody is)."""
+    if progress.status == "completed":
+        return ExitCode.DONE
+    if progress.status in ("waiting", "pending"):
+        return ExitCode.WAITING
+    return ExitCode.CONFLICT if progress.status == "running" else ExitCode.FAILED
+
+
+_WIDE = 600
+
+
+def toggle_breakpoint(talk: Talk, typed: str) -> None:
+    """NODE sets a breakpoint or takes it away, NODE:CONDITION sets one; without a word they are listed.
+
+    Raises:
+        UsageError: no such node, or a condition that can't be read.
+    """
+    if typed.strip() in talk.breakpoints:
+        del talk.breakpoints[typed.strip()]
+    elif typed:
+        node, condition = read_breakpoint(typed, talk.snapshot().graph)
+        talk.breakpoints[node] = condition
+    for node, condition in talk.breakpoints.items():
+        talk.console.say(f"It stops {sanitise_line(describe(node, condition), _WIDE)}.")
+    if not talk.breakpoints:
+        talk.console.say("There is no breakpoint.")
+
+
+_KINDS: dict[str, Check] = {"": "log", "log": "log", "strict": "strict", "replay": "replay"}
+_SHOWN = 50
+
+
+def check(talk: Talk, typed: str) -> None:
+    """Check the log against itself; "strict" reduces every update again, "replay" runs the graph again."""
+    kind = _KINDS.get(typed)
+    if kind is None:
+        raise UsageError(f"there is no check {typed!r}", "V, V strict or V replay")
+    checked: Checked = talk.run(talk.driver.check(kind, lambda done, total: None))
+    talk.console.say(_counted(checked))
+    for one in checked.mismatches[:_SHOWN]:
+        talk.console.say(*content([finding_line(one)]), f"  {MEANING[one.kind]}")
+    if len(checked.mismatches) > _SHOWN:
+        talk.console.say(f"And {len(checked.mismatches) - _SHOWN} more.")
+
+
+def _counted(checked: Checked) -> str:
+    wrong = len(checked.mismatches)
+    found = f"{wrong} findings" if wrong > 1 else "1 finding" if wrong else "Nothing is wrong"
+    words = f"{found}: {checked.steps:,} steps, {checked.records:,} records"
+    if checked.kind == "replay":
+        words += f", the results of {checked.nodes:,} nodes served"
+    return words + (f"; {checked.unchecked:,} states not compared." if checked.unchecked else ".")
+
+
+OpenDriver = Callable[[], Awaitable[tuple[Hub, Driver]]]
+
+HELP: Final = (
+    "s: run one step.  c: continue until something waits, fails or ends; ctrl+c pauses.",
+    "d: decide on what waits; d 2: on the second of several.  e CHANNEL: edit a channel.  f: fork.",
+    "m: raise the limit that stopped it.  x: end the thread.  u: undo what its nodes did outside.",
+    "b NODE: stop before a node, or no more; b NODE: n > 2: only where that holds; b: list them.",
+    "w: where it stands, all channels.  v CHANNEL: a whole value.  l: the last steps.",
+    "y CHANNEL: why it is tainted.  Y CHANNEL: declassify it, with a reason.",
+    "r CHANNEL: show a private value; the ledger keeps that you looked.",
+    "V: verify the log; V strict; V replay.",
+    "i: what is inside, branches or a thread; i 2: the second; i step 4: inside step 4; i back: out again.",
+    "a: the agents; a AGENT: one with its turns; a AGENT.model=NAME: change it; a forget AGENT.",
+    "t WORD: list threads.  o THREAD: open another thread.  R: go on with the graph as its file is now.",
+    "h: this help.  q: leave; what is committed stays.",
+)
+_STEPS: Final = 10
+_THREADS: Final = 20
+_ENTRIES: Final = 200
+
+
+def run_plain(
+    open_driver: OpenDriver,
+    *,
+    actor: str,
+    go_on: Callable[[str], str],
+    console: Console | None = None,
+    breaks: Sequence[str] = (),
+) -> int:
+    """Talk about a thread until the person leaves; returns the exit code for where it then stands.
+
+    Args:
+        go_on: the command that goes on with a thread, "" where none can.
+        breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
+    """
+    said = console or Terminal()
+    with keyboard_kept(), asyncio.Runner() as runner:
+
+        async def opened() -> tuple[Hub, Driver]:
+            hub, driver = await open_driver()
+            if console is not None or sys.stdin.isatty():
+                hub.ask_by(ask)
+            return hub, driver
+
+        async def ask(question: Question) -> bool:
+            said.say(f"{question.why[0].upper()}{question.why[1:]}. It would run:")
+            said.say(*content(question.lines, len(question.lines)))
+            with interruptible(), suppress(Left):
+                return confirm(said, "Trust it, and run it?")
+            return False
+
+        hub, driver = runner.run(opened())
+        try:
+            talk = Talk(runner.run, hub, driver, said, actor)
+            talk.breakpoints |= read_breakpoints(breaks, talk.snapshot().graph)
+            return _Session(talk, go_on).talk_until_left()
+        finally:
+            said.say(*runner.run(hub.close()))
+
+
+class _Session:
+    def __init__(self, talk: Talk, go_on: Callable[[str], str]) -> None:
+        self.talk = talk
+        self._go_on = go_on
+        self.say = talk.console.say
+        self._told = NodeText()
+        self._commands: dict[str, Callable[[str], None]] = {
+            "s": lambda _: self._go(once=True),
+            "c": lambda _: self._go(once=False),
+            "d": self._decide,
+            "e": lambda typed: edit(self.talk, typed),
+            "f": lambda _: self._fork(),
+            "m": lambda _: self._extend(),
+            "R": lambda _: self._reload(),
+            "b": lambda typed: toggle_breakpoint(self.talk, typed),
+            "x": lambda _: self._cancel(),
+            "u": lambda _: self._roll_back(),
+            "y": lambda typed: why_tainted(self.talk, typed),
+            "Y": lambda typed: declassify(self.talk, typed),
+            "r": lambda typed: reveal(self.talk, typed),
+            "V": lambda typed: check(self.talk, typed),
+            "a": lambda typed: agents(self.talk, typed),
+            "w": lambda _: self._look(),
+            "v": lambda typed: show_value(self.talk, typed),
+            "l": lambda _: self._log(),
+            "t": self._threads,
+            "o": self._open,
+            "i": self._within,
+            **dict.fromkeys(("h", "help", "?"), lambda _: self.say(*HELP)),
+        }
+
+    def talk_until_left(self) -> int:
+        """The conversation; returns the exit code."""
+        try:
+            self._begin()
+            self._look()
+            self.say("h lists the commands.")
+            while self._one_command():
+                pass
+        except Left:
+            pass
+        progress = self.talk.snapshot().progress
+        if progress.head < 0:
+            self.say("Left before it began: there is no thread yet.")
+        elif progress.status not in ("completed", "cancelled"):
+            command = self._go_on(self.talk.driver.thread_id)
+            self.say(f"Left. Go on with: {command}" if command else "Left.")
+        return int(standing_code(progress))
+
+    def _one_command(self) -> bool:
+        """Ask for a command and do it; False to leave."""
+        self._tell_news()
+        word, _, rest = self.talk.console.ask("Command:").partition(" ")
+        if word in ("q", "quit", "exit"):
+            return False
+        if word:
+            command = self._commands.get(word)
+            if command is None:
+                self.say(f"There is no command {name(word)}; h lists the commands.")
+                return True
+            try:
+                command(rest.strip())
+            except HitlError as error:
+                self.say(*refusal(error))
+        return True
+
+    def _begin(self) -> None:
+        """Ask a new thread for its input, again until it fits."""
+        snapshot = self.talk.snapshot()
+        while snapshot.progress.head < 0:
+            graph = snapshot.graph
+            given = {one.name: typed_input(graph, one.name, self._ask_for(one)) for one in graph.inputs}
+            try:
+                self.talk.run(self.talk.driver.start(given, actor=self.talk.actor))
+            except HitlError as error:
+                if not given:
+                    raise
+                self.say(*refusal(error))
+            snapshot = self.talk.snapshot()
+
+    def _ask_for(self, field: InputField) -> str:
+        """What is typed for an input."""
+        example = f" (as in: {name(field.example)})" if field.example else ""
+        while not (typed := self.talk.console.ask(f"{name(field.label)}{example}:")):
+            self.say("It is needed; ctrl+d leaves.")
+        return typed
+
+    def _look(self) -> None:
+        """Where the thread stands, what it holds and what it asks."""
+        snapshot = self.talk.snapshot()
+        self.say(f"Thread {name(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
+        if snapshot.capabilities.why_not:
+            self.say("Note:", *content([snapshot.capabilities.why_not]))
+        if snapshot.notice:
+            self.say(f"Note: {name(snapshot.notice)}.")
+        newest = snapshot.checkpoints[-1:]
+        tainted = [taint.channel for point in newest for taint in point.tainted]
+        self.say(*channel_lines(snapshot.values, tainted))
+        self._say_standing(snapshot)
+
+    def _say_standing(self, snapshot: Snapshot) -> None:
+        stop = stopped_by(snapshot.progress, snapshot.ledger)
+        self.say(standing_line(snapshot.progress, snapshot.held_by, stop))
+        self.say(*unfinished_lines(snapshot.unfinished))
+        if snapshot.owners:
+            self.say(f"It runs inside {name(snapshot.owners[-1].thread_id)}: i back goes there.")
+        request = waiting_request(snapshot)
+        if request is not None:
+            card = review_card(request, open_view(snapshot), snapshot.values)
+            self.say(*question(card, snapshot), "d decides.")
+
+    def _go(self, *, once: bool) -> None:
+        """Run, and tell what happens until it stops."""
+        snapshot = self.talk.snapshot()
+        if waiting_request(snapshot) is not None:
+            raise UsageError("it waits for your decision", "d decides")
+        if snapshot.progress.status in ("completed", "cancelled"):
+            raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
+        self.talk.prepare()
+        driver = self.talk.driver
+        self.talk.stepping = once
+        self.talk.run(driver.step() if once else driver.run(stop_before=self.talk.breakpoints))
+        self._follow()
+
+    def _decide(self, typed: str) -> None:
+        """Ask for a decision; the thread goes on to its next stop unless it was being stepped through."""
+        if not decide(self.talk, typed):
+            return
+        self._tell_news()
+        snapshot = self.talk.snapshot()
+        if snapshot.progress.pending:
+            return
+        if snapshot.progress.status == "waiting" and not self.talk.stepping:
+            self._go(once=False)
+        else:
+            self._say_standing(snapshot)
+
+    def _follow(self) -> None:
+        """Tell what runs until it has ended; ctrl+c pauses it."""
+        driver = self.talk.driver
+        asked = False
+        while True:
+            try:
+                self.talk.run(self._until_ended())
+                break
+            except KeyboardInterrupt:
+                self.talk.stepping = True
+                self.talk.run(driver.cancel_attempt() if asked else driver.pause())
+                if not asked:
+                    self.say("Pausing after this node; ctrl+c again gives the node up.")
+                asked = True
+        self._say_standing(self.talk.snapshot())
+
+    async def _until_ended(self) -> None:
+        while True:
+            await self.talk.driver.changed(self.talk.seen)
+            if self._tell_news():
+                return
+
+    def _tell_news(self) -> bool:
+        """Tell the events since the last time; True if a run has ended among them."""
+        ended = False
+        for stamped in self.talk.driver.events(self.talk.seen):
+            self.talk.seen = stamped.number
+            self.say(*self._told.lines(stamped.event))
+            ended = ended or isinstance(stamped.event, RunEnded)
+        return ended
+
+    def _fork(self) -> None:
+        fork(self.talk)
+        self._look()
+
+    def _reload(self) -> None:
+        """Go on with the graph as it is in its file now."""
+        ready_to(self.talk, "can_reload")
+        found = self.talk.run(self.talk.driver.reload_graph(actor=self.talk.actor))
+        self.say("The graph was loaded again.", *content([*found], 40))
+        self._say_standing(self.talk.snapshot())
+
+    def _extend(self) -> None:
+        ready_to(self.talk, "can_edit")
+        typed = self.talk.console.ask("Which limit, as in max_iterations=50; empty changes none:")
+        if typed:
+            limits = dict([read_limit(typed)])
+            self.talk.run(self.talk.driver.extend_limits(limits, actor=self.talk.actor))
+            self._say_standing(self.talk.snapshot())
+
+    def _cancel(self) -> None:
+        snapshot = ready_to(self.talk, "can_cancel")
+        if not confirm(self.talk.console, "End this thread for good?"):
+            self.say("It goes on as it was.")
+            return
+        note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
+        try:
+            self.talk.run(self.talk.driver.cancel(actor=self.talk.actor, note=note))
+        except HitlError as error:
+            give_back(self.talk, error, snapshot.progress.head, ("words were", note))
+            return
+        self._say_standing(self.talk.snapshot())
+
+    def _roll_back(self) -> None:
+        """Say what would be undone, in its order, and do it after a yes."""
+        snapshot = ready_to(self.talk, "can_roll_back")
+        entries = self.talk.run(self.talk.driver.rollback_entries())
+        left = remaining(entries)
+        if not left:
+            self.say(f"Nothing is left to undo: {summary(entries)}.")
+            return
+        self.say("These would run, in this order:", *content([entry_line(one) for one in left], _ENTRIES))
+        if not confirm(self.talk.console, "Run them?"):
+            self.say("Nothing was undone.")
+            return
+        note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
+        try:
+            self.talk.run(self.talk.driver.rollback(actor=self.talk.actor, note=note))
+        except HitlError as error:
+            give_back(self.talk, error, snapshot.progress.head, ("words were", note))
+            return
+        self._follow()
+
+    def _log(self) -> None:
+        driver = self.talk.driver
+        if points := self.talk.run(driver.history(limit=_STEPS))[::-1]:
+            updates = self.talk.run(driver.updates_between(points[0].step, points[-1].step))
+            for point in points:
+                self.say(*step_lines(point, updates[point.step]))
+
+    def _threads(self, typed: str) -> None:
+        within = None if typed else ""
+        for one in self.talk.run(self.talk.hub.threads(typed, _THREADS, within=within)):
+            waits = f", waits for {name(one.waiting_for)}" if one.waiting_for else ""
+            inside = f", inside {name(one.info.owner.thread_id)}" if one.info.owner else ""
+            inside += f", {one.inside:,} inside it" if one.inside else ""
+            self.say(f"{name(one.info.thread_id)}: {one.status}, step {one.head}{waits}{inside}")
+
+    def _within(self, typed: str) -> None:
+        if look_within(self.talk, typed):
+            self._look()
+
+    def _open(self, typed: str) -> None:
+        owners = self.talk.snapshot().owners
+        back = f" (empty for {name(owners[-1].thread_id)})" if owners else ""
+        thread = typed or self.talk.console.ask(f"Thread{back}:") or (owners[-1].thread_id if owners else "")
+        self.talk.open(self.talk.run(self.talk.hub.open(thread)))
+        self._look()

@@ -1,0 +1,523 @@
+"""Threads as directories of readable JSON files, one a step (SPEC 10)."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    LedgerEntry,
+    StoredGraph,
+    UpdateRecord,
+)
+from hitl_tui.engine.log.store import Durability
+from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.errors import StoreUnusable, ValueRejected
+from hitl_tui.stores import base
+from hitl_tui.stores.base import (
+    Checkpointer,
+    ascii_lower,
+    check_durability,
+    check_thread_id,
+    longest_waiting,
+    not_held,
+    refuse_takeover,
+    refused,
+    summary_of,
+    taken,
+    unknown,
+    writer,
+)
+from hitl_tui.stores.files import json as shapes
+from hitl_tui.stores.files.directory import (
+    LOCK,
+    PARTS,
+    damaged,
+    directory_name,
+    graph_file,
+    locked,
+    number_file,
+    open_directory,
+    read_file,
+    remove_file,
+    replace_file,
+    sync_directory,
+    translate,
+)
+from hitl_tui.stores.files.thread import ThreadFiles
+from hitl_tui.stores.lease import giving_back
+from hitl_tui.stores.lineage import Carried, Origin, Spent
+
+_HIDDEN = ".new-"
+_LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def making(threads: Path) -> Iterator[Path]:
+    """An empty directory for a new thread, which is gone afterwards unless it was put in its place."""
+    while True:
+        path = threads / f"{_HIDDEN}{uuid.uuid4().hex}"
+        lock = _lock_of(path)
+        with locked(lock):
+            # Whoever cleared up at this very moment may have had it first and taken it away.
+            if not lock.exists():
+                continue
+            try:
+                _fresh(path)
+                yield path
+            finally:
+                shutil.rmtree(path, ignore_errors=True)
+                remove_file(lock)
+            return
+
+
+def unfinished(threads: Path) -> set[Path]:
+    """The directories in which threads are made, by a living writer or by a dead one."""
+    try:
+        found = [name for name in os.listdir(threads) if name.startswith(_HIDDEN)]
+    except OSError as error:
+        raise translate(error, threads) from error
+    return {threads / name.removesuffix(_LOCK) for name in found}
+
+
+def clear_up(threads: Path) -> None:
+    """Take away what killed writers left behind."""
+    for path in unfinished(threads):
+        with contextlib.suppress(StoreUnusable), locked(_lock_of(path), patience=0):
+            shutil.rmtree(path, ignore_errors=True)
+            remove_file(_lock_of(path))
+
+
+def _fresh(path: Path) -> None:
+    try:
+        path.mkdir(0o700)
+        for part in PARTS:
+            (path / part).mkdir(0o700)
+    except OSError as error:
+        raise translate(error, path) from error
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(path.name + _LOCK)
+
+
+LIST = "placing.json"
+
+
+class _Move(msgspec.Struct):
+    """A directory in `threads`: the hidden name it was filled under, and the one it is to get."""
+
+    new: Annotated[str, msgspec.Meta(pattern=r"^\.new-[0-9a-f]{32}$")]
+    name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]+-[0-9a-f]{16}$")]
+
+
+def place(root: Path, made: Sequence[tuple[Path, str]]) -> None:
+    """Make directories of `threads` the threads with these ids.
+
+    Args:
+        made: the first one is placed last: whoever finds it finds the others, too.
+
+    Raises:
+        ThreadBusy: there is a thread with one of the ids; none is placed.
+        StoreUnusable: no space, no permission or read-only; none is placed.
+    """
+    if len(made) == 1:
+        _move(root / "threads", made[0])
+        sync_directory(root / "threads")
+    else:
+        with locked(root / LOCK):
+            _take_back(root)
+            _place_all(root, made)
+
+
+def recover(root: Path) -> None:
+    """Take back what a killed writer has put in place without getting to the end, and clear up after it."""
+    threads = root / "threads"
+    if (root / LIST).exists() or unfinished(threads):
+        with locked(root / LOCK):
+            # In this order: what is missing counts as put in place.
+            _take_back(root)
+            clear_up(threads)
+
+
+def _place_all(root: Path, made: Sequence[tuple[Path, str]]) -> None:
+    moves = [_Move(path.name, directory_name(thread_id)) for path, thread_id in made]
+    replace_file(root / LIST, msgspec.json.encode(moves) + b"\n")
+    sync_directory(root)
+    try:
+        for one in reversed(made):
+            _move(root / "threads", one)
+        sync_directory(root / "threads")
+    except BaseException:
+        _take_back(root)
+        raise
+    remove_file(root / LIST)
+
+
+def _move(threads: Path, made: tuple[Path, str]) -> None:
+    path, thread_id = made
+    target = threads / directory_name(thread_id)
+    try:
+        os.rename(path, target)
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+            raise taken(thread_id) from None
+        raise translate(error, target) from error
+
+
+def _take_back(root: Path) -> None:
+    """Undo the moves of a list that is there, unless all were made; the lock of the store is held."""
+    threads = root / "threads"
+    moves = _listed(root / LIST)
+    # The name of one that was not moved may be somebody else's.
+    moved = [move for move in moves if not (threads / move.new).exists()]
+    try:
+        for move in moved if len(moved) < len(moves) else ():
+            os.rename(threads / move.name, threads / move.new)
+    except OSError as error:
+        raise translate(error, threads) from error
+    # Before anything is deleted: what is missing must never look as if it had been moved.
+    remove_file(root / LIST)
+    for move in moves:
+        shutil.rmtree(threads / move.new, ignore_errors=True)
+
+
+def _listed(file: Path) -> list[_Move]:
+    data = read_file(file)
+    if data is None:
+        return []
+    try:
+        return msgspec.json.decode(data, type=list[_Move])
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise damaged(file, str(error), "take it away") from error
+
+
+# A file younger than this when it was read may have changed since without looking it.
+_RACY_NS = 2_000_000_000
+_OURS = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class _Seen(NamedTuple):
+    """A cursor as it was read at `at` from a file that looked like `stamp`."""
+
+    stamp: tuple[int, int, int]
+    at: int
+    cursor: Cursor
+    last_writer: str
+
+
+class FileCheckpointer(Checkpointer):
+    """A store in a directory, usable from several threads and processes.
+
+    Args:
+        directory: made where it is missing, for its owner alone; an empty one is taken.
+        durability: "none" lets no commit wait for the disk.  Else all do, as with "steps": a cursor on the
+            disk whose step is not would be a damaged thread.
+
+    Raises:
+        StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
+        LogCorrupt: ours, but damaged.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], durability: Durability = "decisions") -> None:
+        super().__init__()
+        self.durability = check_durability(durability)
+        self._synced = durability != "none"
+        self.path = Path(os.path.abspath(os.path.expanduser(directory)))
+        open_directory(self.path)
+        recover(self.path)
+        self._directory = self.path / "threads"
+        self._known: dict[str, ThreadFiles] = {}
+        self._seen: dict[Path, _Seen] = {}
+
+    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+        if info.parent is not None:
+            self._thread(info.parent)
+        origin = Origin(info, 0 if info.parent is None else cursor.ledger_n)
+        with self._making(origin) as thread:
+            facts = info.facts_hash
+            self._replace(thread.cursor_file, shapes.cursor_file(cursor, info.created_by or "", facts))
+            self._sync(thread.path)
+            self._place([thread])
+
+    def write_threads(self, threads: Iterable[Carried]) -> None:
+        with contextlib.ExitStack() as making:
+            made: list[ThreadFiles] = []
+            for info, past, commits in threads:
+                origin = Origin(info, 0, past)
+                thread = making.enter_context(self._making(origin))
+                _fill(thread, commits, self.path)
+                made.append(thread)
+            # One for all is far cheaper than one for each of many small files.
+            if self._synced:
+                os.sync()
+            self._place(made)
+
+    def commit(self, thread_id: str, commit: Commit) -> None:
+        thread = self._thread(thread_id)
+        with self._locked(thread):
+            cursor, last_writer = thread.standing()
+            refusal = refused(thread_id, commit, cursor.version, thread.lease())
+            if refusal is not None:
+                raise refusal
+            if commit.checkpoint is not None:
+                last_writer = writer(commit.checkpoint)
+                # A killed writer may have left one that this commit does not replace.
+                remove_file(number_file(thread.path, "snapshots", commit.checkpoint.step))
+            files = list(thread.files_of(commit, cursor.head))
+            if commit.graph is not None:
+                _keep_graph(self.path, commit.graph, durable=self._synced)
+            moved = shapes.cursor_file(commit.cursor, last_writer, thread.origin.info.facts_hash)
+            for file, data in files:
+                self._replace(file, data)
+            self._sync(*{file.parent for file, _ in files})
+            self._replace(thread.cursor_file, moved)
+            self._sync(thread.path)
+
+    def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
+        thread = self._find(thread_id)
+        return thread.cursor(unchecked=unchecked) if thread else None
+
+    def graph(self, digest: str) -> StoredGraph | None:
+        # What is no digest names no file.
+        body = read_file(graph_file(self.path, digest)) if _DIGEST.fullmatch(digest) else None
+        return None if body is None else StoredGraph(digest, body)
+
+    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+        # Files that the cursor does not reach are what a killed writer left; nobody reads them.
+        if thread_id is not None:
+            thread = self._thread(thread_id)
+            yield from thread.spending_faults(thread.cursor(unchecked=True).head)
+            yield from self._unreadable(thread_id)
+
+    def children(self, thread_id: str) -> list[ThreadInfo]:
+        found = [thread for thread in self._all() if thread.origin.info.parent == thread_id]
+        found.sort(key=lambda thread: (thread.origin.info.created_at, thread.order))
+        return [thread.origin.info for thread in found]
+
+    def threads(
+        self,
+        query: str = "",
+        limit: int = 50,
+        offset: int = 0,
+        within: str | None = None,
+        *,
+        waiting: bool = False,
+    ) -> list[ThreadSummary]:
+        part = ascii_lower(query)
+        known = {thread.origin.info.thread_id: thread for thread in self._all()}
+        found = [
+            (self._glance(thread), thread)
+            for name, thread in known.items()
+            if part in ascii_lower(name) and base.within(thread.origin.info, within, known)
+        ]
+        if waiting:
+            found = longest_waiting(found, lambda row: row[0].cursor)
+        elif within:
+            found.sort(key=lambda row: (row[1].origin.info.created_at, row[1].origin.info.thread_id))
+        else:
+            found.sort(key=lambda row: (row[0].cursor.updated_at, row[1].order), reverse=True)
+        counted = known.values() if within is not None else ()
+        inside = base.inside_each(t.origin.info for t in counted)
+        page = found[offset : offset + limit]
+        return [
+            _summary(thread, seen, None if within is None else inside[thread.origin.info.thread_id])
+            for seen, thread in page
+        ]
+
+    def summary(self, thread_id: str) -> ThreadSummary | None:
+        thread = self._find(thread_id)
+        return _summary(thread, self._glance(thread)) if thread else None
+
+    def list_threads(self) -> list[str]:
+        return sorted(
+            thread.origin.info.thread_id for thread in self._all() if self._glance(thread).cursor.head >= 0
+        )
+
+    def lease(self, thread_id: str) -> Lease | None:
+        thread = self._find(thread_id)
+        return thread.lease() if thread else None
+
+    def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
+        thread = self._thread(thread_id)
+        with self._locked(thread):
+            dead = refuse_takeover(thread_id, thread.lease(), lease, now)
+            self._replace(thread.lease_file, shapes.lease_file(lease))
+            return dead
+
+    def renew(self, thread_id: str, token: str, expires_at: int) -> None:
+        thread = self._thread(thread_id)
+        with self._locked(thread):
+            held = thread.lease()
+            if held is None or held.token != token:
+                raise not_held(thread_id, held)
+            kept = msgspec.structs.replace(held, expires_at=expires_at)
+            self._replace(thread.lease_file, shapes.lease_file(kept))
+
+    def release(self, thread_id: str, token: str) -> None:
+        thread = self._find(thread_id)
+        if thread is None:
+            return
+        with giving_back(token), self._locked(thread):
+            held = thread.lease()
+            if held is not None and held.token == token:
+                remove_file(thread.lease_file)
+
+    def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
+        thread = self._thread(thread_id)
+        with self._locked(thread):
+            if request is not None:
+                self._replace(thread.pause_file, shapes.pause_file(request))
+            elif thread.pause() is not None:
+                remove_file(thread.pause_file)
+
+    def pause_request(self, thread_id: str) -> PauseRequest | None:
+        thread = self._find(thread_id)
+        return thread.pause() if thread else None
+
+    def close(self) -> None:
+        """Nothing to release: no file stays open between calls."""
+
+    # -- over one thread's own rows ---------------------------------------------------------------
+
+    def _origin(self, thread_id: str) -> Origin | None:
+        thread = self._find(thread_id)
+        return thread.origin if thread else None
+
+    def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
+        thread = self._thread(thread_id)
+        last = min(last, thread.cursor().head)
+        return [thread.point(step) for step in range(last, max(first, last - limit + 1) - 1, -1)]
+
+    def _own_records(self, thread_id: str, first: int, last: int) -> Iterator[UpdateRecord]:
+        thread = self._thread(thread_id)
+        for step in range(first, min(last, thread.cursor().head) + 1):
+            yield from thread.records(step)
+
+    def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
+        thread = self._thread(thread_id)
+        return thread.snapshot(first, min(last, thread.cursor().head))
+
+    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
+        thread = self._thread(thread_id)
+        return [thread.entry(n) for n in range(first, min(last, thread.cursor().ledger_n) + 1)]
+
+    def _own_spending(self, thread_id: str, last: int) -> list[Spent]:
+        thread = self._thread(thread_id)
+        return thread.spending(min(last, thread.cursor().head))
+
+    # -- directories ------------------------------------------------------------------------------
+
+    def _thread(self, thread_id: str) -> ThreadFiles:
+        thread = self._find(thread_id)
+        if thread is None:
+            raise unknown(thread_id)
+        return thread
+
+    def _find(self, thread_id: str) -> ThreadFiles | None:
+        # What is no text names no thread, as in the other stores; making one says so.
+        return self._thread_in(directory_name(thread_id)) if isinstance(thread_id, str) else None
+
+    def _thread_in(self, name: str) -> ThreadFiles | None:
+        """The thread in a directory, None where there is no such directory."""
+        thread = self._known.get(name)
+        if thread is None and os.path.lexists(path := self._directory / name):
+            thread = self._known[name] = ThreadFiles.open(path)
+        return thread
+
+    def _all(self) -> Iterator[ThreadFiles]:
+        try:
+            names = [name for name in os.listdir(self._directory) if _OURS.fullmatch(name)]
+        except OSError as error:
+            raise translate(error, self._directory) from error
+        return (thread for name in names if (thread := self._thread_in(name)) is not None)
+
+    def _glance(self, thread: ThreadFiles) -> _Seen:
+        """The cursor for lists, which is read again only where its file looks changed."""
+        file = thread.cursor_file
+        try:
+            facts = os.lstat(file)
+        except OSError as error:
+            raise translate(error, file) from error
+        stamp = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+        seen = self._seen.get(file)
+        if seen is None or seen.stamp != stamp or facts.st_mtime_ns > seen.at - _RACY_NS:
+            seen = self._seen[file] = _Seen(stamp, time.time_ns(), *thread.standing(unchecked=True))
+        return seen
+
+    @contextlib.contextmanager
+    def _making(self, origin: Origin) -> Iterator[ThreadFiles]:
+        """A directory to fill, which is gone afterwards unless it was put in its place."""
+        thread_id = check_thread_id(origin.info.thread_id)
+        if os.path.lexists(self._directory / directory_name(thread_id)):
+            raise taken(thread_id)
+        with making(self._directory) as path, _no_surrogates():
+            self._replace(path / "info.json", shapes.info_file(origin, time.time_ns()))
+            yield ThreadFiles(path, origin)
+
+    def _replace(self, file: Path, data: bytes) -> None:
+        replace_file(file, data, durable=self._synced)
+
+    def _sync(self, *directories: Path) -> None:
+        for directory in directories if self._synced else ():
+            sync_directory(directory)
+
+    def _place(self, made: Sequence[ThreadFiles]) -> None:
+        place(self.path, [(thread.path, thread.origin.info.thread_id) for thread in made])
+
+    @contextlib.contextmanager
+    def _locked(self, thread: ThreadFiles) -> Iterator[None]:
+        with locked(thread.path / "lock"), _no_surrogates():
+            yield
+
+
+def _fill(thread: ThreadFiles, commits: Iterable[Commit], root: Path) -> None:
+    """Write a whole thread into a directory that nobody finds yet, and its graphs to those of the store."""
+    info = thread.origin.info
+    cursor, last_writer = Cursor(info.thread_id), info.created_by or ""
+    for commit in commits:
+        for file, data in thread.files_of(commit, cursor.head):
+            replace_file(file, data, durable=False)
+        if commit.graph is not None:
+            _keep_graph(root, commit.graph, durable=False)
+        cursor = commit.cursor
+        last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
+    replace_file(thread.cursor_file, shapes.cursor_file(cursor, last_writer, info.facts_hash))
+
+
+def _keep_graph(root: Path, graph: StoredGraph, *, durable: bool) -> None:
+    """Put a graph among those of the store, which may have it already; threads share them."""
+    file = graph_file(root, graph.digest)
+    if read_file(file) == graph.body:
+        return
+    with locked(root / LOCK):
+        replace_file(file, graph.body, durable=durable)
+        if durable:
+            sync_directory(file.parent)
+
+
+def _summary(thread: ThreadFiles, seen: _Seen, inside: int | None = None) -> ThreadSummary:
+    now = time.time_ns() // 1000
+    return summary_of(thread.origin.info, seen.cursor, seen.last_writer, thread.lease(), now, inside=inside)
+
+
+@contextlib.contextmanager
+def _no_surrogates() -> Iterator[None]:
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise ValueRejected(f"a text has a lone surrogate: {error}") from error

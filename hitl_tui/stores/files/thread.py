@@ -1,0 +1,186 @@
+"""One thread's directory in a files store (see files_layout): what its files say."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest
+from hitl_tui.errors import LogCorrupt
+from hitl_tui.stores import snapshots
+from hitl_tui.stores.files import json as shapes
+from hitl_tui.stores.files.directory import (
+    PARTS,
+    check_directory,
+    damaged,
+    directory_name,
+    number_file,
+    read_file,
+    translate,
+)
+from hitl_tui.stores.lineage import Origin, Spent, summed
+
+T = TypeVar("T")
+
+# Every so many steps a step's file notes what all so far took, so that totals read no whole thread.
+_SPENDING_STEPS = 64
+_LET_GO = "it tells who holds the thread alone: delete it where nobody runs the thread"
+_SNAPSHOT = re.compile(r"([0-9]{8,10})\.part")
+
+
+class ThreadFiles:
+    """A thread's files; what is read is never kept, but for what can't change.
+
+    Raises (all of its methods):
+        LogCorrupt: a file is damaged or missing.
+        StoreUnusable: a file may not be read, or is none.
+    """
+
+    def __init__(self, path: Path, origin: Origin, order: int = 0) -> None:
+        self.path = path
+        self.origin = origin
+        self.order = order
+        self.cursor_file = path / "cursor.json"
+        self.lease_file = path / "lease.json"
+        self.pause_file = path / "pause.json"
+
+    @classmethod
+    def open(cls, path: Path) -> ThreadFiles:
+        """The thread in a directory."""
+        for directory in (path, *(path / part for part in PARTS)):
+            check_directory(directory)
+        file = path / "info.json"
+        origin, order = _decoded(file, shapes.info_of)
+        if directory_name(origin.info.thread_id) != path.name:
+            found = origin.info.thread_id
+            raise damaged(file, f"it tells of another thread, {found!r}", "give the directory its name back")
+        return cls(path, origin, order)
+
+    def standing(self, *, unchecked: bool = False) -> tuple[Cursor, str]:
+        """The cursor and the last writer."""
+        facts = None if unchecked else self.origin.info.facts_hash
+        return _decoded(self.cursor_file, lambda data: shapes.cursor_of(data, facts))
+
+    def cursor(self, *, unchecked: bool = False) -> Cursor:
+        """Where the thread stands."""
+        cursor, _ = self.standing(unchecked=unchecked)
+        known = self.origin.info.thread_id
+        if cursor.thread_id != known:
+            raise damaged(self.cursor_file, f"it is of another thread, {cursor.thread_id!r}")
+        return cursor
+
+    def lease(self) -> Lease | None:
+        """Who holds the thread, dead or alive."""
+        data = read_file(self.lease_file)
+        return None if data is None else _read(self.lease_file, data, shapes.lease_of, _LET_GO)
+
+    def pause(self) -> PauseRequest | None:
+        """What was asked of whoever holds the thread."""
+        data = read_file(self.pause_file)
+        return None if data is None else _read(self.pause_file, data, shapes.pause_of, _LET_GO)
+
+    def point(self, step: int) -> Checkpoint:
+        """The checkpoint of a step that the cursor reaches."""
+        return self._point(step)[0]
+
+    def records(self, step: int) -> list[UpdateRecord]:
+        """The records of a step that the cursor reaches."""
+        return _decoded(number_file(self.path, "steps", step), shapes.records_of)
+
+    def entry(self, n: int) -> LedgerEntry:
+        """A decision that the cursor reaches."""
+        return _decoded(number_file(self.path, "decisions", n), shapes.entry_of)
+
+    def spending(self, last: int) -> list[Spent]:
+        """What the thread's own steps up to `last` took."""
+        info = self.origin.info
+        found: list[Spent] = []
+        for step in range(last, -1 if info.parent is None else info.fork_step, -1):
+            point, noted = self._point(step)
+            if noted is not None:
+                return found + noted
+            found.append(Spent.of(point))
+        return found
+
+    def spending_faults(self, last: int) -> Iterator[Fault]:
+        """Notes of what the steps took that are not what these took."""
+        info = self.origin.info
+        noted: list[Spent] = []
+        for step in range(0 if info.parent is None else info.fork_step + 1, last + 1):
+            try:
+                point, spent = self._point(step)
+            except LogCorrupt:
+                return  # told of the step itself
+            noted.append(Spent.of(point))
+            if spent is not None:
+                expected = summed(noted)
+                if sorted(expected) != sorted(spent):
+                    yield Fault("spending", step, str(expected), str(spent))
+                noted = spent
+
+    def snapshot(self, first: int, last: int) -> tuple[int, bytes] | None:
+        """The newest snapshot of steps `first` to `last`, which the cursor reaches."""
+        steps = self._snapshot_steps(last)
+        if not steps or steps[0] < first:
+            return None
+        try:
+            return steps[0], snapshots.whole(map(self._part, steps))
+        except ValueError as error:
+            directory = self.path / "snapshots"
+            hint = f"snapshots are a cache: delete the files in {directory}"
+            raise damaged(number_file(self.path, "snapshots", steps[0]), str(error), hint) from error
+
+    def files_of(self, commit: Commit, head: int) -> Iterator[tuple[Path, bytes]]:
+        """The files of a commit after step `head`, all but the cursor's."""
+        for entry in commit.ledger:
+            yield number_file(self.path, "decisions", entry.n), shapes.entry_file(entry)
+        point = commit.checkpoint
+        if point is not None:
+            spent = None
+            if point.step % _SPENDING_STEPS == 0:
+                spent = summed([*self.spending(head), Spent.of(point)])
+            yield number_file(self.path, "steps", point.step), shapes.step_file(commit, point, spent)
+        if commit.snapshot is not None:
+            steps = self._snapshot_steps(head)
+            part = snapshots.part_of(commit.snapshot, self._part(steps[0]) if steps else None)
+            yield number_file(self.path, "snapshots", commit.cursor.head), part
+
+    def _point(self, step: int) -> tuple[Checkpoint, list[Spent] | None]:
+        file = number_file(self.path, "steps", step)
+        point, spent = _decoded(file, shapes.checkpoint_of)
+        if point.step != step:
+            raise damaged(file, f"it tells of step {point.step}")
+        return point, spent
+
+    def _snapshot_steps(self, last: int) -> list[int]:
+        """The steps up to `last` that have a snapshot, newest first."""
+        directory = self.path / "snapshots"
+        try:
+            names = os.listdir(directory)
+        except OSError as error:
+            raise translate(error, directory) from error
+        steps = [int(match[1]) for name in names if (match := _SNAPSHOT.fullmatch(name))]
+        return sorted((step for step in steps if step <= last), reverse=True)
+
+    def _part(self, step: int) -> bytes:
+        return _decoded(number_file(self.path, "snapshots", step), bytes)
+
+
+def _decoded(file: Path, decode: Callable[[bytes], T]) -> T:
+    data = read_file(file)
+    if data is None:
+        raise damaged(file, "it is missing")
+    return _read(file, data, decode)
+
+
+def _read(file: Path, data: bytes, decode: Callable[[bytes], T], hint: str = "put back a copy of it") -> T:
+    try:
+        return decode(data)
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError) as error:
+        raise damaged(file, str(error), hint) from error

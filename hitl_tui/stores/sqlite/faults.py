@@ -1,0 +1,105 @@
+"""What is stored twice in a store file and differs, or belongs to no thread (SPEC 12).
+
+The hash chains cover what a thread reads.  What lies beside that, where a hand on the file may have put
+it, is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.log.threads import Fault
+from hitl_tui.stores.base import writer
+from hitl_tui.stores.lineage import Origin, Spent, summed
+from hitl_tui.stores.sqlite import rows
+from hitl_tui.stores.sqlite.schema import TOUCHED_SHIFT
+
+Rows = Callable[..., list[Any]]
+"""Runs a statement with its values."""
+
+_NUMBERED = ("record", "checkpoint", "ledger", "snapshot", "spending")
+_KEYED = ("cursor", "lease", "pause")
+_MOST = 10
+"""Rows of one kind that are named one by one."""
+
+SPENDING = (
+    "SELECT source, node, count(*), sum(tokens_in), sum(tokens_out), coalesce(sum(cost), 0.0), "
+    "count(*) - count(cost), sum(duration) FROM checkpoint WHERE id > ? AND id <= ? GROUP BY source, node"
+)
+"""What the steps between two ids took."""
+
+
+def of_file(run: Rows) -> Iterator[Fault]:
+    """What SQLite itself finds, and rows of no thread."""
+    for (told,) in run(f"PRAGMA integrity_check({_MOST})"):
+        if told != "ok":
+            yield Fault("file", None, "ok", told)
+    keys = [row[0] for row in run("SELECT key FROM thread ORDER BY key")]
+    for key in [key for key in keys if not 0 <= key < 1 << 31]:
+        yield Fault("thread.key", None, None, key)
+        keys.remove(key)
+    for table in _NUMBERED:
+        # The ids between those of one thread and those of the next are nobody's.
+        for before, after in zip([-1, *keys], [*keys, 1 << 31], strict=True):
+            free = (((before + 1) << 32) if before >= 0 else -(1 << 63), (after << 32) - 1)
+            for (row_id,) in run(f"SELECT id FROM {table} WHERE id BETWEEN ? AND ? LIMIT 1", free):
+                yield Fault(table, row_id & rows.NUMBER, None, "a row of no thread")
+    for table in _KEYED:
+        for _ in run(f"SELECT 1 FROM {table} WHERE thread NOT IN (SELECT key FROM thread) LIMIT 1"):
+            yield Fault(table, None, None, "a row of no thread")
+    for (name,) in run(f"SELECT id FROM thread WHERE key NOT IN (SELECT thread FROM cursor) LIMIT {_MOST}"):
+        yield Fault("cursor", None, name, None)
+
+
+def of_thread(run: Rows, key: int, origin: Origin, cursor: Cursor | None) -> Iterator[Fault]:
+    """Rows of a thread that nothing leads to, and columns that differ from what they were copied from."""
+    if cursor is None:
+        return
+    info, base = origin.info, key << 32
+    forked = info.parent is not None
+    steps = (info.fork_step if forked else -1, cursor.head)
+    reached = {
+        "record": (info.fork_seq if forked else 0, cursor.last_seq),
+        "ledger": (origin.shared_entries if forked else 0, cursor.ledger_n),
+    }
+    for table in _NUMBERED:
+        after, last = reached.get(table, steps)
+        sql = f"SELECT id FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id LIMIT {_MOST}"
+        for first, end in ((base, base + after), (base + last + 1, base + rows.NUMBER)):
+            for (row_id,) in run(sql, (first, end)):
+                yield Fault(table, row_id & rows.NUMBER, None, "a row that is no part of the log")
+    yield from _columns(run, key, origin, cursor)
+    yield from _spending(run, base)
+
+
+def _columns(run: Rows, key: int, origin: Origin, cursor: Cursor) -> Iterator[Fault]:
+    """The columns of a cursor that lists are made from."""
+    names = (*rows.CURSOR.split(", ")[:-2], "touched")
+    found = run(f"SELECT {', '.join(names)} FROM cursor WHERE thread = ?", (key,))
+    base = key << 32
+    newest = run(
+        f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+        (base, base + max(cursor.head, 0)),
+    )
+    wrote = (
+        writer(rows.checkpoint_of(cursor.thread_id, newest[0])) if newest else origin.info.created_by or ""
+    )
+    copied = rows.cursor_row(cursor, b"", wrote)[:-2]
+    should = (*copied, cursor.updated_at >> TOUCHED_SHIFT)
+    for name, expected, actual in zip(names, should, found[0], strict=True):
+        if actual != (None if (name, expected) == ("waiting_since", rows.NEVER) else expected):
+            yield Fault(f"cursor.{name}", None, expected, actual)
+
+
+def _spending(run: Rows, base: int) -> Iterator[Fault]:
+    """Notes of what the steps took that are not what these took."""
+    place, earlier = base - 1, list[Spent]()
+    for row_id, body in run(
+        "SELECT id, body FROM spending WHERE id BETWEEN ? AND ?", (base, base + rows.NUMBER)
+    ):
+        expected = summed([*earlier, *(Spent(*row) for row in run(SPENDING, (place, row_id)))])
+        place, earlier = row_id, rows.spending_of(body)
+        if expected != earlier:
+            yield Fault("spending", row_id & rows.NUMBER, str(expected), str(earlier))

@@ -1,0 +1,430 @@
+"""The file of a store: is it ours, is it whole, may we write it; one write at a time (SPEC 8, 10)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from contextlib import closing, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from hitl_tui.engine.log.store import Durability
+from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
+from hitl_tui.stores.files.directory import make_directories, sync_directory
+from hitl_tui.stores.sqlite import schema
+
+BUSY_SECONDS = 5.0
+"""How long a writer waits for another process before the store counts as locked."""
+
+# A log beside the file grows to this before it is put into the file, which waits for the disk.
+_LOG_BYTES = 8 << 20
+
+_SYNCHRONOUS: dict[Durability, str] = {"decisions": "NORMAL", "steps": "FULL", "none": "OFF"}
+
+_MAGIC = b"SQLite format 3\x00"
+_HEADER = 100
+_APPLICATION_ID_AT = 68
+
+
+class Connection(sqlite3.Connection):
+    """A connection to a store, known to this process while it is open."""
+
+    file: tuple[int, int] | None = None
+    """The file's device and number."""
+
+    def close(self) -> None:
+        """Close it; twice is fine."""
+        super().close()
+        _open.discard(self)
+
+
+# A process that closes a file that it has read loses all its locks on it, SQLite's too: another process
+# then takes the log away from beside a store that is open here, with all that is written afterwards.
+# So a file that is open is never read but by SQLite.
+_open: weakref.WeakSet[Connection] = weakref.WeakSet()
+_opening = threading.Lock()
+
+
+def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Connection:
+    """A connection to the store in `path`, created as needed.
+
+    Args:
+        durability: how its transactions are synced; those of decisions see to themselves (`Synced`).
+
+    Raises:
+        StoreUnusable: not ours, made by another version of hitl-tui, read-only, locked or full.
+        LogCorrupt: ours, but damaged.
+    """
+    db = _connect(path)
+    try:
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[durability]}")
+        db.execute("PRAGMA fullfsync = ON")  # on macOS a sync alone does not reach the disk
+        db.execute(f"PRAGMA page_size = {schema.PAGE_BYTES}")
+        _prepare(db, path)
+        # Last, so that a file is marked as ours in its first bytes before a log lies beside it.
+        _write_ahead(db)
+        page_bytes = db.execute("PRAGMA page_size").fetchone()[0]
+        db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_BYTES // page_bytes}")
+        if durability != "none":
+            # The log may be another process's, whose name in the directory nobody has synced yet.
+            sync_directory(path.parent)
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        db.close()
+        raise translate(error, path) from error
+    except HitlError:
+        db.close()
+        raise
+    return db
+
+
+def _connect(path: Path) -> Connection:
+    try:
+        with _opening:
+            identity = file_identity(path)
+            if identity is None or all(other.file != identity for other in _open):
+                _create_or_examine(path)
+            db: Any = sqlite3.connect(
+                f"{path.as_uri()}?mode=rw",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=BUSY_SECONDS,
+                factory=Connection,
+            )
+            assert isinstance(db, Connection)
+            db.file = file_identity(path)
+            _open.add(db)
+            return db
+    except (OSError, ValueError) as error:
+        raise _no_access(path, error) from error
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """What a file is told from another by, None where there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def is_read_only(error: BaseException | None) -> bool:
+    """Whether SQLite refused to write what it has open for reading alone."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return isinstance(error, sqlite3.Error) and code == sqlite3.SQLITE_READONLY
+
+
+def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> HitlError:
+    """What an error of SQLite means to a user, in words.
+
+    One about a damaged schema quotes it, which Python then may not be able to decode.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return damaged(path, "its schema can't be read")
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnusable(
+            f"the store {path} stayed locked by another program for {BUSY_SECONDS:g} s",
+            "end that program or try again",
+        )
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+        return StoreUnusable(f"the store {path} is read-only", "make the file and its directory writable")
+    if code == sqlite3.SQLITE_FULL:
+        return StoreUnusable(f"no space is left for the store {path}", "make room and try again")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or "decode to UTF-8" in str(error):
+        return damaged(path, str(error))
+    return StoreUnusable(f"the store {path} can't be used: {error}")
+
+
+def damaged(path: Path, what: str, hint: str = "") -> LogCorrupt:
+    """The error for a store that is ours but can't be read as it should."""
+    return LogCorrupt(
+        f"the store {path} is damaged: {what}",
+        hint or f"go back to a copy of it, or save what can be read with `sqlite3 {path} .recover`",
+    )
+
+
+def _create_or_examine(path: Path) -> None:
+    make_directories(path.parent)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        return
+    if not path.is_file():
+        raise StoreUnusable(f"the store {path} is not a file", "name a file, such as runs.db")
+    with path.open("rb") as file:
+        head = file.read(_HEADER)
+    if not head:
+        path.chmod(0o600)
+    elif not head.startswith(_MAGIC):
+        raise StoreUnusable(f"{path} is not a store: it is no SQLite file", "name another file")
+    elif len(head) < _HEADER:
+        raise damaged(path, "the file ends within its first page")
+    elif int.from_bytes(head[_APPLICATION_ID_AT : _APPLICATION_ID_AT + 4]) != schema.APPLICATION_ID:
+        raise StoreUnusable(f"{path} is a SQLite file of another program", "name another file")
+    if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        raise StoreUnusable(f"the store {path} is read-only", "make the file and its directory writable")
+
+
+def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new file.
+
+    Raises:
+        StoreUnusable: the file is of another version.
+    """
+    if _known_version(db, path):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Read again: another process may have done it while we waited for the lock.
+        if not _known_version(db, path):
+            for statement in schema.TABLES:
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {schema.VERSION}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    # SQLite does not wait here by itself for another process that opens the file at the same moment.
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= end:
+                raise
+            time.sleep(0.005)
+
+
+def _known_version(db: sqlite3.Connection, path: Path) -> int:
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    known = schema.VERSION
+    if version not in (0, known):
+        age, hint = ("a newer", "upgrade hitl-tui, or name") if version > known else ("an older", "name")
+        raise StoreUnusable(
+            f"the store {path} was made by {age} hitl-tui (version {version}, this one knows {known})",
+            f"{hint} another file",
+        )
+    return version
+
+
+def _no_access(path: Path, error: OSError | ValueError) -> StoreUnusable:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return StoreUnusable(f"the store {path} can't be opened: {reason}", "check the path and its permissions")
+
+
+class Transaction:
+    """A reusable `with` block that holds the lock of the connection and the write lock of the file.
+
+    Raises:
+        StoreUnusable: the store is read-only, full, locked or closed.
+        LogCorrupt: the store is damaged.
+        ValueRejected: a text has a lone surrogate.
+    """
+
+    def __init__(self, db: sqlite3.Connection, lock: threading.RLock, path: Path) -> None:
+        self._db = db
+        self._lock = lock
+        self._path = path
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._lock.acquire()
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            self._lock.release()
+            raise translate(error, self._path) from error
+        except BaseException:
+            self._lock.release()
+            raise
+        return self._db
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._db.execute("COMMIT")
+                return
+        except sqlite3.Error as failure:
+            error = failure
+        finally:
+            self._roll_back()
+            self._lock.release()
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, self._path) from error
+        if isinstance(error, UnicodeEncodeError):
+            raise ValueRejected(f"a text has a lone surrogate: {error}") from error
+
+    def _roll_back(self) -> None:
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise StoreUnusable(f"the store {self._path} could not undo a write: {error}") from error
+
+
+class Synced(Transaction):
+    """A transaction that is on the disk when its block ends, on a connection whose others need not be.
+
+    The log beside the file is synced as a whole, so all that was committed before is on the disk, too.
+    """
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._lock.acquire()
+        try:
+            # SQLite takes this between transactions alone; beside a sync it costs nothing.
+            self._db.execute("PRAGMA synchronous = FULL")
+            return super().__enter__()
+        except sqlite3.Error as error:
+            self._leave()
+            raise translate(error, self._path) from error
+        except BaseException:
+            self._leave()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            super().__exit__(kind, error, trace)
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        try:
+            with suppress(sqlite3.Error):  # of a closed connection, which has been told
+                self._db.execute("PRAGMA synchronous = NORMAL")
+        finally:
+            self._lock.release()
+
+
+class StoreFile:
+    """The open file of a store: one connection, one lock, one write at a time."""
+
+    path: Path
+    durability: Durability
+
+    def _open(self) -> None:
+        self._lock = threading.RLock()
+        self._use(open_file(self.path, self.durability))
+
+    def _use(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._writing = Transaction(db, self._lock, self.path)
+        # Elsewhere the connection as a whole is as durable as it was asked to be.
+        own = self.durability == "decisions"
+        self._deciding = Synced(db, self._lock, self.path) if own else self._writing
+        self._presence = Presence(db, self.path, self.durability)
+        self._writable = False
+
+    def _be_there(self) -> None:
+        """Before a thread is written: the file is where it was, or is written again."""
+        with self._lock:
+            again = self._presence.restored() or self._opened_for_writing()
+            if again is not None:
+                self._db.close()
+                self._use(again)
+
+    def _opened_for_writing(self) -> sqlite3.Connection | None:
+        """A new connection where SQLite could open the file for reading alone, None where it could write.
+
+        It does so without a word when there is any trouble, and would keep to it when that is over.
+        """
+        if self._writable:
+            return None
+        try:
+            with self._writing as db:
+                db.execute("DELETE FROM lease WHERE 0")  # to begin is nothing to it yet
+                self._writable = True
+        except StoreUnusable as error:
+            if is_read_only(error.__cause__):
+                return open_file(self.path, self.durability)
+            raise
+        return None
+
+    def close(self) -> None:
+        """Close the file; one that has gone since the last changes is written again."""
+        with self._lock, closing(self._db):
+            self._presence.save()
+
+
+class Presence:
+    """Looks after the file that a connection was opened on."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path, durability: Durability) -> None:
+        self._db = db
+        self._path = path
+        self._durability: Durability = durability
+        self._file = file_identity(path)
+        self._changes = db.total_changes
+
+    def check(self) -> None:
+        """Make sure that what is stored can be found again.
+
+        Raises:
+            StoreUnusable: the file was deleted or moved, or another one was put in its place.
+        """
+        now = file_identity(self._path)
+        if now is None:
+            raise StoreUnusable(
+                f"the store {self._path} is not there any more: it was deleted or moved",
+                "put it back, or go on: then it is written again with all that was stored",
+            )
+        if now != self._file:
+            raise StoreUnusable(
+                f"another file was put in the place of the store {self._path}",
+                "put the store itself back in its place, or leave and open the other file",
+            )
+        self._changes = self._db.total_changes
+
+    def restored(self) -> sqlite3.Connection | None:
+        """A connection to the file, written again where it had gone; None where it never had.
+
+        Raises:
+            StoreUnusable: it can't be written, or another file was put in its place.
+        """
+        if file_identity(self._path) is None:
+            return _write_again(self._db, self._path, self._durability)
+        self.check()
+        return None
+
+    def save(self) -> None:
+        """Before closing: write the file again where it has gone and there were changes since it was seen."""
+        try:
+            unseen = self._db.total_changes != self._changes
+        except sqlite3.ProgrammingError:  # closed before
+            return
+        if unseen and (again := self.restored()) is not None:
+            again.close()
+
+
+def _write_again(db: sqlite3.Connection, path: Path, durability: Durability) -> sqlite3.Connection:
+    """A new file with all that a connection to the old one holds."""
+    beside = [path.with_name(path.name + ending) for ending in ("-wal", "-shm")]
+    for old in beside:  # they belong to the file that has gone
+        old.unlink(missing_ok=True)
+    again = open_file(path, durability)
+    try:
+        db.backup(again)
+    except sqlite3.Error as error:
+        again.close()
+        for part in (path, *beside):
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+        failed: HitlError = translate(error, path)
+        raise failed from error
+    return again

@@ -1,0 +1,426 @@
+"""Between records and rows of a store file (the tables are in sqlite_schema).
+
+Python's sqlite3 looks for an adapter for each None and each `bytes`, which takes it as long as the rest
+of an insert does.  What is written with every step therefore goes as a `bytearray`, and columns that
+are mostly None come last, so that `short` can leave them out.
+
+`hashes` of a record is previous, next and record hash, then the update's hash unless it equals the
+next one, as it does wherever a value is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.log.outcomes import BranchOutcome, Compensation, ModelUse, ToolUse
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    Cursor,
+    Effect,
+    LedgerEntry,
+    Operation,
+    Source,
+    UpdateRecord,
+    next_of,
+)
+from hitl_tui.engine.log.taint import Lineage, Taint
+from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.thread.hashes import chained
+from hitl_tui.stores.base import waiting
+from hitl_tui.stores.lease import holder
+from hitl_tui.stores.lineage import Past, Spent, summed
+
+Row = Sequence[Any]
+
+NUMBER = 0xFFFFFFFF
+"""The lower half of an id: seq, step or entry number."""
+
+_HASH = 32
+# Places in this tuple are written to files: append only.
+_SOURCES: tuple[Source, ...] = ("input", "node", "map", "subgraph", "human", "fork", "rollback")
+_SOURCE_BITS, _SET, _PRIVATE, _TAINTED = 7, 8, 16, 32
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_decode_cursor = msgspec.json.Decoder(Cursor).decode
+_decode_spending = msgspec.json.Decoder(list[Spent]).decode
+_decode_past = msgspec.json.Decoder(tuple[Past, ...]).decode
+_decode_branches = msgspec.json.Decoder(tuple[BranchOutcome, ...]).decode
+_decode_owner = msgspec.json.Decoder(Owner).decode
+_decode_compensations = msgspec.json.Decoder(tuple[Compensation, ...]).decode
+_decode_uses = msgspec.json.Decoder(tuple[ModelUse, ...]).decode
+_decode_calls = msgspec.json.Decoder(tuple[ToolUse, ...]).decode
+_decode_tainted = msgspec.json.Decoder(tuple[Taint, ...]).decode
+_decode_read = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode_lineage = msgspec.json.Decoder(Lineage).decode
+
+
+_TEXT, _BLOB, _COST = (str, type(None)), (bytes, type(None)), (float, type(None))
+
+
+def _typed(row: Row, kinds: Sequence[Any]) -> None:
+    """Refuse a row whose columns are not of their types, as a damaged file may have them."""
+    if not all(map(isinstance, row, kinds)):
+        raise ValueError("a column is of another type than it was written")
+
+
+def short(row: Row) -> Row:
+    """A row without the columns at its end that are None."""
+    length = len(row)
+    while row[length - 1] is None:
+        length -= 1
+    return row[:length]
+
+
+RECORD = (
+    "id, step, invocation, node, path, attempt, channel, reducer, flags, at, hashes, change, "
+    "actor, note, result, lineage"
+)
+
+
+def record_row(base: int, record: UpdateRecord) -> Row:
+    """A record as a row of the thread whose ids begin at `base`."""
+    update_hash, next_hash = record.update_hash, record.next_hash
+    hashes = record.previous_hash + next_hash + record.record_hash
+    if update_hash != next_hash:
+        hashes += update_hash
+    if len(hashes) not in (3 * _HASH, 4 * _HASH):
+        raise ValueError("the hashes of a record have 32 bytes each")
+    flags = _SOURCES.index(record.source)
+    if record.op == "set":
+        flags |= _SET
+    if record.visibility == "private":
+        flags |= _PRIVATE
+    if record.tainted:
+        flags |= _TAINTED
+    return (
+        base | record.seq,
+        record.step,
+        record.invocation,
+        record.node,
+        record.path,
+        record.attempt,
+        record.channel,
+        record.reducer,
+        flags,
+        record.at,
+        bytearray(hashes),
+        bytearray(_encode(record.update)),
+        record.actor,
+        record.note,
+        None if record.result is msgspec.UNSET else _encode(record.result),
+        None if record.lineage is None else _encode(record.lineage),
+    )
+
+
+_RECORD_KINDS = (
+    *(int, int, int, str, str, int, str, str, int, int, bytes, bytes),
+    *(_TEXT, _TEXT, _BLOB, _BLOB),
+)
+
+
+def records_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[UpdateRecord]:
+    """The records of consecutive rows, given the hash of the record before them."""
+    for row in found:
+        record = _record_of(thread_id, row, previous)
+        previous = record.record_hash
+        yield record
+
+
+def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecord:
+    _typed(row, _RECORD_KINDS)
+    (row_id, step, invocation, node, path, attempt, channel, reducer, flags, at, hashes, *rest) = row
+    change, actor, note, result, lineage = rest
+    next_hash = hashes[_HASH : 2 * _HASH]
+    return UpdateRecord(
+        thread_id,
+        row_id & NUMBER,
+        step,
+        invocation,
+        node,
+        path,
+        attempt,
+        channel,
+        "set" if flags & _SET else "reduce",
+        reducer,
+        "private" if flags & _PRIVATE else "public",
+        _SOURCES[flags & _SOURCE_BITS],
+        _decode(change),
+        hashes[:_HASH],
+        hashes[3 * _HASH :] or next_hash,
+        next_hash,
+        bool(flags & _TAINTED),
+        actor,
+        note,
+        at,
+        prev_record_hash,
+        hashes[2 * _HASH : 3 * _HASH],
+        msgspec.UNSET if result is None else _decode(result),
+        None if lineage is None else _decode_lineage(lineage),
+    )
+
+
+EFFECT = "id, step, channel, reducer, flags, change, result"
+
+
+def effect_of(row: Row) -> Effect:
+    """What the record of a row does to its channel."""
+    _typed(row, (int, int, str, str, int, bytes, _BLOB))
+    _, _, channel, reducer, flags, change, result = row
+    op: Operation = "set" if flags & _SET else "reduce"
+    return Effect(channel, op, reducer, _decode(change), msgspec.UNSET if result is None else _decode(result))
+
+
+def record_hash_of(hashes: bytes) -> bytes:
+    """The record hash among a row's hashes."""
+    return hashes[2 * _HASH : 3 * _HASH]
+
+
+CHECKPOINT = (
+    "id, parent_thread, parent_step, source, node, position, status, reason, invocation, iteration, attempt, "
+    "duration, tokens_in, tokens_out, cost, hashes, first_seq, last_seq, at, actor, note, decision, "
+    "text, uses, branches, tainted, read, compensations, calls"
+)
+
+
+_CHECKPOINT_KINDS = (
+    *(int, _TEXT, int, str, str, str, str, str, int, int, int, int, int, int, _COST, bytes, int, int, int),
+    *(_TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB),
+)
+_HASHES = CHECKPOINT.split(", ").index("hashes") - 2
+
+
+def checkpoint_row(base: int, point: Checkpoint) -> Row:
+    """A checkpoint as a row of the thread whose ids begin at `base`."""
+    hashes = point.state_hash + point.ledger_hash + point.checkpoint_hash
+    if len(hashes) != 3 * _HASH:
+        raise ValueError("the hashes of a checkpoint have 32 bytes each")
+    return (
+        base | point.step,
+        "" if point.parent_thread == point.thread_id else point.parent_thread,
+        point.parent_step,
+        point.source,
+        point.node,
+        point.position,
+        point.status,
+        point.reason,
+        point.invocation,
+        point.iteration,
+        point.attempt,
+        point.duration,
+        point.tokens_in,
+        point.tokens_out,
+        point.cost,
+        bytearray(hashes),
+        point.first_seq,
+        point.last_seq,
+        point.at,
+        point.actor,
+        point.note,
+        point.decision,
+        point.text,
+        _encode(point.uses) if point.uses else None,
+        _encode(point.branches) if point.branches else None,
+        _encode(point.tainted) if point.tainted else None,
+        _encode(point.read) if point.read else None,
+        _encode(point.compensations) if point.compensations else None,
+        _encode(point.calls) if point.calls else None,
+    )
+
+
+def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
+    """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
+    _typed(row, _CHECKPOINT_KINDS)
+    row_id, parent, *rest = row
+    uses, branches, tainted, read, compensations, calls = rest[-6:]
+    hashes = rest[_HASHES]
+    rest[_HASHES] = hashes[:_HASH]
+    rest[-6:] = (
+        _decode_uses(uses) if uses else (),
+        _decode_branches(branches) if branches else (),
+        _decode_tainted(tainted) if tainted else (),
+        _decode_read(read) if read else (),
+        _decode_compensations(compensations) if compensations else (),
+        _decode_calls(calls) if calls else (),
+        hashes[_HASH : 2 * _HASH],
+        hashes[2 * _HASH :],
+    )
+    return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
+
+
+def spending_body(spent: Iterable[Spent]) -> bytes:
+    """What steps took, one part for each source and node, as JSON."""
+    return _encode(summed(spent))
+
+
+def spending_of(body: bytes) -> list[Spent]:
+    """What `spending_body` wrote."""
+    return _decode_spending(body)
+
+
+LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash, request_hash, account, signature"
+
+
+def ledger_row(base: int, entry: LedgerEntry) -> Row:
+    """A ledger entry as a row of the thread whose ids begin at `base`."""
+    return (
+        base | entry.n,
+        entry.kind,
+        entry.step,
+        entry.request_id,
+        entry.actor,
+        entry.note,
+        entry.seen,
+        _encode(entry.data),
+        entry.at,
+        entry.hash,
+        entry.request_hash,
+        entry.account,
+        entry.signature,
+    )
+
+
+def ledger_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[LedgerEntry]:
+    """The ledger entries of consecutive rows, given the hash of the one before them."""
+    for row in found:
+        _typed(row, (int, str, int, _TEXT, _TEXT, _TEXT, bytes, bytes, int, bytes, bytes, str, str))
+        row_id, kind, step, request_id, actor, note, seen, data, at, own, asked, *who = row
+        n, value = row_id & NUMBER, _decode(data)
+        yield LedgerEntry(
+            thread_id, n, kind, step, request_id, actor, note, seen, value, at, previous, own, asked, *who
+        )
+        previous = own
+
+
+CURSOR = (
+    "version, head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at, "
+    "body, digest"
+)
+NEVER = -1
+"""Goes into a statement as `waiting_since` of what does not wait."""
+
+
+def cursor_row(cursor: Cursor, facts: bytes, last_writer: str | None) -> Row:
+    """A cursor as the columns of `CURSOR`; `facts` is its thread's `facts_hash`."""
+    waiting_for, since = waiting(cursor)
+    body = _encode(cursor)
+    return (
+        cursor.version,
+        cursor.head,
+        cursor.status,
+        cursor.reason,
+        cursor.position,
+        waiting_for,
+        NEVER if since is None else since,
+        last_writer,
+        cursor.updated_at,
+        bytearray(body),
+        bytearray(chained(body, facts)),
+    )
+
+
+def cursor_of(body: bytes, digest: bytes | None, facts: bytes) -> Cursor:
+    """The cursor of its JSON; `ValueError` where that is not what was written.
+
+    Args:
+        digest: None reads it whatever it is.
+        facts: its thread's `facts_hash`.
+    """
+    if digest is not None and chained(body, facts) != digest:
+        raise ValueError("a cursor is not what was written")
+    return _decode_cursor(body)
+
+
+# Columns of `thread AS t LEFT JOIN thread AS p ON p.key = t.parent`.
+THREAD = (
+    "t.id, t.graph_name, t.graph_digest, t.source, p.id, t.fork_step, t.fork_seq, t.created_at, "
+    "t.created_by, t.owner, t.facts_hash"
+)
+THREAD_COLUMNS = 11
+
+
+def thread_of(row: Row) -> ThreadInfo:
+    """The fixed facts of a thread."""
+    _typed(row, (str, str, str, bytes, _TEXT, int, int, int, _TEXT, _BLOB, bytes))
+    thread_id, name, digest, source, parent, fork_step, fork_seq, created_at, created_by, owner, facts = row
+    return ThreadInfo(
+        thread_id,
+        name,
+        digest,
+        _decode(source),
+        parent,
+        fork_step,
+        fork_seq,
+        created_at,
+        created_by,
+        _decode_owner(owner) if owner else None,
+        facts,
+    )
+
+
+def owner_of(info: ThreadInfo) -> bytes | None:
+    """Whom a child thread runs for, as JSON; None for a thread of its own."""
+    return _encode(info.owner) if info.owner else None
+
+
+def past_body(past: Sequence[Past]) -> bytes | None:
+    """A carried thread's past as JSON, None where there is none."""
+    return _encode(past) if past else None
+
+
+def past_of(body: bytes | None) -> tuple[Past, ...]:
+    """What `past_body` wrote."""
+    return _decode_past(body) if body else ()
+
+
+def source_of(info: ThreadInfo) -> bytes:
+    """How to build a thread's graph again, as JSON."""
+    return _encode(info.source)
+
+
+LEASE = "token, user, host, pid, process_started, expires_at, boot, namespace"
+# Columns of the cursor AS c and the lease AS l (left joined) behind those of `THREAD`; a count comes last.
+SUMMARY = (
+    "c.head, c.status, c.reason, c.position, c.waiting_for, c.waiting_since, c.last_writer, c.updated_at, "
+    "l.token, l.user, l.host, l.pid, l.process_started, l.expires_at, l.boot, l.namespace"
+)
+
+
+def lease_of(row: Row) -> Lease:
+    """Who holds a thread; its columns are the fields of `Lease` in their order."""
+    _typed(row, (str, str, str, int, int, int, str, str))
+    return Lease(*row)
+
+
+def pause_of(row: Row) -> PauseRequest:
+    """What is asked of whoever holds a thread: actor, note, at."""
+    _typed(row, (_TEXT, _TEXT, int))
+    return PauseRequest(*row)
+
+
+def summary_of(row: Row, now: int) -> ThreadSummary:
+    """A line of a list of threads; a holder counts only while it lives."""
+    facts, held, inside = row[THREAD_COLUMNS:-9], row[-9:-1], row[-1]
+    _typed(facts, (int, str, str, str, str, (int, type(None)), str, int))
+    head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
+    held_by = holder(lease_of(held) if any(part is not None for part in held) else None, now)
+    if status == "running" and held_by is None:
+        # As whoever opens it finds it (`base.put_down`).
+        status, reason = "waiting", "paused"
+        waiting_for, waiting_since = reason, updated_at
+    return ThreadSummary(
+        info=thread_of(row[:THREAD_COLUMNS]),
+        head=head,
+        status=status,
+        reason=reason,
+        next_node=next_of(position),
+        waiting_for=waiting_for,
+        waiting_since=waiting_since,
+        last_writer=last_writer,
+        updated_at=updated_at,
+        held_by=held_by,
+        inside=inside,
+    )

@@ -1,0 +1,515 @@
+"""Threads in one SQLite file: whole commits only, several threads and processes at once (SPEC 10)."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from operator import lt
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.log.records import (
+    Checkpoint,
+    Commit,
+    Cursor,
+    Effect,
+    LedgerEntry,
+    StoredGraph,
+    UpdateRecord,
+)
+from hitl_tui.engine.log.store import Durability
+from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.thread.hashes import chained
+from hitl_tui.errors import HitlError
+from hitl_tui.stores import snapshots
+from hitl_tui.stores.base import (
+    Checkpointer,
+    check_durability,
+    check_thread_id,
+    not_held,
+    refuse_takeover,
+    refused,
+    taken,
+    unknown,
+    writer,
+)
+from hitl_tui.stores.lease import giving_back
+from hitl_tui.stores.lineage import Carried, Origin, Past, Spent
+from hitl_tui.stores.sqlite import faults, rows
+from hitl_tui.stores.sqlite.file import StoreFile, damaged, translate
+from hitl_tui.stores.sqlite.schema import TOUCHED_SHIFT
+
+_OWNER = "json_extract(CAST({}.owner AS TEXT), '$.thread_id')"
+# A thread inside another is named after it: "/" is followed by "0" in the order of names.
+_INSIDE = "{0}.id > {1} || '/' AND {0}.id < {1} || '0' AND " + _OWNER.format("{0}") + " = {1}"
+_COUNT = f"(SELECT count(*) FROM thread AS i WHERE {_INSIDE.format('i', 't.id')})"
+_SUMMARIES = (
+    f"SELECT {rows.THREAD}, {rows.SUMMARY}, {{inside}} FROM cursor AS c JOIN thread AS t ON t.key = c.thread "
+    "LEFT JOIN thread AS p ON p.key = t.parent LEFT JOIN lease AS l ON l.thread = c.thread WHERE {where}"
+)
+_ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC LIMIT ? OFFSET ?"
+_BY_AGE = " ORDER BY t.created_at, t.id LIMIT ? OFFSET ?"
+_BY_WAIT = " ORDER BY c.waiting_since, t.id LIMIT ? OFFSET ?"
+_TOP = f"(t.owner IS NULL OR NOT EXISTS (SELECT 1 FROM thread AS o WHERE o.id = {_OWNER.format('t')}))"
+
+ONE = _SUMMARIES.format(inside="NULL", where="c.thread = ?")
+"""The line of one thread, given its key."""
+
+
+def listing(
+    query: str, limit: int, offset: int, within: str | None, *, waiting: bool
+) -> tuple[str, tuple[Any, ...]]:
+    """The statement for a page of `Store.threads`, and its values."""
+    conditions: list[str] = []
+    values: list[Any] = []
+    if within == "":
+        conditions.append(_TOP)
+    elif within is not None:
+        conditions.append(_INSIDE.format("t", "?1"))
+        values.append(within)
+    if query:
+        conditions.append("instr(lower(t.id), lower(?))")
+        values.append(query)
+    if waiting:
+        conditions.append("c.waiting_since IS NOT NULL")
+    sql = _SUMMARIES.format(
+        inside="NULL" if within is None else _COUNT, where=" AND ".join(conditions) or "1"
+    )
+    return sql + (_BY_WAIT if waiting else _BY_AGE if within else _ORDER), (*values, limit, offset)
+
+
+# Records read at a time: long logs are read in pieces, so that a writer never waits for a reader.
+_CHUNK = 128
+# Every so many steps what they took so far is noted, so that totals cost no walk over all steps.
+_SPENDING_STEPS = 128
+
+
+def _insert(table: str, columns: str) -> str:
+    return f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * (columns.count(',') + 1))})"
+
+
+def _inserts(table: str, columns: str) -> tuple[str, ...]:
+    """What inserts a `short` row, by how many columns it has."""
+    names = columns.split(", ")
+    return tuple(_insert(table, ", ".join(names[:count])) for count in range(len(names) + 1))
+
+
+_ADD_RECORD = _inserts("record", rows.RECORD)
+_ADD_CHECKPOINT = _inserts("checkpoint", rows.CHECKPOINT)
+_ADD_LEDGER = _insert("ledger", rows.LEDGER)
+# A body that is there already is replaced: it may have been damaged since.
+_ADD_GRAPH = "INSERT OR REPLACE INTO graph (digest, body) VALUES (?, ?)"
+_ADD_SNAPSHOT = _insert("snapshot", "id, body")
+_ADD_CURSOR = (
+    f"INSERT INTO cursor ({rows.CURSOR}, thread, touched) "
+    f"VALUES (?, ?, ?, ?, ?, ?, nullif(?, {rows.NEVER}), ?, ?, ?, ?, ?, ?)"
+)
+_ADD_THREAD = _insert(
+    "thread",
+    "id, graph_name, graph_digest, source, parent, fork_step, fork_seq, shared_entries, "
+    "created_at, created_by, past, owner, facts_hash",
+)
+_MOVE_CURSOR = (
+    "UPDATE cursor SET version = ?, head = ?, status = ?, reason = ?, position = ?, waiting_for = ?, "
+    f"waiting_since = nullif(?, {rows.NEVER}), last_writer = coalesce(?, last_writer), updated_at = ?, "
+    "body = ?, digest = ? WHERE thread = ? AND version = ? "
+    "AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
+)
+_TOUCH = "UPDATE cursor SET touched = ? WHERE thread = ?"
+_FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
+_THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
+_CHILDREN = f"SELECT {rows.THREAD} {_FROM_THREAD} WHERE t.parent = ? ORDER BY t.created_at, t.key"
+_CHECKPOINTS = f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
+_RECORDS = f"SELECT {rows.RECORD} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
+_EFFECTS = f"SELECT {rows.EFFECT} FROM record WHERE id > ? AND id <= ? ORDER BY id LIMIT {_CHUNK}"
+_SNAPSHOT = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+_PARTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?"
+_SNAPSHOTS = "SELECT id, body FROM snapshot WHERE id BETWEEN ? AND ? ORDER BY id"
+_LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY id"
+_LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+_ADD_SPENDING = _insert("spending", "id, body")
+_LET_GO = (
+    "it tells who holds the thread alone: where nobody runs it, delete the rows of the tables lease and pause"
+)
+_LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
+_TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class SQLiteCheckpointer(StoreFile, Checkpointer):
+    """A store in one SQLite file, usable from several threads and processes.
+
+    Args:
+        path: the file; it and its directories are created where they are missing, for their owner
+            alone.
+        durability: which commits no power cut takes back: "decisions" those with entries of the ledger,
+            "steps" all, "none" none.
+
+    Raises:
+        StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
+        LogCorrupt: ours, but damaged.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], durability: Durability = "decisions") -> None:
+        super().__init__()
+        self.path = Path(os.path.abspath(os.path.expanduser(path)))
+        self.durability = check_durability(durability)
+        self._open()
+        self._keys: dict[str, int] = {}
+        # The `touched` of threads that we hold: nobody else moves them meanwhile.
+        self._touched: dict[int, int] = {}
+
+    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+        check_thread_id(info.thread_id)
+        self._be_there()
+        with self._writing as db:
+            key = self._add_thread(db, info, cursor)
+            self._add_cursor(db, key, info, cursor, info.created_by or "")
+
+    def commit(self, thread_id: str, commit: Commit) -> None:
+        key = self._key(thread_id)
+        point, cursor = commit.checkpoint, commit.cursor
+        guard = (key, commit.expected_version, commit.lease_token)
+        facts = self._facts(thread_id)
+        with self._deciding if commit.ledger else self._writing as db:
+            moved = (*rows.cursor_row(cursor, facts, writer(point) if point else None), *guard)
+            if db.execute(_MOVE_CURSOR, moved).rowcount != 1:
+                raise self._refusal(thread_id, key, commit)
+            self._add_rows(db, key, commit)
+            touched = cursor.updated_at >> TOUCHED_SHIFT
+            if touched != self._touched.get(key):
+                db.execute(_TOUCH, (touched, key))
+        self._touched[key] = touched
+
+    def write_threads(self, threads: Iterable[Carried]) -> None:
+        self._be_there()
+        with self._deciding as db:
+            for info, past, commits in threads:
+                cursor, last_writer = Cursor(check_thread_id(info.thread_id)), info.created_by or ""
+                key = self._add_thread(db, info, cursor, past)
+                for commit in commits:
+                    self._add_rows(db, key, commit)
+                    cursor = commit.cursor
+                    last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
+                self._add_cursor(db, key, info, cursor, last_writer)
+
+    def _add_thread(
+        self, db: sqlite3.Connection, info: ThreadInfo, cursor: Cursor, past: Sequence[Past] = ()
+    ) -> int:
+        if db.execute("SELECT 1 FROM thread WHERE id = ?", (info.thread_id,)).fetchone():
+            raise taken(info.thread_id)
+        parent = None if info.parent is None else self._key(info.parent)
+        row = (
+            info.thread_id,
+            info.graph_name,
+            info.graph_digest,
+            rows.source_of(info),
+            parent,
+            info.fork_step,
+            info.fork_seq,
+            0 if parent is None else cursor.ledger_n,
+            info.created_at,
+            info.created_by,
+            rows.past_body(past),
+            rows.owner_of(info),
+            info.facts_hash,
+        )
+        return int(db.execute(_ADD_THREAD, row).lastrowid or 0)
+
+    def _add_cursor(
+        self, db: sqlite3.Connection, key: int, info: ThreadInfo, cursor: Cursor, last_writer: str
+    ) -> None:
+        touched = cursor.updated_at >> TOUCHED_SHIFT
+        db.execute(_ADD_CURSOR, (*rows.cursor_row(cursor, info.facts_hash, last_writer), key, touched))
+
+    def _add_rows(self, db: sqlite3.Connection, key: int, commit: Commit) -> None:
+        base, point = key << 32, commit.checkpoint
+        for record in commit.records:
+            row = rows.short(rows.record_row(base, record))
+            db.execute(_ADD_RECORD[len(row)], row)
+        if point is not None:
+            row = rows.short(rows.checkpoint_row(base, point))
+            db.execute(_ADD_CHECKPOINT[len(row)], row)
+            if point.step % _SPENDING_STEPS == 0:
+                spent = rows.spending_body(self._spending(key, point.step))
+                db.execute(_ADD_SPENDING, (base | point.step, spent))
+        if commit.snapshot is not None:
+            head = base | commit.cursor.head
+            newest = db.execute(_SNAPSHOT, (base, head - 1)).fetchone()
+            part = snapshots.part_of(commit.snapshot, newest[1] if newest else None)
+            db.execute(_ADD_SNAPSHOT, (head, part))
+        for entry in commit.ledger:
+            db.execute(_ADD_LEDGER, rows.ledger_row(base, entry))
+        if commit.graph is not None:
+            db.execute(_ADD_GRAPH, commit.graph)
+
+    def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
+        key = self._find(thread_id)
+        if key is None:
+            return None
+        found = self._rows("SELECT body, digest FROM cursor WHERE thread = ?", (key,))
+        with self._decoding():
+            body, digest = found[0]
+            cursor = rows.cursor_of(body, None if unchecked else digest, self._facts(thread_id))
+            if cursor.thread_id != thread_id:
+                raise ValueError(f"the cursor of {thread_id!r} is that of {cursor.thread_id!r}")
+            return cursor
+
+    def graph(self, digest: str) -> StoredGraph | None:
+        found = self._rows("SELECT body FROM graph WHERE digest = ?", (digest,))
+        with self._decoding():
+            return StoredGraph(digest, bytes(found[0][0])) if found else None
+
+    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+        if thread_id is None:
+            yield from faults.of_file(self._rows)
+        elif (origin := self._origin(thread_id)) is not None:
+            key, cursor = self._key(thread_id), self.cursor(thread_id, unchecked=True)
+            with self._decoding():
+                yield from faults.of_thread(self._rows, key, origin, cursor)
+            yield from self._unreadable(thread_id)
+
+    def children(self, thread_id: str) -> list[ThreadInfo]:
+        found = self._rows(_CHILDREN, (self._find(thread_id),))
+        with self._decoding():
+            return [rows.thread_of(row) for row in found]
+
+    def threads(
+        self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None,
+        *, waiting: bool = False,
+    ) -> list[ThreadSummary]:  # fmt: skip
+        return self._summaries(*listing(query, limit, offset, within, waiting=waiting))
+
+    def summary(self, thread_id: str) -> ThreadSummary | None:
+        found = self._summaries(ONE, (self._find(thread_id),))
+        return found[0] if found else None
+
+    def list_threads(self) -> list[str]:
+        sql = "SELECT id FROM thread JOIN cursor ON thread = key WHERE head >= 0 ORDER BY id"
+        return [row[0] for row in self._rows(sql)]
+
+    def lease(self, thread_id: str) -> Lease | None:
+        found = self._rows(_LEASE, (self._find(thread_id),))
+        with self._decoding(_LET_GO):
+            return rows.lease_of(found[0]) if found else None
+
+    def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
+        self._be_there()
+        key = self._key(thread_id)
+        with self._writing as db:
+            dead = refuse_takeover(thread_id, self.lease(thread_id), lease, now)
+            db.execute(_TAKE, (key, *msgspec.structs.astuple(lease)))
+            self._touched.pop(key, None)
+            return dead
+
+    def renew(self, thread_id: str, token: str, expires_at: int) -> None:
+        key = self._key(thread_id)
+        with self._writing as db:
+            sql = "UPDATE lease SET expires_at = ? WHERE thread = ? AND token = ?"
+            if db.execute(sql, (expires_at, key, token)).rowcount != 1:
+                raise not_held(thread_id, self.lease(thread_id))
+
+    def release(self, thread_id: str, token: str) -> None:
+        with giving_back(token), self._writing as db:
+            db.execute("DELETE FROM lease WHERE thread = ? AND token = ?", (self._find(thread_id), token))
+
+    def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
+        key = self._key(thread_id)
+        with self._writing as db:
+            if request is None:
+                db.execute("DELETE FROM pause WHERE thread = ?", (key,))
+            else:
+                values = (key, request.actor, request.note, request.at)
+                db.execute(
+                    "INSERT OR REPLACE INTO pause (thread, actor, note, at) VALUES (?, ?, ?, ?)", values
+                )
+
+    def pause_request(self, thread_id: str) -> PauseRequest | None:
+        self._presence.check()  # here, as this is asked again and again during a run
+        sql = "SELECT actor, note, at FROM pause WHERE thread = ?"
+        found = self._rows(sql, (self._find(thread_id),))
+        with self._decoding(_LET_GO):
+            return rows.pause_of(found[0]) if found else None
+
+    def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
+        version = self._rows("SELECT version FROM cursor WHERE thread = ?", (key,))[0][0]
+        return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)
+
+    def _summaries(self, sql: str, values: tuple[Any, ...]) -> list[ThreadSummary]:
+        found = self._rows(sql, values)
+        now = time.time_ns() // 1000
+        with self._decoding():
+            return [rows.summary_of(row, now) for row in found]
+
+    # -- over one thread's own rows ---------------------------------------------------------------
+
+    def _origin(self, thread_id: str) -> Origin | None:
+        found = self._rows(_THREAD, (thread_id,))
+        if not found:
+            return None
+        row = found[0]
+        with self._decoding():
+            return Origin(rows.thread_of(row[:-2]), row[-2], rows.past_of(row[-1]))
+
+    def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
+        base = self._key(thread_id) << 32
+        found = self._ordered(
+            self._rows(_CHECKPOINTS, (base + first, base + last, limit)), base + first, base + last, down=True
+        )
+        with self._decoding():
+            return [rows.checkpoint_of(thread_id, row) for row in found]
+
+    def _own_records(self, thread_id: str, first: int, last: int) -> Iterator[UpdateRecord]:
+        for found in self._record_rows(_RECORDS, thread_id, first, last):
+            previous = self._record_link(thread_id, (found[0][0] & rows.NUMBER) - 1)
+            with self._decoding():
+                records = list(rows.records_of(thread_id, found, previous))
+            yield from (record for record in records if first <= record.step <= last)
+
+    def _own_effects(self, thread_id: str, first: int, last: int) -> Iterator[Effect]:
+        for found in self._record_rows(_EFFECTS, thread_id, first, last):
+            with self._decoding():
+                effects = [rows.effect_of(row) for row in found if first <= row[1] <= last]
+            yield from effects
+
+    def _record_rows(self, sql: str, thread_id: str, first: int, last: int) -> Iterator[list[Any]]:
+        """Rows of records, in pieces: those of steps `first` to `last` and maybe some beside them."""
+        base = self._key(thread_id) << 32
+        # A step's records are those after the last one of the step before.
+        seqs = "SELECT last_seq FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id {} LIMIT 1"
+        below = self._rows(seqs.format("DESC"), (base, base + first - 1))
+        above = self._rows(seqs.format("ASC"), (base + last, base + rows.NUMBER))
+        place = base + (below[0][0] if below else 0)
+        end = base + (above[0][0] if above else rows.NUMBER)
+        while found := self._ordered(self._rows(sql, (place, end)), place + 1, end):
+            place = found[-1][0]
+            yield found
+
+    def _record_link(self, thread_id: str, seq: int) -> bytes:
+        """What the record after `seq` is chained to."""
+        link = b""
+        for segment in self._lineage(thread_id):
+            if segment.after_seq < seq <= segment.last_seq:
+                row_id = self._key(segment.thread_id) << 32 | seq
+                found = self._rows("SELECT hashes FROM record WHERE id = ?", (row_id,))
+                link = rows.record_hash_of(found[0][0]) if found else b""
+                break
+        return self._begun(thread_id, link, lambda part: part.after_seq == seq)
+
+    def _entry_link(self, thread_id: str, n: int) -> bytes:
+        """What the decision after `n` is chained to."""
+        link = b""
+        for segment in self._lineage(thread_id):
+            if segment.after_entry < n <= segment.last_entry:
+                row_id = self._key(segment.thread_id) << 32 | n
+                found = self._rows("SELECT hash FROM ledger WHERE id = ?", (row_id,))
+                link = bytes(found[0][0]) if found else b""
+                break
+        return self._begun(thread_id, link, lambda part: part.after_entry == n)
+
+    def _begun(self, thread_id: str, link: bytes, begins: Callable[[Part], bool]) -> bytes:
+        """A link with the facts of the parts that begin behind it."""
+        for part in self.parts(thread_id):
+            if begins(part):
+                link = chained(link, part.facts)
+        return link
+
+    def _facts(self, thread_id: str) -> bytes:
+        lineage = self._lineage(thread_id)
+        return lineage[0].facts if lineage else b""
+
+    def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
+        base = self._key(thread_id) << 32
+        found = self._ordered(
+            self._rows(_SNAPSHOT, (base + first, base + last)), base + first, base + last, down=True
+        )
+        if not found:
+            return None
+        with self._decoding():
+            return found[0][0] & rows.NUMBER, snapshots.whole(
+                chain((found[0][1],), self._parts(base, found[0][0] - 1))
+            )
+
+    def _own_snapshots(self, thread_id: str, first: int, last: int) -> Iterator[tuple[int, bytes]]:
+        base = self._key(thread_id) << 32
+        found = self._ordered(self._rows(_SNAPSHOTS, (base + first, base + last)), base + first, base + last)
+        parts = (part for _, part in found)
+        with self._decoding():
+            wholes = list(snapshots.each_whole(parts, self._parts(base, base + first - 1)))
+        return zip((row_id & rows.NUMBER for row_id, _ in found), wholes, strict=True)
+
+    def _parts(self, base: int, last: int) -> Iterator[bytes]:
+        """The parts of the snapshots up to the row `last`, newest first."""
+        # How many a reader needs is known to it alone: the further it reads, the more come at once.
+        count = 1
+        while found := self._ordered(self._rows(_PARTS, (base, last, count)), base, last, down=True):
+            yield from (body for _, body in found)
+            last, count = found[-1][0] - 1, 2 * count
+
+    def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
+        base = self._key(thread_id) << 32
+        found = self._ordered(self._rows(_LEDGER, (base + first, base + last)), base + first, base + last)
+        previous = self._entry_link(thread_id, (found[0][0] & rows.NUMBER) - 1) if found else b""
+        with self._decoding():
+            return list(rows.ledger_of(thread_id, found, previous))
+
+    def _own_spending(self, thread_id: str, last: int) -> list[Spent]:
+        return self._spending(self._key(thread_id), last)
+
+    def _spending(self, key: int, last: int) -> list[Spent]:
+        base = key << 32
+        noted = self._rows(_LAST_SPENDING, (base, base + last))
+        # A thread's ids begin at `base`, the id of step 0.
+        place, body = noted[0] if noted else (base - 1, b"[]")
+        with self._decoding():
+            earlier = rows.spending_of(body)
+        return earlier + [Spent(*row) for row in self._rows(faults.SPENDING, (place, base + last))]
+
+    # -- one statement ----------------------------------------------------------------------------
+
+    def _key(self, thread_id: str) -> int:
+        key = self._find(thread_id)
+        if key is None:
+            raise unknown(thread_id)
+        return key
+
+    def _find(self, thread_id: str) -> int | None:
+        key = self._keys.get(thread_id)
+        if key is None:
+            found = self._rows("SELECT key FROM thread WHERE id = ?", (thread_id,))
+            if found:
+                key = self._keys[thread_id] = found[0][0]
+        return key
+
+    def _ordered(self, found: list[Any], first: int, last: int, *, down: bool = False) -> list[Any]:
+        """Rows whose ids go from `first` to `last`, strictly up or down, so that reading on comes to an end.
+
+        Raises:
+            LogCorrupt: they do not, as in a damaged file.
+        """
+        ids = [row[0] for row in (reversed(found) if down else found)]
+        if ids and not (first <= ids[0] and ids[-1] <= last and all(map(lt, ids, ids[1:]))):
+            raise damaged(self.path, "the numbers of its rows do not grow")
+        return found
+
+    def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        try:
+            with self._lock:
+                return self._db.execute(sql, values).fetchall()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise translate(error, self.path) from error
+        except UnicodeEncodeError:
+            # A lone surrogate is in no file, so nothing has such a name.
+            return []
+
+    @contextmanager
+    def _decoding(self, hint: str = "") -> Iterator[None]:
+        try:
+            yield
+        except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as error:
+            raise damaged(self.path, f"a row can't be read ({error})", hint) from error

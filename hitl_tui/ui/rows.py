@@ -1,0 +1,202 @@
+"""Text as rows of a width: wrapped, growing at its end, or found a part at a time."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from rich.cells import cell_len, get_character_cell_size
+
+from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.spans import Line, Span
+
+_WORDS: Final = re.compile(r"\s*\S+|\s+")
+_TAB: Final = "    "
+
+
+def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
+    """One line as rows of at most `width` cells; rows after the first begin with `indent`."""
+    text = text.replace("\t", _TAB)
+    if width < 4 or cell_len(text) <= width:
+        return [text]
+    rows: list[str] = []
+    row, used = "", 0
+    for word in _WORDS.findall(text):
+        size = cell_len(word)
+        if used + size <= width:
+            row, used = row + word, used + size
+            continue
+        wrapped = bool(row.strip())
+        if wrapped:
+            rows.append(row)
+            row, used = indent, len(indent)
+        for piece in _pieces(word.lstrip() if wrapped else word, width - len(indent)):
+            if used + cell_len(piece) > width:
+                rows.append(row)
+                row, used = indent, len(indent)
+            row, used = row + piece, used + cell_len(piece)
+    return [*rows, row] if row.strip() or not rows else rows
+
+
+def wrap_spans(line: Line, width: int) -> Iterator[Line]:
+    """A line in rows of a width: its last span is wrapped, under where it begins."""
+    if not line or sum(cells(span.text) for span in line) <= width:
+        yield line
+        return
+    *before, last = line
+    indent = min(sum(cells(span.text) for span in before), width // 3)
+    first, *rest = wrap_line(last.text, max(width - sum(cells(span.text) for span in before), 8))
+    yield (*before, Span(first, last.role))
+    for row in rest:
+        yield (Span(" " * indent), Span(row, last.role))
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    """A word that is wider than a row, cut; most words are one piece."""
+    at = 0
+    while at < len(word):
+        # A cell holds a character and few marks; what is beyond a row is not looked at again and again.
+        ahead = word[at : at + 6 * width]
+        if cell_len(ahead) > width:
+            ahead = cut(ahead, width + 1, "")
+        yield ahead
+        at += len(ahead)
+
+
+_ROWS_KEPT: Final = 2_000
+_OPEN_CHARS: Final = 500
+
+
+class GrowingText:
+    """The newest rows of a text, sanitised and wrapped.
+
+    Args:
+        width: cells of a row.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.rows: list[str] = []
+        self._open = ""
+        self._open_rows = 0
+
+    def append(self, text: str) -> None:
+        """Add to the end; only what stands after the last line break is wrapped again."""
+        *whole, self._open = (self._open + text).replace("\r\n", "\n").split("\n")
+        del self.rows[len(self.rows) - self._open_rows :]
+        for line in whole:
+            self.rows += wrap_line(sanitise(line), self.width)
+        if len(self._open) > _OPEN_CHARS:
+            self._settle()
+        last = wrap_line(sanitise(self._open), self.width)
+        self.rows += last
+        self._open_rows = len(last)
+        del self.rows[: max(0, len(self.rows) - _ROWS_KEPT)]
+
+    def _settle(self) -> None:
+        """Keep the rows of a long line but for its last one: nothing that follows can change them."""
+        end = self._open.rfind(" ")
+        if end < len(self._open) // 2:
+            end = len(self._open) - 1
+        *settled, last = wrap_line(sanitise(self._open[:end]), self.width)
+        self.rows += settled
+        self._open = last + self._open[end:]
+
+
+_TAB_LONG_ROWS = "    "
+_LEAST = 8
+_KEPT = 4
+_PER_LINE = 64
+"""A line costs at least as much as so many characters."""
+
+
+class LongRows:
+    """The rows of the first lines are known; each line after them counts as one row until it is reached.
+
+    Args:
+        lines: sanitised, without line breaks; made again whenever they are asked for.
+        room: cells for the text of a line, by its number.
+    """
+
+    def __init__(self, lines: Sequence[str], room: Callable[[int], int]) -> None:
+        self._lines = lines
+        self._room = room
+        self._of = array("L")
+        self._from = array("L")
+        self._line = 0
+        self._at = 0
+        self._kept: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        """Rows known, and one for each line that is not reached yet."""
+        return len(self._of) + len(self._lines) - self._line
+
+    @property
+    def done(self) -> bool:
+        """Whether the rows of all lines are known."""
+        return self._line >= len(self._lines)
+
+    def find_more(self, chars: int) -> None:
+        """Find the rows of about so many characters more."""
+        while chars > 0 and not self.done:
+            text, width = self._text(self._line), max(self._room(self._line), _LEAST)
+            chars -= _PER_LINE
+            while chars > 0 or self._at == 0:
+                self._of.append(self._line)
+                self._from.append(self._at)
+                end = _row_end(text, self._at, width)
+                chars -= end - self._at
+                self._at = end
+                if end >= len(text):
+                    self._line, self._at = self._line + 1, 0
+                    break
+
+    def first_row(self, line: int) -> int:
+        """The row where a line begins; all rows before it are found."""
+        while self._line <= line and not self.done:
+            self.find_more(1 << 20)
+        return bisect_left(self._of, line)
+
+    def row(self, number: int) -> tuple[int, bool, str]:
+        """The line that a row is of, whether that begins there, and the text of the row."""
+        known = len(self._of)
+        if number >= known:
+            line, start = self._line + number - known, 0 if number > known else self._at
+        else:
+            line, start = self._of[number], self._from[number]
+        text = self._text(line)
+        return line, start == 0, text[start : _row_end(text, start, max(self._room(line), _LEAST))].rstrip()
+
+    def _text(self, line: int) -> str:
+        """A line; those asked for last are kept, because they may be long."""
+        if line not in self._kept:
+            if len(self._kept) >= _KEPT:
+                del self._kept[next(iter(self._kept))]
+            self._kept[line] = self._lines[line].replace("\t", _TAB_LONG_ROWS)
+        return self._kept[line]
+
+
+def _row_end(text: str, start: int, width: int) -> int:
+    """Where a row ends that begins at `start`: behind the last blank that fits, else where it is full."""
+    piece = text[start : start + width]
+    if not piece.isascii():
+        piece = piece[: _fitting(piece, width)]
+    end = start + len(piece)
+    if end >= len(text) or text[end] == " ":
+        return min(end + 1, len(text))
+    blank = piece.rfind(" ")
+    return start + blank + 1 if blank > 0 else end
+
+
+def _fitting(piece: str, width: int) -> int:
+    """How many of the characters fit, at least one."""
+    used = 0
+    for count, char in enumerate(piece):
+        used += get_character_cell_size(char)
+        if used > width:
+            return max(count, 1)
+    return len(piece)

@@ -1,0 +1,156 @@
+"""Rolling back: what will run and with what, in its order; then what became of each, as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input
+from textual.worker import Worker, WorkerState
+
+from hitl_tui.drivers.protocol import Driver, RollbackEntry
+from hitl_tui.engine.log.events import AttemptFailed, ChildMoved, NodeStarted, RunEnded, StepCommitted
+from hitl_tui.errors import HitlError
+from hitl_tui.ui.bindings import bound
+from hitl_tui.ui.screens.dialogs import Field, Labelled
+from hitl_tui.ui.screens.modal import Modal
+from hitl_tui.ui.widgets.choices import Choices, Option
+from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
+from hitl_tui.view.rollback import entry_rows, remaining, summary
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Span, untrusted
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.run import RunScreen
+
+_MOST_ROWS = 14
+_BACK = Option("back", "ask.back", "go back")
+
+
+class RollbackDialog(Modal[None]):
+    """Previews a rollback, runs it when told to, and stays to show what became of it."""
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["undo.tcss"]
+    COMPONENT_CLASSES: ClassVar[set[str]] = set(ROLE_CLASSES)
+    BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "close")]
+
+    def __init__(self, driver: Driver, entries: Sequence[RollbackEntry], actor: str) -> None:
+        super().__init__()
+        self._driver = driver
+        self._entries = tuple(entries)
+        self._actor = actor
+        self._handler = ("", "")
+        self._under_way = False
+
+    def compose(self) -> ComposeResult:
+        """A sentence, the entries, why, the answers."""
+        some = bool(remaining(self._entries))
+        go = Option("go", "r", "roll back", "runs them one after the other")
+        with Vertical(id="dialog") as box:
+            box.border_title = Content("Roll back")
+            yield LineView("undo-words")
+            yield LineView("undo-entries")
+            if some:
+                yield Labelled(Field("why", "why (optional)"))
+            yield Choices([_BACK, go] if some else [_BACK])
+
+    def on_mount(self) -> None:
+        """The way back comes first, so that enter alone runs nothing."""
+        self.query_one("#undo-words", LineView).can_focus = False
+        self._show()
+        self._say(
+            "These run in this order, each as a step of its own:"
+            if remaining(self._entries)
+            else f"Nothing is left to undo: {summary(self._entries)}."
+            if self._entries
+            else "There is nothing to undo: no step left a way to undo it."
+        )
+        self.query_one(Choices).focus()
+
+    def _show(self) -> None:
+        shown = self._entries if self._under_way else remaining(self._entries) or self._entries
+        rows = entry_rows(shown, *self._handler)
+        view = self.query_one("#undo-entries", LineView)
+        view.styles.height = max(1, min(len(rows), _MOST_ROWS, self.size.height - 14))
+        view.show(rows, width=max((sum(len(span.text) for span in row) for row in rows), default=0))
+
+    def _say(self, words: str, role: str = "plain") -> None:
+        line = (untrusted(words, "error") if role == "error" else Span(words),)
+        self.query_one("#undo-words", LineView).show([line, ()])
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        """Enter in the field goes on to the answers."""
+        self.query_one(Choices).focus()
+
+    def action_close(self) -> None:
+        """Leave; a rollback that runs goes on."""
+        self.dismiss(None)
+
+    @on(Choices.Chosen)
+    def _chosen(self, event: Choices.Chosen) -> None:
+        option = event.option.id
+        if option == "go":
+            field = self.query_one(Input)
+            note = field.value.strip() or None
+            self.query_one(Labelled).display = False
+            pause = Option("pause", "p", "pause", "after the handler that runs")
+            self.query_one(Choices).set_options([pause, Option("back", "ask.back", "leave it running")])
+            self._under_way = True
+            self._say("Rolling back…")
+            self.run_worker(self._roll_back(note), exit_on_error=False)
+        elif option == "pause":
+            self.run_worker(self._driver.pause(), exit_on_error=False)
+        else:
+            self.dismiss(None)
+
+    async def _roll_back(self, note: str | None) -> None:
+        driver = self._driver
+        seen = (await driver.snapshot()).last_event
+        await driver.rollback(actor=self._actor, note=note)
+        ended = False
+        while not ended:
+            await driver.changed(seen)
+            for stamped in driver.events(seen):
+                seen = stamped.number
+                match stamped.event:
+                    case NodeStarted(node=node):
+                        self._handler = (node, "")
+                    case ChildMoved(running=node, thread_id=thread):
+                        self._handler = (node, thread)
+                    case StepCommitted() | AttemptFailed():
+                        self._handler = ("", "")
+                    case RunEnded():
+                        ended = True
+            self._entries = await driver.rollback_entries()
+            self._show()
+        await self._tell_end()
+
+    async def _tell_end(self) -> None:
+        progress = (await self._driver.snapshot()).progress
+        left = remaining(self._entries)
+        words = "Rolled back" if not left else "Paused" if progress.status == "waiting" else "Not complete"
+        self._say(f"{words}: {summary(self._entries)}.", "error" if progress.status == "failed" else "plain")
+        choices = self.query_one(Choices)
+        choices.set_options([Option("back", "ask.back", "close")])
+        choices.focus()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What refuses the rollback is said here."""
+        error = event.worker.error
+        if event.state is WorkerState.ERROR and error is not None:
+            words = error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"
+            self._say(sanitise_line(words, 200), "error")
+            self.query_one(Choices).set_options([_BACK])
+
+
+async def ask_rollback(screen: RunScreen, driver: Driver, actor: str) -> None:
+    """Show what a rollback would run, and let it be run."""
+    entries = await driver.rollback_entries()
+    screen.app.push_screen(RollbackDialog(driver, entries, actor))

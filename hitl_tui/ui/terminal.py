@@ -1,0 +1,262 @@
+"""The terminal: what it can show, what it sends, signals, and programs of the user's that run on it."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+from hitl_tui.drivers.node_streams import own_descriptors, own_err, own_out, terminal_size
+
+if TYPE_CHECKING:
+    from textual.driver import Driver
+
+
+_C: Final = frozenset({"C", "POSIX"})
+
+
+def shown_encoding(environ: Mapping[str, str]) -> str:
+    """What the locale says the terminal shows: "utf-8", "ascii" or another codec's name."""
+    everywhere, characters, language = (environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    if not everywhere and language in _C and characters == "C.UTF-8":
+        # Python itself writes this LC_CTYPE over a plain C locale.
+        return "ascii"
+    locale = everywhere or characters or language
+    if locale in _C:
+        return "ascii"
+    name = locale.partition("@")[0].partition(".")[2]
+    try:
+        return codecs.lookup(name).name if name else "utf-8"
+    except LookupError:
+        return "utf-8"
+
+
+_TURN: Final = 0.001
+
+
+@contextmanager
+def short_turns() -> Iterator[None]:
+    """A thread that computes gives way after a millisecond, not after Python's five.
+
+    From a key to its paint the screen asks for the interpreter several times, and waits for a whole turn
+    each time while another thread computes.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, _TURN))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def take_any_bytes() -> None:
+    """Read bytes that make no sense as "�"; Textual's driver would end the app over them."""
+    if sys.platform == "win32":
+        return
+    from textual.drivers import linux_driver
+
+    def tolerant(encoding: str) -> Any:
+        return partial(codecs.getincrementaldecoder(encoding), errors="replace")
+
+    vars(linux_driver)["getincrementaldecoder"] = tolerant
+
+
+_LOOK: Final = 0.2
+"""Seconds between looks for a signal, which may be told to another thread and so break off no wait."""
+_GRACE: Final = 1.0
+"""Seconds; a shell or a terminal that ends tells the program, too, and it may have to save."""
+
+
+def run_on_the_terminal(command: Sequence[str]) -> int:
+    """Run it until it ends; returns its exit code, or the negative number of the signal that ended it.
+
+    Its ctrl+c is none of our business.  Whoever tells us to end ends it, too, as the app's own loop
+    hears of that only when it has gone; this is no failure of its own, and the code is 0.
+
+    Raises:
+        OSError: it can't be started.
+    """
+    with _ctrl_c_ignored(), _told_to_end() as told:
+        out, err = own_descriptors()
+        child = subprocess.Popen(list(command), stdout=out, stderr=err, preexec_fn=_ctrl_c_as_usual)  # noqa: PLW1509  one call, no locks
+        for before, end in enumerate((child.terminate, child.kill)):
+            while len(told) <= before:
+                with suppress(subprocess.TimeoutExpired):
+                    code = child.wait(_LOOK)
+                    return 0 if told else code
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(_GRACE)
+                return 0
+            end()
+        child.wait()
+        return 0
+
+
+@contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _told_to_end() -> Iterator[list[int]]:
+    """The signals so far that asked us to end."""
+    told: list[int] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        told.append(number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, hear) for number in heard}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ctrl_c_as_usual() -> None:
+    """Run in the child before it becomes that program: what is ignored would stay ignored there."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+_SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+
+
+def listen(told: Callable[[int], None]) -> None:
+    """Call `told` on the running loop with each signal that asks us to end.
+
+    One that whoever started us wants ignored, as nohup does, stays ignored.
+    """
+    loop = asyncio.get_running_loop()
+
+    def arrived(number: int) -> None:
+        _let_go_of_a_lost_terminal()
+        told(number)
+
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            # Off the main thread, as in some tests, signals can't be listened to.
+            with suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.add_signal_handler(number, arrived, number)
+
+
+def _let_go_of_a_lost_terminal() -> None:
+    """Send what is painted nowhere once the terminal has gone: a writer that fails would hang the app."""
+    try:
+        import termios
+    except ImportError:
+        return
+    try:
+        termios.tcgetattr(sys.__stdin__.fileno() if sys.__stdin__ else 0)
+    except (termios.error, ValueError, OSError):
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in own_descriptors():
+            os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+
+
+class _Enduring:
+    """A terminal to write to that may go away: what it does not take is lost, and nothing fails."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def on_our_terminal(driver: type[Driver]) -> type[Driver]:
+    """A driver of Textual's that paints on the terminal though the standard streams belong to nodes.
+
+    It is kept alive when the terminal goes away before its signal has come: its writer's queue has an
+    end, and once nobody empties it, the app would wait for it for ever.
+    """
+
+    class OnOurTerminal(driver):  # type: ignore[valid-type,misc]  # whichever this platform has
+        def __init__(self, *args: Any, **options: Any) -> None:
+            streams: Any = sys
+            before = (streams.__stdout__, streams.__stderr__)
+            streams.__stdout__, streams.__stderr__ = _Enduring(own_out()), _Enduring(own_err())
+            try:
+                super().__init__(*args, **options)
+            finally:
+                streams.__stdout__, streams.__stderr__ = before
+
+        def _get_terminal_size(self) -> tuple[int, int]:
+            size = terminal_size((80, 25))
+            return size.columns, size.lines
+
+    return OnOurTerminal
+
+
+def continue_as_one(driver: Driver | None) -> None:
+    """Make SIGCONT start the screen again, not a second time.
+
+    Textual's driver answers it as if it had always stopped by itself.  After a stop that nobody can
+    catch, or none at all, two threads would read the keys and one of them for ever.
+    """
+    if driver is None or not hasattr(signal, "SIGCONT"):
+        return
+    screen: Any = driver
+    before = signal.getsignal(signal.SIGCONT)
+    if not callable(before) or getattr(before, "__self__", None) is not driver:
+        return
+
+    def continued(number: int, frame: FrameType | None) -> None:
+        if not screen._auto_restart or screen._must_signal_resume:
+            before(number, frame)
+            return
+        # What was typed since stays in the terminal for the new reader: the driver throws it away where
+        # it ends its reader itself, and a terminal back in line mode would change it.
+        screen.exit_event.set()
+        screen._key_thread.join()
+        modes, screen.attrs_before = screen.attrs_before, None
+        screen.suspend_application_mode()
+        screen.exit_event.clear()
+        screen._must_signal_resume = True
+        before(number, frame)
+        screen.attrs_before = modes
+
+    signal.signal(signal.SIGCONT, continued)
+
+
+def keep_text(text: str, what: str) -> str:
+    """Put a text that nobody has applied into a file of its own; says where, or that it is lost."""
+    import tempfile
+
+    import platformdirs
+
+    folder = Path(platformdirs.user_state_dir("hitl-tui", appauthor=False))
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix="unapplied-", suffix=".txt", dir=folder)
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        return f"{what} was not applied, and could not be kept: {error.strerror or error}"
+    return f"{what} was not applied; it is kept in {name}"

@@ -1,0 +1,434 @@
+"""Themes as files, and the looks of the app, applied anew when a file is saved."""
+
+from __future__ import annotations
+
+import os
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import tomli
+from textual.app import App
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+from hitl_tui.errors import HitlError, UsageError
+from hitl_tui.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from textual.filter import LineFilter
+
+    from hitl_tui.ui.app import Look
+
+
+COLORS: Final = (
+    "background",
+    "surface",
+    "panel",
+    "foreground",
+    "primary",
+    "accent",
+    "success",
+    "warning",
+    "error",
+)
+ROLES: Final = (
+    "muted",
+    "faint",
+    "border",
+    "border-focus",
+    "human",
+    "added",
+    "added-back",
+    "removed",
+    "removed-back",
+    "cursor",
+    "cursor-text",
+    "cursor-quiet",
+    "route",
+)
+DEFAULT_THEME: Final = "dark"
+_TABLES: Final = {"colors": COLORS, "roles": ROLES}
+_KINDS: Final[Mapping[str, type]] = {"title": str, "dark": bool, "base": str, "colors": dict, "roles": dict}
+_WORDS: Final = {str: "text", bool: "true or false", dict: "a table"}
+_NAME: Final = re.compile(r"\w[\w.-]{0,59}")
+_LARGEST: Final = 64 * 1024
+Place = Callable[..., str]
+
+
+class ThemeInvalid(UsageError):
+    """A theme file with something wrong in it; the message lists all of it, a line for each problem."""
+
+    title = "The theme can't be used"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTheme:
+    """A theme that can be used, and the files it was made of: its own, then those it is based on."""
+
+    theme: Theme
+    title: str
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a file and those it is based on give."""
+
+    title: str
+    dark: bool
+    colors: Mapping[str, str]
+    roles: Mapping[str, str]
+    files: tuple[Path, ...]
+
+
+class Themes:
+    """The themes there are: ours, and those in a directory of the user, which go first."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self.directory = directory
+
+    def names(self) -> tuple[str, ...]:
+        """Names of themes, the default one first."""
+        paths = [path for place in self._places() for path in place.glob("*.toml")]
+        names = {path.stem for path in paths if _NAME.fullmatch(path.stem)}
+        return tuple(sorted(names, key=lambda name: (name != DEFAULT_THEME, name)))
+
+    def path(self, name: str, *, without: tuple[Path, ...] = ()) -> Path | None:
+        """The file of a theme, None where there is none."""
+        if not _NAME.fullmatch(name):
+            return None
+        paths = (place / f"{name}.toml" for place in self._places())
+        return next((path for path in paths if path not in without and path.is_file()), None)
+
+    def load(self, name: str) -> LoadedTheme:
+        """A theme by its name.
+
+        Raises:
+            ThemeInvalid: there is no such theme, or its file, or one it is based on, can't be used.
+        """
+        path = self.path(name)
+        if path is None:
+            for place in self._places():
+                if (there := place / f"{name}.toml") in place.glob("*.toml"):
+                    raise ThemeInvalid(f"{there}: is no file that can be read")
+            raise ThemeInvalid(f"there is no theme {name!r}", did_you_mean(name, self.names()))
+        return self.load_file(path)
+
+    def files(self, name: str) -> tuple[Path, ...]:
+        """Its own file and those it is based on, as far as they can be read; else where it would be."""
+        path = self.path(name)
+        if path is None and self.directory is not None and _NAME.fullmatch(name):
+            return (self.directory / f"{name}.toml",)
+        found: tuple[Path, ...] = ()
+        while path is not None:
+            found = (*found, path)
+            try:
+                base = _parse(path)[1].get("base")
+            except ThemeInvalid:
+                break
+            path = self.path(base, without=found) if isinstance(base, str) else None
+        return found
+
+    def load_file(self, path: Path) -> LoadedTheme:
+        """The theme of a file.
+
+        Raises:
+            ThemeInvalid: it, or one it is based on, can't be used.
+        """
+        given = self._read(path, ())
+        variables = {**given.roles, **_textual_variables(given.colors, given.roles)}
+        colors: dict[str, Any] = dict(given.colors)
+        theme = Theme(name=path.stem, dark=given.dark, text_alpha=1.0, variables=variables, **colors)
+        return LoadedTheme(theme, given.title, given.files)
+
+    def _places(self) -> tuple[Path, ...]:
+        return (self.directory, bundled_themes()) if self.directory else (bundled_themes(),)
+
+    def _read(self, path: Path, above: tuple[Path, ...]) -> _Given:
+        """A file over what it is based on; `above` are the files that are based on it."""
+        text, data = _parse(path)
+
+        def place(*keys: str) -> str:
+            from hitl_tui.loading.toml import line_index, line_of
+
+            line = line_of(line_index(text), keys)
+            return f"{path}:{line}" if line else str(path)
+
+        problems = _top_problems(data, place)
+        base: _Given | None = None
+        if isinstance(wanted := data.get("base"), str):
+            found = self.path(wanted, without=(*above, path))
+            if found is None:
+                problems.append(f"{place('base')}: base: {self._no_base(wanted, path, above)}")
+            else:
+                base = self._read(found, (*above, path))
+        known_base = base is not None or "base" in data
+        for name in _TABLES:
+            problems += _colour_problems(name, data.get(name), place, complete=not known_base)
+        if problems:
+            raise ThemeInvalid("\n".join(problems))
+        return _Given(
+            title=data.get("title", path.stem),
+            dark=data.get("dark", base.dark if base else True),
+            colors={**(base.colors if base else {}), **data.get("colors", {})},
+            roles={**(base.roles if base else {}), **data.get("roles", {})},
+            files=(path, *(base.files if base else ())),
+        )
+
+    def _no_base(self, wanted: str, path: Path, above: tuple[Path, ...]) -> str:
+        if self.path(wanted) is not None:
+            return f"{wanted!r} is based on this theme itself"
+        hint = did_you_mean(wanted, set(self.names()) - {path.stem, *(one.stem for one in above)})
+        return f"there is no theme {wanted!r}" + (f"; {hint}" if hint else "")
+
+
+def bundled_themes() -> Path:
+    """The directory of our own themes: inside the wheel, or beside the package in a checkout."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "_bundled" / "themes"
+    return installed if installed.is_dir() else package.parent / "themes"
+
+
+@cache
+def builtin_theme(name: str) -> Theme | None:
+    """The bundled theme of that name, None where there is none."""
+    ours = Themes()
+    return ours.load(name).theme if ours.path(name) else None
+
+
+def theme_names(directory: Path | None = None) -> tuple[str, ...]:
+    """The names of the bundled themes and of those in a user's directory, the default first."""
+    return Themes(directory).names()
+
+
+def _parse(path: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ThemeInvalid(f"{path}: is larger than {_LARGEST // 1024} kB, so it is no theme")
+        text = path.read_text("utf-8")
+        return text, tomli.loads(text)
+    except OSError as error:
+        raise ThemeInvalid(f"{path}: can't be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ThemeInvalid(f"{path}: isn't UTF-8 text (byte {error.start})") from None
+    except tomli.TOMLDecodeError as error:
+        raise ThemeInvalid(f"{path}:{error.lineno}:{error.colno}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise ThemeInvalid(f"{path}: {error}") from None
+
+
+def _top_problems(data: Mapping[str, Any], place: Place) -> list[str]:
+    problems = []
+    for key, value in data.items():
+        if key not in _KINDS:
+            problems.append(f"{place(key)}: unknown key {key!r}; {did_you_mean(key, _KINDS)}")
+        elif not isinstance(value, _KINDS[key]):
+            problems.append(f"{place(key)}: {key}: must be {_WORDS[_KINDS[key]]}")
+    return problems
+
+
+def _colour_problems(table: str, given: Any, place: Place, *, complete: bool) -> list[str]:
+    """What is wrong with a table; with `complete` every colour must be there."""
+    known = _TABLES[table]
+    if given is None and complete:
+        return [f'{place()}: the table [{table}] is missing; add it, or a line base = "{DEFAULT_THEME}"']
+    if not isinstance(given, dict):
+        return []
+    problems = []
+    for name, value in given.items():
+        if name not in known:
+            hint = _elsewhere(name, table) or did_you_mean(name, known)
+            problem = "unknown key" + (f"; {hint}" if hint else "")
+        elif not _is_colour(value):
+            problem = f"{value!r} is no colour; write it as #rrggbb"
+        else:
+            continue
+        problems.append(f"{place(table, name)}: [{table}] {name}: {problem}")
+    if complete and (missing := [name for name in known if name not in given]):
+        listed = ", ".join(missing)
+        problems.append(
+            f'{place(table)}: [{table}] misses {listed}; add them, or a line base = "{DEFAULT_THEME}"'
+        )
+    return problems
+
+
+def _elsewhere(name: str, table: str) -> str:
+    return next(
+        (f"it belongs in [{other}]" for other in _TABLES if other != table and name in _TABLES[other]), ""
+    )
+
+
+def _is_colour(value: Any) -> bool:
+    """Plain colours only: what is seen through, or left to the terminal, has no certain contrast."""
+    try:
+        color = Color.parse(value) if isinstance(value, str) else None
+    except ColorParseError:
+        return False
+    return color is not None and color.a == 1 and color.ansi is None and color.auto is False
+
+
+def _textual_variables(colors: Mapping[str, str], roles: Mapping[str, str]) -> dict[str, str]:
+    """The look of Textual's own widgets (text areas, the palette), derived from ours."""
+    return {
+        "border-blurred": roles["border"],
+        "input-cursor-background": colors["accent"],
+        "input-cursor-foreground": colors["background"],
+        "input-selection-background": roles["cursor-quiet"],
+        "block-cursor-background": roles["cursor"],
+        "block-cursor-foreground": roles["cursor-text"],
+        "block-cursor-text-style": "none",
+        "scrollbar": roles["border"],
+        "scrollbar-hover": roles["border-focus"],
+        "scrollbar-active": roles["border-focus"],
+        "scrollbar-background": colors["background"],
+        "scrollbar-background-hover": colors["background"],
+        "scrollbar-background-active": colors["background"],
+        "scrollbar-corner-color": colors["background"],
+        "link-color": colors["primary"],
+        "footer-background": colors["panel"],
+    }
+
+
+LOOK_EVERY: Final = 1.0
+"""Seconds between two looks at the files."""
+Stamp = tuple[int, int] | None
+
+
+class ThemeWatch:
+    """Keeps the last good theme, whatever is saved."""
+
+    def __init__(self, themes: Themes) -> None:
+        self.themes = themes
+        self._files: tuple[Path, ...] = ()
+        self._stamps: tuple[Stamp, ...] = ()
+        self._gone: tuple[Stamp, ...] = ()
+
+    def choose(self, name: str) -> LoadedTheme:
+        """Use a theme from now on; a broken one is looked at too, so that mending it helps at once.
+
+        Raises:
+            ThemeInvalid: it can't be used.
+        """
+        return self._load(name)
+
+    def fallback(self) -> LoadedTheme:
+        """What is used in place of a broken theme."""
+        return Themes().load(DEFAULT_THEME)
+
+    def saved(self) -> LoadedTheme | None:
+        """The theme anew if one of its files was saved since the last look.
+
+        Raises:
+            ThemeInvalid: what was saved can't be used, or a file has been away for two looks.
+        """
+        stamps = tuple(map(_stamp, self._files))
+        if stamps == self._stamps:
+            return None
+        if None in stamps:
+            # An editor that replaces a file may have taken the old one away for a moment.
+            if stamps == self._gone:
+                self._stamps = stamps
+                raise ThemeInvalid(f"{self._files[stamps.index(None)]} is gone")
+            self._gone = stamps
+            return None
+        self._stamps, self._gone = stamps, ()
+        return self._load(self._files[0].stem)
+
+    def _load(self, name: str) -> LoadedTheme:
+        self._files = self.themes.files(name)
+        self._stamps, self._gone = tuple(map(_stamp, self._files)), ()
+        return self.themes.load(name)
+
+
+def _stamp(path: Path) -> Stamp:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size
+
+
+Result = TypeVar("Result")
+
+
+class Themed(App[Result]):
+    """An app that wears a `Look`."""
+
+    _plain_chars: LineFilter | None = None
+
+    def wear(self, look: Look) -> None:
+        """Choose theme and characters; once, before anything is painted."""
+        self.look = look
+        self._watch = ThemeWatch(Themes(look.themes))
+        self._set_characters()
+        self._begin_theme()
+
+    @abstractmethod
+    def tell_error(self, error: HitlError) -> None:
+        """Say what went wrong once there is a screen to say it on."""
+
+    def theme_names(self) -> list[str]:
+        """All themes there are."""
+        return list(self._watch.themes.names())
+
+    def _set_characters(self) -> None:
+        """Keep to ASCII where that is wished, or where the locale shows nothing else."""
+        wished = self.look.ascii
+        if wished is False:
+            return
+        from hitl_tui.ui.terminal import shown_encoding
+
+        encoding = shown_encoding(os.environ)
+        if wished or encoding != "utf-8":
+            from hitl_tui.ui.plain_terminal import PlainChars
+
+            self._plain_chars = PlainChars(encoding)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What all rows go through on their way to the terminal."""
+        filters = super().get_line_filters()
+        return [*filters, self._plain_chars] if self._plain_chars else filters
+
+    def _begin_theme(self) -> None:
+        """The chosen theme, or the default one and a message where that can't be used."""
+        try:
+            self._apply(self._watch.choose(self.look.theme or DEFAULT_THEME))
+        except ThemeInvalid as error:
+            mend = f"{error.hint}; " if error.hint else ""
+            self.tell_error(ThemeInvalid(error.message, f"{mend}the theme {DEFAULT_THEME!r} is used instead"))
+            self._apply(self._watch.fallback())
+
+    def _apply(self, loaded: LoadedTheme) -> None:
+        name = loaded.theme.name
+        self.register_theme(loaded.theme)
+        if self.theme == name:
+            self.mutate_reactive(Themed.theme)
+        else:
+            self.theme = name
+
+    def look_at_theme(self) -> None:
+        """Apply a theme that was saved; a broken one leaves the last good one in use."""
+        try:
+            loaded = self._watch.saved()
+        except ThemeInvalid as error:
+            self.tell_error(ThemeInvalid(error.message, "the colours stay as they were"))
+            return
+        if loaded is not None:
+            self._apply(loaded)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Our roles for themes that don't know them."""
+        theme = builtin_theme(DEFAULT_THEME)
+        return dict(theme.variables) if theme else {}
+
+    def use_theme(self, name: str) -> None:
+        """Change the colours."""
+        try:
+            self._apply(self._watch.choose(name))
+        except ThemeInvalid as error:
+            self.tell_error(ThemeInvalid(error.message, "the colours stay as they were"))

@@ -1,0 +1,499 @@
+"""Every action a user can take, once: keys, footer, help and command palette are made from these tables."""
+
+from __future__ import annotations
+
+import string
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from hitl_tui.drivers.protocol import Capabilities
+from hitl_tui.engine.log.records import Status
+from hitl_tui.suggest import did_you_mean
+
+_RENAMED: Final = {
+    "solidus": "slash",
+    "reverse_solidus": "backslash",
+    "commercial_at": "at",
+    "hyphen_minus": "minus",
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
+_NAMED: Final = frozenset(
+    {
+        "up", "down", "left", "right", "home", "end", "pageup", "pagedown", "insert", "delete",
+        "backspace", "enter", "escape", "tab", "space", *(f"f{number}" for number in range(1, 25)),
+    }
+)  # fmt: skip
+_MODIFIERS: Final = ("ctrl", "alt", "shift")
+_SAME_AS: Final = {
+    "ctrl+i": "tab",
+    "ctrl+m": "enter",
+    "ctrl+h": "backspace",
+    "ctrl+left_square_bracket": "escape",
+}
+_SHORT: Final = {
+    "escape": "esc", "pageup": "pgup", "pagedown": "pgdn", "delete": "del", "insert": "ins",
+    "up": "↑", "down": "↓", "left": "←", "right": "→",
+}  # fmt: skip
+_LONG: Final = {short: name for name, short in _SHORT.items()}
+
+
+class NoKey(ValueError):
+    """A text that names no key; says why."""
+
+
+def _name(char: str) -> str:
+    """What Textual calls the key that types a character."""
+    if char.isalnum():
+        return char
+    name = unicodedata.name(char, char).lower().replace("-", "_").replace(" ", "_")
+    return _RENAMED.get(name, name)
+
+
+_MARKS: Final = {_name(char): char for char in string.punctuation}
+
+
+def parse_key(text: str) -> str:
+    """The key that a text names, as Textual calls it: "?" is `question_mark`; "esc" and "↑" as shown will do.
+
+    Raises:
+        NoKey: there is no such key, or terminals can't tell it from another one.
+    """
+    *modifiers, base = [text] if len(text) == 1 else text.split("+")
+    for modifier in modifiers:
+        if modifier not in _MODIFIERS:
+            raise NoKey(_unknown(text, modifier, _MODIFIERS))
+    base = _LONG.get(base, base)
+    if len(modifiers) != len(set(modifiers)):
+        raise NoKey(f"{text!r} names a modifier twice")
+    if len(base) == 1 and base.isprintable() and not base.isspace():
+        base = _name(base)
+    elif base not in _NAMED and base not in _MARKS:
+        raise NoKey(_unknown(text, base, (*_NAMED, *_MARKS)))
+    if "shift" in modifiers and len(base) == 1 and base.isalpha():
+        modifiers.remove("shift")
+        base = base.upper()
+    key = "+".join([*sorted(modifiers, key=_MODIFIERS.index), base])
+    if same := _SAME_AS.get(key.lower()):
+        raise NoKey(f"{text!r} is the same as {same} to a terminal")
+    return key
+
+
+def written(key: str) -> str:
+    """How a screen shows a key: `question_mark` as "?", `ctrl+p` as "^p"."""
+    *modifiers, base = key.split("+")
+    shown = _MARKS.get(base) or _SHORT.get(base) or (base.upper() if _is_function(base) else base)
+    if modifiers == ["ctrl"]:
+        return f"^{shown}"
+    return "+".join([*modifiers, shown])
+
+
+def spelled(key: str) -> str:
+    """How the settings write a key, so that `parse_key` reads it again: "ctrl+p", "?", "comma"."""
+    *modifiers, base = key.split("+")
+    return key if modifiers or base == "comma" else _MARKS.get(base, base)
+
+
+def types_text(key: str) -> bool:
+    """True for a key that writes a character into a text field."""
+    return len(key) == 1 or key in _MARKS or key == "space" or ("+" not in key and key not in _NAMED)
+
+
+def _is_function(base: str) -> bool:
+    return base[:1] == "f" and base[1:].isdigit()
+
+
+def _unknown(text: str, part: str, known: tuple[str, ...]) -> str:
+    hint = did_you_mean(part, known)
+    return f"there is no key {text!r}" + (f"; {hint}" if hint else "")
+
+
+Group = Literal["Run", "Look", "Change", "Travel", "Card", "App"]
+ScreenGroup = Literal[
+    "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Threads", "Verify", "Compare", "Agents",
+    "Branches", "Breakpoints",
+]  # fmt: skip
+_ALL: Final = Capabilities()
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What decides whether an action can be taken now.
+
+    Args:
+        undoing: it is being rolled back, and goes no way on but that.
+        saved: the file of the graph was saved since it was loaded.
+        inside: the shown step, or what goes on, has branches or a thread of its own.
+        owned: it is the thread of a subgraph's run.
+        found: a text was looked for and stands somewhere.
+        card: what the review card does: "" while it is closed, "sending" while a decision can be taken back.
+        typing: letters go into a text.
+        tainted, private: what the selected channel is.
+        ways: what to press for an action, where it isn't the default key.
+    """
+
+    open: bool = False
+    status: Status = "pending"
+    running: bool = False
+    deciding: bool = False
+    breakpoint: bool = False
+    past: bool = False
+    has_steps: bool = False
+    limited: bool = False
+    undoing: bool = False
+    saved: bool = False
+    inside: bool = False
+    owned: bool = False
+    found: bool = False
+    can: Capabilities = _ALL
+    card: Literal["", "open", "sending"] = ""
+    typing: bool = False
+    tainted: bool = False
+    private: bool = False
+    ways: Mapping[str, str] = field(default_factory=dict)
+
+    def way(self, action_id: str) -> str:
+        """What to press for an action."""
+        return self.ways.get(action_id) or BY_ID[action_id].key
+
+
+WhyNot = Callable[[Situation], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action.
+
+    Args:
+        id: what a keymap names, as in "run.step".
+        keys: default keys, separated by commas.
+        label: one or two words for the footer.
+        help: a sentence for the help screen and the palette.
+        why_not: says why it can't be taken now; "" where it can.
+        footer: its place in the footer, 0 for none; lower ones stay longest when it gets narrow.
+        offered: the footer shows it only while it can be taken.
+        twin: the action whose key the footer shows beside its own.
+        both: what the footer calls it together with its twin.
+    """
+
+    id: str
+    keys: str
+    label: str
+    help: str
+    group: Group | ScreenGroup
+    why_not: WhyNot = lambda situation: ""
+    footer: int = 0
+    twin: str = ""
+    both: str = ""
+    offered: bool = False
+
+    @property
+    def default_keys(self) -> tuple[str, ...]:
+        """Its default keys as Textual calls them."""
+        return tuple(parse_key(key) for key in self.keys.split(","))
+
+    @property
+    def key(self) -> str:
+        """The first default key, as a screen shows it."""
+        return written(self.default_keys[0])
+
+    @property
+    def method(self) -> str:
+        """The method that does it, on the run screen or in a group of its keys, as `do_run_step`."""
+        return "do_" + self.id.replace(".", "_")
+
+
+def _open(now: Situation) -> str:
+    return "" if now.open else "the thread is being opened"
+
+
+def _can_run(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.can.can_run:
+        return now.can.why_not or "this thread can only be looked at"
+    if now.past:
+        back = now.way("app.back")
+        return f"this is not the newest step: {back} goes back to it, {now.way('change.fork')} forks here"
+    if now.running:
+        return f"it runs already; {now.way('run.pause')} pauses it"
+    if now.undoing and now.status not in ("completed", "cancelled"):
+        return f"it is being rolled back: {now.way('change.rollback')} goes on with that"
+    if now.deciding and not now.breakpoint:
+        return f"it waits for your decision: {now.way('change.decide')} decides"
+    if now.limited:
+        return f"a limit stopped the run: {now.way('change.extend')} raises it"
+    if now.status in ("completed", "cancelled"):
+        return f"the run is {now.status}; {now.way('change.fork')} forks from any of its steps"
+    return ""
+
+
+def _can_break(now: Situation) -> str:
+    return _open(now) or ("" if now.can.can_run else now.can.why_not or "this thread can only be looked at")
+
+
+def _can_pause(now: Situation) -> str:
+    if not now.can.can_run:
+        return now.can.why_not or "this thread can only be looked at"
+    return _open(now) or ("" if now.running else f"{now.way('run.pause')} pauses a run, and nothing runs")
+
+
+def _can_edit(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.has_steps:
+        return "there is nothing to edit yet"
+    if not (now.can.can_edit_past if now.past else now.can.can_edit):
+        return now.can.why_not or "this thread can't be edited here"
+    if now.running and not now.past:
+        return f"it runs; {now.way('run.pause')} pauses it, then {now.way('change.edit')} edits"
+    return ""
+
+
+def _can_decide(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.deciding:
+        return "nothing waits for a decision"
+    if now.breakpoint:
+        return f"it only stopped here: {now.way('run.step')} steps, {now.way('run.continue')} continues"
+    if not now.can.can_answer:
+        return now.can.why_not or "decisions can't be made here"
+    return _not_newest(now) if now.past else ""
+
+
+def _can_fork(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.can.can_fork:
+        return now.can.why_not or "this thread can't be forked"
+    return "" if now.has_steps else "there is no step to fork from yet"
+
+
+def _has_steps(now: Situation) -> str:
+    return _open(now) or ("" if now.has_steps else "there is no step yet")
+
+
+def _found(now: Situation) -> str:
+    return "" if now.found else f"nothing was looked for yet; {now.way('look.find')} finds"
+
+
+def _can_cancel(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.can.can_cancel:
+        return now.can.why_not or "this thread can't be cancelled here"
+    return f"the run is {now.status} already" if now.status in ("completed", "cancelled") else ""
+
+
+def _can_roll_back(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.can.can_roll_back:
+        return now.can.why_not or "this thread can't be rolled back here"
+    if not now.has_steps:
+        return "there is nothing to undo yet"
+    return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
+
+
+def _can_check(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.can.can_check:
+        return now.can.why_not or "this thread's log can't be checked here"
+    return "" if now.has_steps else "there is nothing to check yet"
+
+
+def _can_extend(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    return "" if now.limited else "no limit has stopped the run"
+
+
+def _inside(now: Situation) -> str:
+    return _open(now) or ("" if now.inside else "no step here has branches or a thread of its own")
+
+
+def _owned(now: Situation) -> str:
+    return _open(now) or ("" if now.owned else "this thread runs for no other")
+
+
+def _can_reload(now: Situation) -> str:
+    if not now.open:
+        return _open(now)
+    if not now.saved and now.can.can_run:
+        return "the file of the graph is as it was when it was loaded"
+    if not now.can.can_reload:
+        return now.can.why_not or "this thread can only be looked at"
+    return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
+
+
+def _can_reveal(now: Situation) -> str:
+    if not now.private:
+        return _open(now) or "the selected channel is not private: its value is shown"
+    return _has_steps(now) or (f"it runs; {now.way('run.pause')} pauses it" if now.running else "")
+
+
+def _can_declassify(now: Situation) -> str:
+    if not now.tainted:
+        return _open(now) or "the selected channel is not tainted"
+    if now.past:
+        return _not_newest(now)
+    return _can_edit(now)
+
+
+def _past(now: Situation) -> str:
+    return "" if now.past else "this is the newest step"
+
+
+def _not_newest(now: Situation) -> str:
+    return f"this is not the newest step: {now.way('app.back')} goes back to it"
+
+
+def _card(now: Situation) -> str:
+    return "" if now.card else "no decision is being made"
+
+
+def _unsent(now: Situation) -> str:
+    return "" if now.card == "sending" else "no decision is on its way"
+
+
+ACTIONS: Final[tuple[Action, ...]] = (
+    Action("run.step", "s", "Step", "Run one node; on a failed node, try it again", "Run", _can_run, 1),
+    Action("run.continue", "c", "Continue", "Run until something waits, fails or ends", "Run", _can_run, 2),
+    Action("run.pause", "p", "Pause", "Stop at the next node boundary", "Run", _can_pause, 5),
+    Action("run.cancel", "x", "Cancel", "Give up the node in flight, or end the thread", "Run", _can_cancel),
+    Action("run.break", "b", "Break", "Stop before a node: the one chosen in the graph, or choose one",
+           "Run", _can_break, 8),
+    Action("run.breaks", "B", "Breakpoints", "All breakpoints, and the conditions under which they stop",
+           "Run", _can_break),
+    Action("change.decide", "d", "Decide", "Answer the request that waits", "Change", _can_decide, 3),
+    Action("change.edit", "e", "Edit", "Edit the selected channel; at a past step this forks", "Change",
+           _can_edit, 4),
+    Action("change.fork", "f", "Fork", "Make a new thread from the shown step", "Change", _can_fork, 6),
+    Action("change.agent", "T", "Try", "Another model or instructions for an agent, here or in a fork",
+           "Change", _can_fork),
+    Action("change.extend", "m", "Raise limit", "Raise the limit that stopped the run, then go on", "Change",
+           _can_extend, 3, offered=True),
+    Action("change.rollback", "U", "Roll back", "Undo what the nodes did outside, last one first", "Change",
+           _can_roll_back),
+    Action("look.check", "V", "Verify", "Check the log, reduce it again or replay it; go to what is found",
+           "Look", _can_check),
+    Action("look.text", "1", "Text", "Show the value as text", "Look", _open),
+    Action("look.diff", "D,2", "Diff", "Show what changed in the value since its last version", "Look",
+           _open, 11),
+    Action("look.json", "3", "JSON", "Show the value as JSON", "Look", _open),
+    Action("look.blame", "4", "Blame", "Show who wrote each line of the value", "Look", _open),
+    Action("look.find", "/", "Find", "Find a text in channels, values, steps and notes", "Look", _has_steps),
+    Action("look.next", ">", "Next found", "To the next place where the text stands", "Look", _found),
+    Action("look.previous", "<", "Last found", "To the place before where the text stands", "Look", _found),
+    Action("look.compare", "=", "Compare", "Two steps, threads or forks side by side", "Look", _has_steps),
+    Action("look.view", "v", "Views", "Go round text, diff, JSON and blame", "Look", _open),
+    Action("look.costs", "$", "Costs", "Show what the thread has cost, by agent, by node and by step", "Look",
+           _open),
+    Action("look.taint", "y", "Taint", "Show what came from outside, and how it got into the channel",
+           "Look", _has_steps),
+    Action("look.inside", "N", "Inside", "Open the branches or the thread inside the shown step or node",
+           "Look", _inside),
+    Action("look.enter", "enter", "Open", "Open the thread of the shown step, or what is inside it", "Look",
+           _open),
+    Action("look.outside", "backspace", "Outside", "From the thread of a subgraph to the one it runs for",
+           "Look", _owned),
+    Action("look.contract", "i", "Contract", "What the node may read and write, and what it did", "Look",
+           _has_steps),
+    Action("look.reveal", "o", "Reveal", "Show the selected private value; the ledger keeps that you looked",
+           "Look", _can_reveal),
+    Action("change.declassify", "Y", "Declassify", "Say why the selected tainted channel may be trusted",
+           "Change", _can_declassify),
+    Action("look.agents", "A", "Agents", "Models, use and chat turns of each agent; let one forget them",
+           "Look", _open),
+    Action("look.tab", "w", "Panes", "On a narrow screen: the next pane", "Look"),
+    Action("travel.back", "[,h,left", "Earlier", "Show the step before", "Travel", _open, 7, "travel.on",
+           "Steps"),
+    Action("travel.on", "],l,right", "Later", "Show the step after", "Travel", _open),
+    Action("travel.first", "0,home", "Oldest", "Show the oldest loaded step", "Travel", _open),
+    Action("travel.head", "g,end", "Newest", "Back to the newest step", "Travel", _past),
+    Action("travel.up", "K", "Line above", "To the thread above in the timeline", "Travel", _open),
+    Action("travel.down", "J", "Line below", "To the thread below in the timeline", "Travel", _open),
+    Action("card.reason", "tab,/", "Reason", "Type a reason, or the answer", "Card", _card),
+    Action("card.edit", "e", "Edit draft", "Edit what is decided about, then decide", "Card", _card),
+    Action("card.next", ">", "Next question", "Of several that wait, the next one", "Card", _card),
+    Action("card.previous", "<", "Question before", "Of several that wait, the one before", "Card", _card),
+    Action("card.back", "backspace", "Action before", "Of several actions, back to the one before", "Card",
+           _card),
+    Action("card.undo", "z", "Take back", "Take a decision back before it is sent", "Card", _unsent),
+    Action("app.reload", "R", "Reload", "Go on with the graph as its file is now", "App", _can_reload,
+           3, offered=True),
+    Action("app.threads", "t", "Threads", "List, search and open threads", "App", footer=9),
+    Action("app.next", "n", "Next", "The next thread that waits for a human: it goes on once you decide",
+           "App", _open, 10),
+    Action("app.help", "?,f1", "Help", "All keys, and what words and signs mean", "App", footer=12),
+    Action("app.back", "escape", "Back", "Close the card; to the newest step; out of a thread inside", "App"),
+    Action("app.quit", "q", "Quit", "Leave; what is committed stays", "App", footer=13),
+    Action("app.palette", "ctrl+p", "Palette", "Find any action by name", "App"),
+)  # fmt: skip
+
+BY_ID: Final = {action.id: action for action in ACTIONS}
+
+
+SCREEN_ACTIONS: Final[tuple[Action, ...]] = (
+    Action("list.up", "up,k", "Up", "One row up, in every list, pane and page", "Lists"),
+    Action("list.down", "down,j", "Down", "One row down", "Lists"),
+    Action("list.page_up", "pageup", "Page up", "Many rows up", "Lists"),
+    Action("list.page_down", "pagedown", "Page down", "Many rows down", "Lists"),
+    Action("list.first", "home", "First", "To the first row", "Lists"),
+    Action("list.last", "end", "Last", "To the last row", "Lists"),
+    Action("page.close", "escape,q", "Back", "From a page over the run back to the run", "Pages"),
+    Action("ask.up", "up", "Up", "The choice above, in a question and on the review card", "Questions"),
+    Action("ask.down", "down", "Down", "The choice below", "Questions"),
+    Action("ask.take", "enter", "Take", "Take the choice under the cursor", "Questions"),
+    Action("ask.back", "escape", "Go back", "Leave a question; nothing is done", "Questions"),
+    Action("form.next", "tab,down", "Next", "The next field of a form, then the choices", "Forms"),
+    Action("form.previous", "shift+tab,up", "Previous", "The field before", "Forms"),
+    Action("form.done", "enter", "Done", "On from a field that is filled in", "Forms"),
+    Action("form.leave", "escape", "Leave", "From the fields to the choices", "Forms"),
+    Action("form.line", "ctrl+j", "New line", "Break the line in a field of several lines", "Forms"),
+    Action("form.left", "left", "Left", "The option before, of those side by side", "Forms"),
+    Action("form.right", "right", "Right", "The option after", "Forms"),
+    Action("form.choose", "space", "Choose", "Choose the option, or choose it no longer", "Forms"),
+    Action("reason.leave", "enter,escape,tab,shift+tab", "Leave", "From the reason back to the choices",
+           "Forms"),
+    Action("edit.apply", "ctrl+s", "Apply", "Apply the edit, or take it as the answer", "Editor"),
+    Action("edit.editor", "f4,ctrl+e", "$EDITOR", "Edit in your own editor", "Editor"),
+    Action("edit.back", "escape", "Back", "Leave; with changes only after asking", "Editor"),
+    Action("find.go", "enter", "Go there", "Go to the selected place", "Find"),
+    Action("find.up", "up", "Up", "The place above", "Find"),
+    Action("find.down", "down", "Down", "The place below", "Find"),
+    Action("find.page_up", "pageup", "Page up", "Ten places up", "Find"),
+    Action("find.page_down", "pagedown", "Page down", "Ten places down", "Find"),
+    Action("find.back", "escape", "Back", "Back to the run", "Find"),
+    Action("threads.open", "enter", "Open", "Open the selected thread", "Threads"),
+    Action("threads.inside", "space", "Inside", "Show or hide what ran inside the selected one", "Threads"),
+    Action("threads.waiting", "w", "Waiting", "Only the threads that wait for a human, or all", "Threads"),
+    Action("threads.search", "/", "Search", "Type a part of a name", "Threads"),
+    Action("threads.back", "escape", "Back", "From the search to the list, then to the run", "Threads"),
+    Action("threads.close", "q", "Close", "Back to the run at once", "Threads"),
+    Action("check.log", "1", "Log", "Check the log against itself", "Verify"),
+    Action("check.strict", "2", "Strict", "The same, and reduce every update again", "Verify"),
+    Action("check.replay", "3", "Replay", "Run the graph again on its recorded results", "Verify"),
+    Action("check.go", "enter", "To the step", "Go to the step of the selected finding", "Verify"),
+    Action("check.threads", "t", "Threads", "Of a damaged thread: open another one", "Verify"),
+    Action("compare.side", "tab,shift+tab", "Other side", "The keys move the other side", "Compare"),
+    Action("compare.back", "[,left,h", "Earlier", "The step before, on that side", "Compare"),
+    Action("compare.on", "],right,l", "Later", "The step after, on that side", "Compare"),
+    Action("compare.place", "/", "Thread or step", "Type another thread or step for that side", "Compare"),
+    Action("compare.swap", "x", "Swap", "Left becomes right", "Compare"),
+    Action("agents.change", "T,c", "Try another", "Another model or instructions for the agent", "Agents"),
+    Action("agents.forget", "x", "Forget turns", "Let the agent forget its turns", "Agents"),
+    Action("agents.whole", "v", "Whole texts", "Show long texts whole, or their beginning", "Agents"),
+    Action("branches.decide", "enter", "Decide", "Decide what the selected branch asks", "Branches"),
+    Action("branches.next", "f", "Next to look at", "To the next branch that failed or asks", "Branches"),
+    Action("breaks.switch", "space", "On and off", "Set the breakpoint, or take it away", "Breakpoints"),
+    Action("breaks.condition", "enter", "Condition", "Type when it stops", "Breakpoints"),
+    Action("breaks.back", "escape", "Back", "From the condition to the list, then to the run", "Breakpoints"),
+)  # fmt: skip
+
+ALL_ACTIONS: Final = (*ACTIONS, *SCREEN_ACTIONS)
+ALL_BY_ID: Final = {action.id: action for action in ALL_ACTIONS}

@@ -1,0 +1,528 @@
+"""The review card: what a request asks, about what, how it may be answered, and the answer so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.engine.log.requests import Choice, Request, Vote
+from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.thread.approval_formats import Action, actions_of, choices_of
+from hitl_tui.engine.thread.interrupts import deadlocked
+from hitl_tui.errors import UsageError
+from hitl_tui.view.diff import changed_lines
+from hitl_tui.view.form import Form, form_of, form_of_value
+from hitl_tui.view.format import PRIVATE_TEXT, NotJson, count, duration, inline, kind, read_json, size, tokens
+from hitl_tui.view.run_view import RunView
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
+from hitl_tui.view.taint import taint_words
+from hitl_tui.view.value_lines import value_lines
+
+_REFUSALS: Final = frozenset(
+    {"reject", "revise", "refuse", "deny", "decline", "disapprove", "no", "redo", "rework", "stop", "abort"}
+)
+"""Answers by whose name the asker does not get what was asked for, and so wants to know why."""
+
+
+def choice_answer(choice: Choice | ChoiceView, words: str | None) -> Any:
+    """A choice as an answer, with words of one's own where it carries them.
+
+    Raises:
+        UsageError: it needs words and there are none.
+    """
+    if choice.text == "required" and not (words or "").strip():
+        raise UsageError(f"the answer {choice.id!r} needs words of yours", 'give them: --note "…"')
+    return {"choice": choice.id, "text": words} if words and choice.text != "none" else choice.id
+
+
+def words_first(choice: ChoiceView) -> bool:
+    """Whether words are asked for before an answer is taken: where it needs some, and where it says no."""
+    return choice.text == "required" or (choice.text == "optional" and choice.id.lower() in _REFUSALS)
+
+
+def value_answer(request: Request, word: str) -> Any:
+    """A typed value: text where text is asked for, JSON otherwise.
+
+    Raises:
+        UsageError: not JSON; says where.
+    """
+    if wants_text(request.schema):
+        return word
+    try:
+        return read_json(word)
+    except NotJson as error:
+        raise UsageError(
+            f"the answer to {request.title!r} must be JSON: {error}",
+            "a text is written in quotation marks, as '\"a text\"'",
+        ) from None
+
+
+def wants_text(schema: Mapping[str, Any] | None) -> bool:
+    """Whether a free answer is a text: where its schema says so, or says nothing."""
+    return not schema or schema.get("type") == "string"
+
+
+EDIT = "edit"
+"""The choice of an action that takes changed arguments."""
+
+
+def actions(request: Request) -> tuple[Action, ...]:
+    """The actions that a request asks to approve, in their order; none for other requests."""
+    return actions_of(request.shape, request.payload)
+
+
+def allowed(action: Action) -> tuple[Choice, ...]:
+    """The decisions that one action takes."""
+    return choices_of([action])
+
+
+def answer_form(request: Request) -> Form | None:
+    """The form of a free answer; None where it is a choice, an edit, a text or any JSON."""
+    if request.choices or request.shape or request.kind == "edit":
+        return None
+    return form_of(request.schema)
+
+
+def edit_form(request: Request, action: Action | None = None) -> Form | None:
+    """The form to edit an action's arguments in, or the payload of a request to edit it; None for a text."""
+    schema, value = (action.schema, action.args) if action else (request.schema, request.payload)
+    return form_of(schema, value) or form_of_value(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An answer with its label for people, bound to what was on screen."""
+
+    request: Request
+    label: str
+    answer: Any
+    note: str | None
+    seen: bytes
+
+
+_KNOWN: Final = frozenset({"verdict", "feedback", "draft", "round", "rounds", "agent"})
+_NAME: Final = 40
+_TITLE: Final = 80
+_WIDE: Final = 240
+_KEY: Final = 12
+_WORDS: Final = 500
+_MODELS: Final = 3
+_SHORTEST: Final = 100_000
+"""Microseconds below which it is not worth telling how long a step took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A value of the subject: the step that wrote it, who did, and the raw value."""
+
+    step: int
+    who: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceView:
+    """One allowed answer: `key` is what to press, `text` whether it takes words."""
+
+    id: str
+    key: str
+    label: str
+    text: Literal["none", "optional", "required"]
+    recommended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewCard:
+    """A request as drawn.  `seen` is what to hand to `Driver.answer` with the answer.
+
+    Args:
+        title: what is asked, such as "The advisor says".
+        badge: the verdict or None; `badge_role` its meaning.
+        facts: "round 2 of 3 · opus · 214 tok".
+        words: what the asker says, or the payload as JSON where it isn't known.
+        why: what the step that asks says about itself, as how it read a reply.
+        about: what is decided about, how large it is and how it changed.
+        votes: who voted so far, where several must.
+        before: what was decided at this node last time, by whom and why; () where nothing was.
+        signing: what will sign the answer, or that it must be signed and nothing does.
+        bound: "bound to step 4 · sha 5e431cea".
+    """
+
+    request: Request
+    title: str
+    badge: str | None
+    badge_role: Role
+    facts: Line
+    words: tuple[Line, ...]
+    why: tuple[Line, ...]
+    about: tuple[Line, ...]
+    votes: tuple[Line, ...]
+    before: tuple[Line, ...]
+    signing: Line
+    choices: tuple[ChoiceView, ...]
+    bound: str
+    seen: bytes
+    high_risk: bool
+
+
+def review_card(
+    request: Request,
+    view: RunView,
+    values: Mapping[str, Any],
+    *,
+    version: Version | None = None,
+    previous: Version | None = None,
+    decided: Sequence[tuple[str, Any]] = (),
+    edited: tuple[Any] | None = None,
+) -> ReviewCard:
+    """The card of a request.
+
+    Args:
+        values: the channel values at the step it is bound to.
+        version: where the subject's value of that step comes from.
+        previous: the version of the subject before it, for what changed.
+        decided: what was decided so far about the first of several actions: in words, and the arguments
+            where they were edited.
+        edited: what will be sent in place of what was asked about, where a person has edited that.
+    """
+    payload = _payload(request)
+    verdict = payload.get("verdict") if isinstance(payload.get("verdict"), str) else None
+    checkpoint = view.checkpoint(request.step)
+    seen = checkpoint.state_hash if checkpoint else b""
+    asker = sanitise_line(str(payload.get("agent") or request.node), _NAME)
+    title = f"The {asker} says" if verdict else sanitise_line(request.title, _TITLE) or f"{asker} asks"
+    sha = f" · sha {seen[:4].hex()}" if seen else ""
+    return ReviewCard(
+        request=request,
+        title=title,
+        badge=sanitise_line(verdict, _NAME).upper() if verdict else None,
+        badge_role="ok" if verdict and verdict.strip().lower() == "approved" else "accent",
+        facts=_facts(request, payload, checkpoint),
+        why=_why(request, checkpoint),
+        words=(
+            _edited(*edited)
+            if edited
+            else _actions(request, decided)
+            if request.shape
+            else _words(request, payload, verdict is not None)
+        ),
+        about=_about(request, view, values, version, previous),
+        votes=_votes(request),
+        before=_before(request, view.ledger),
+        signing=signing_line(request, view.signing_key),
+        choices=tuple(choice_view(choice, request.recommended) for choice in request.choices),
+        bound=f"bound to step {request.step}{sha}" if not request.thread else _bound_inside(request),
+        seen=seen,
+        high_risk=request.risk == "high",
+    )
+
+
+def _bound_inside(request: Request) -> str:
+    return f"bound to step {request.thread_step} of {sanitise_line(request.thread, _TITLE)}"
+
+
+def _payload(request: Request) -> Mapping[str, Any]:
+    return request.payload if isinstance(request.payload, Mapping) else {}
+
+
+def choice_view(choice: Choice, recommended: str | None) -> ChoiceView:
+    """A choice as drawn; `recommended` is the id of the one that enter takes."""
+    return ChoiceView(
+        id=choice.id,
+        key=sanitise_line(choice.key, _KEY),
+        label=sanitise_line(choice.label or choice.id, _TITLE),
+        text=choice.text,
+        recommended=choice.id == recommended,
+    )
+
+
+def _votes(request: Request) -> tuple[Line, ...]:
+    lines = tuple(_vote(request, vote) for vote in request.votes)
+    if deadlocked(request):
+        split = f"they disagree, and {request.quorum} alike are needed: each may change their vote"
+        return (*lines, (trusted(split, "accent"),))
+    return lines
+
+
+def _vote(request: Request, vote: Vote) -> Line:
+    chosen, said = vote.answer, vote.note
+    if request.choices and isinstance(chosen, Mapping) and "choice" in chosen:
+        chosen, said = chosen["choice"], chosen.get("text") or said
+    label = next((one.label for one in request.choices if one.id == chosen), None)
+    words = trusted(f" says {sanitise_line(label, _TITLE) if label else inline(chosen, _TITLE)}")
+    note = (trusted("  "), untrusted(str(said), "human", _WIDE)) if said else ()
+    return (untrusted(vote.actor, "human", _NAME), words, *note)
+
+
+def vote_given(request: Request) -> str:
+    """What is told after a vote that does not settle a request alone."""
+    voted = {vote.actor for vote in request.votes}
+    left = ", ".join(sanitise_line(name, _NAME) for name in request.reviewers if name not in voted)
+    return f"your vote counts: {len(voted)} of {request.quorum}; it waits for {left or 'another reviewer'}"
+
+
+def signing_line(request: Request, key: str) -> Line:
+    """What signs an answer, before somebody begins to type one; () where nothing does and nothing must."""
+    if key:
+        return (trusted(f"your decision is signed with {sanitise_line(key, _WIDE)}", "dim"),)
+    if request.signed:
+        words = "it must be signed, and no key signs yours: name one as signing_key in config.toml"
+        return (trusted(words, "error"),)
+    return ()
+
+
+def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]:
+    """What a person answered at this node the last time it asked."""
+    asked = {
+        entry.request_id: entry
+        for entry in ledger
+        if entry.kind == "request"
+        and isinstance(entry.data, Mapping)
+        and entry.data.get("node") == request.node
+    }
+    for entry in reversed(ledger):
+        if entry.kind == "answer" and entry.actor and entry.request_id in asked:
+            answer = entry.data.get("answer") if isinstance(entry.data, Mapping) else None
+            said = answer if isinstance(answer, Mapping) else {"choice": answer}
+            label = next((one.label for one in request.choices if one.id == said.get("choice")), "")
+            what = f"chose “{sanitise_line(label, _TITLE)}”" if label else "answered"
+            words = entry.note or said.get("text")
+            note = f": “{sanitise_line(str(words), _WIDE)}”" if words else ""
+            who = sanitise_line(entry.actor, _NAME)
+            return ((trusted(f"{who} {what} at step {entry.step}{note}", "human"),),)
+    return ()
+
+
+def how_it_went(ledger: Sequence[LedgerEntry], request_id: str) -> str:
+    """Why a request waits no longer, in words for somebody who was about to answer it."""
+    for entry in reversed(ledger):
+        if entry.request_id == request_id and entry.kind == "answer":
+            note = f" (“{sanitise_line(entry.note, _WIDE)}”)" if entry.note else ""
+            return f"{sanitise_line(entry.actor or 'somebody', _NAME)} has decided this meanwhile{note}"
+        if entry.request_id == request_id and entry.kind == "timeout":
+            return "its deadline has passed"
+    return "this waits no longer"
+
+
+def _facts(request: Request, payload: Mapping[str, Any], checkpoint: Checkpoint | None) -> Line:
+    """Where inside the node it is asked; round, model and use of the step that asks."""
+    facts: list[str] = []
+    if request.thread:
+        inner = request.path.partition("/")[2]
+        facts.append(f"node {sanitise_line(inner, _NAME)} of thread {sanitise_line(request.thread, _TITLE)}")
+    elif request.path and not request.title.startswith(request.path):
+        facts.append(f"branch {sanitise_line(request.path, _NAME)}")
+    turn, turns = payload.get("round"), payload.get("rounds")
+    if kind(turn) == "number":
+        of = f" of {inline(turns, 12)}" if kind(turns) == "number" else ""
+        facts.append(f"round {inline(turn, 12)}{of}")
+    if checkpoint and checkpoint.node == request.node:
+        models = dict.fromkeys(sanitise_line(use.model, _NAME) for use in checkpoint.uses)
+        facts += [model for model in models if model][:_MODELS]
+        used = checkpoint.tokens_in + checkpoint.tokens_out
+        facts += [tokens(used)] if used else []
+        facts += [duration(checkpoint.duration)] if checkpoint.duration >= _SHORTEST else []
+    return (trusted(" · ".join(facts), "dim"),) if facts else ()
+
+
+def _why(request: Request, checkpoint: Checkpoint | None) -> tuple[Line, ...]:
+    if checkpoint is None or checkpoint.node != request.node or not checkpoint.text:
+        return ()
+    return ((untrusted(checkpoint.text, "dim", _WIDE),),)
+
+
+def _words(request: Request, payload: Mapping[str, Any], known: bool) -> tuple[Line, ...]:
+    """The asker's words; a payload of another shape as JSON, so that nothing asked stays unseen."""
+    if request.policy == "on_taint":
+        return taint_words(payload)
+    feedback = payload.get("feedback")
+    if known and (feedback is None or isinstance(feedback, str)):
+        lines: Sequence[str] = value_lines(feedback, "text") if feedback else ()
+        extra = {name: value for name, value in payload.items() if name not in _KNOWN}
+        lines = (*lines[:_WORDS], *(_json(extra) if extra else ()))
+    elif request.payload is None:
+        lines = ()
+    elif isinstance(request.payload, str):
+        lines = value_lines(request.payload, "text")[:_WORDS]
+    elif request.thread and payload and all(isinstance(value, str) for value in payload.values()):
+        return _parts(payload)
+    else:
+        lines = _json(request.payload)
+    return tuple((trusted(line, "value"),) for line in lines)
+
+
+def _edited(value: Any) -> tuple[Line, ...]:
+    """What a person sends in place of what they were asked about."""
+    lines = value_lines(value, "text")[:_WORDS] if isinstance(value, str) else _json(value)
+    return ((trusted("Your version", "human"),), *((trusted(line, "value"),) for line in lines))
+
+
+def _parts(payload: Mapping[str, Any]) -> tuple[Line, ...]:
+    """Texts of a thread inside, each below its name; that thread has the channels, this one has not."""
+    lines: list[Line] = []
+    for name, value in payload.items():
+        lines.append((untrusted(name, "name", _TITLE), trusted(f", {count(len(value), 'character')}", "dim")))
+        lines += [(trusted(line, "value"),) for line in value_lines(value, "text")[:_WORDS]]
+    return tuple(lines)
+
+
+def _actions(request: Request, decided: Sequence[tuple[str, Any]]) -> tuple[Line, ...]:
+    """The actions that wait: the one to decide about with all its arguments, the others by name."""
+    asked = actions_of(request.shape, request.payload)
+    lines: list[Line] = []
+    for place, action in enumerate(asked):
+        number = f"{place + 1} of {len(asked)}  " if len(asked) > 1 else ""
+        name = untrusted(action.name, "name", _TITLE)
+        if place < len(decided):
+            label, args = decided[place]
+            lines.append((trusted(number, "dim"), name, trusted(f"  {sanitise_line(label, _TITLE)}", "ok")))
+            shown = _json(args) if args is not None else ()
+            lines += [(trusted(line, "human"),) for line in shown]
+        elif place > len(decided):
+            lines.append((trusted(number, "dim"), name, trusted("  comes next", "dim")))
+        else:
+            lines.append((trusted(number, "dim"), name))
+            about = value_lines(action.description, "text")[:_WORDS] if action.description else ()
+            lines += [(trusted(line, "value"),) for line in about]
+            lines += [(trusted(line, "value"),) for line in _json(action.args)]
+    return tuple(lines)
+
+
+def _json(value: Any) -> Sequence[str]:
+    lines = value_lines(value, "json")
+    more = len(lines) - _WORDS
+    return (*lines[:_WORDS], f"… {count(more, 'more line')}") if more > 0 else lines[:_WORDS]
+
+
+def _about(
+    request: Request,
+    view: RunView,
+    values: Mapping[str, Any],
+    version: Version | None,
+    previous: Version | None,
+) -> tuple[Line, ...]:
+    if request.subject is None:
+        return ()
+    private = any(
+        channel.name == request.subject and channel.visibility == "private" for channel in view.graph.channels
+    )
+    value = PRIVATE if private else values.get(request.subject)
+    what: list[Span] = [untrusted(request.subject, "name", _TITLE)]
+    if version:
+        by = sanitise_line(version.who, _NAME)
+        what.append(trusted(f" of step {version.step}{' by ' + by if by else ''}", "dim"))
+    length = count(len(value), "character") if isinstance(value, str) else size(value)
+    shown = PRIVATE_TEXT if value is PRIVATE else length or inline(value, _TITLE)
+    what.append(trusted(f", {shown}", "private" if value is PRIVATE else "dim"))
+    lines: list[Line] = [tuple(what)]
+    if previous and value is not PRIVATE:
+        lines.append((trusted(_change(previous, value), "dim"),))
+    return tuple(lines)
+
+
+def _change(previous: Version, value: Any) -> str:
+    since = f"since step {previous.step}"
+    if isinstance(previous.value, str) and isinstance(value, str):
+        lines = changed_lines(previous.value, value)
+        return f"{count(lines, 'line')} changed {since}" if lines else f"unchanged {since}"
+    return f"unchanged {since}" if previous.value == value else f"changed {since}"
+
+
+_NOT_YET: Final = object()
+Decided = tuple[str, Any]
+
+
+class AnswerDraft:
+    """What has been chosen and written for one request; nothing of it is sent yet.
+
+    Attributes:
+        form: the form that is filled in now, None where there is none to fill in.
+        editing: whether that form (or the editor) is about the arguments of the current action.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.actions = actions(request)
+        self.form: Form | None = answer_form(request)
+        self.editing = False
+        self.outgoing: tuple[Decided, ...] = ()
+        """What was decided about each of several actions, once it is about to be sent."""
+        self._decided: list[Any] = []
+        self._labels: list[Decided] = []
+        self._value: Any = _NOT_YET
+
+    @property
+    def part(self) -> int:
+        """The place of the action that is decided about."""
+        return len(self._decided)
+
+    @property
+    def labels(self) -> tuple[Decided, ...]:
+        """What was decided about the actions before it, in words, and the arguments that were edited."""
+        return tuple(self._labels)
+
+    @property
+    def action(self) -> Action | None:
+        """The action that is decided about, None for other requests."""
+        return self.actions[self.part] if self.part < len(self.actions) else None
+
+    @property
+    def edited(self) -> bool:
+        """True once there is a value from the editor."""
+        return self._value is not _NOT_YET
+
+    @property
+    def choices(self) -> tuple[ChoiceView, ...]:
+        """The answers there are now."""
+        action = self.action
+        choices = self.request.choices if action is None else allowed(action)
+        return tuple(choice_view(one, self.request.recommended) for one in choices)
+
+    @property
+    def value(self) -> Any:
+        """What the editor begins with: what it gave before, else what is asked about."""
+        if self.edited:
+            return self._value
+        if self.editing and self.action is not None:
+            return thaw(self.action.args)
+        return thaw(self.request.payload) if self.request.kind == "edit" else None
+
+    def take(self, value: Any) -> None:
+        """Keep a value from the editor."""
+        self._value = value
+
+    def begin_edit(self) -> bool:
+        """Edit the arguments of the current action; True where there is a form for it."""
+        self.editing = True
+        assert self.action is not None
+        self.form = edit_form(self.request, self.action)
+        return self.form is not None
+
+    def end_edit(self) -> None:
+        """Back to the choices."""
+        self.editing, self.form, self._value = False, None, _NOT_YET
+
+    def decide(self, choice: ChoiceView, words: str, args: Any = None) -> tuple[str, Any] | None:
+        """Decide about the current action: the label and the answer once all are decided, else None."""
+        answer = {"choice": EDIT, "args": args} if choice.id == EDIT else choice_answer(choice, words)
+        self._decided.append(answer)
+        self._labels.append((choice.label, args if choice.id == EDIT else None))
+        self.end_edit()
+        if self.part < len(self.actions):
+            return None
+        label, whole = ", ".join(words for words, _ in self._labels), list(self._decided)
+        self.outgoing = self.labels
+        self.back()
+        return label, whole
+
+    def back(self) -> bool:
+        """Undo the last decision about an action; False where there is none."""
+        if not self._decided:
+            return False
+        self._decided.pop()
+        self._labels.pop()
+        return True

@@ -1,0 +1,238 @@
+"""Which keys do what: the defaults of the tables of actions, changed by the table `[keys]` of the settings.
+
+Needs no screen, so that the command line can list and check keys too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, get_args
+
+from hitl_tui.errors import UsageError, in_words
+from hitl_tui.suggest import did_you_mean
+from hitl_tui.view.actions import (
+    ACTIONS,
+    ALL_ACTIONS,
+    ALL_BY_ID,
+    SCREEN_ACTIONS,
+    Action,
+    NoKey,
+    ScreenGroup,
+    parse_key,
+    spelled,
+    types_text,
+    written,
+)
+
+Keys = tuple[str, ...]
+
+_ALWAYS: Final = {"ctrl+q": "always leaves the app", "ctrl+c": "copies, or leaves the app"}
+_PANES: Final = frozenset(
+    {
+        "up", "down", "left", "right", "home", "end", "pageup", "pagedown", "tab", "shift+tab",
+        "ctrl+pageup", "ctrl+pagedown",
+    }
+)  # fmt: skip
+_FIELDS: Final = frozenset(
+    {
+        "up", "down", "left", "right", "home", "end", "pageup", "pagedown", "enter", "escape", "tab",
+        "shift+tab", "backspace", "delete", "insert", *(f"ctrl+{letter}" for letter in "adefjksuvwxyz"),
+        *(f"{modifier}+{key}" for modifier in ("shift", "ctrl", "ctrl+shift")
+          for key in ("up", "down", "left", "right", "home", "end")),
+    }
+)  # fmt: skip
+_PALETTE: Final = "app.palette"
+_TYPED_IN: Final = ("Questions", "Forms", "Editor", "Find")
+_FROM_FIELDS: Final = frozenset({"threads.back", "breaks.back"})
+_LISTED: Final = ("Run", "Pages", "Threads", "Verify", "Compare", "Agents", "Branches", "Breakpoints")
+_PLACES: Final[Mapping[str, tuple[str, ...]]] = {
+    # What works in more than one place.
+    _PALETTE: ("Run", "Card", *get_args(ScreenGroup)),
+    "app.back": ("Run", "Card"),
+    "list.up": _LISTED,
+    "list.down": _LISTED,
+    "list.page_up": (*_LISTED, "Card"),
+    "list.page_down": (*_LISTED, "Card"),
+    "list.first": _LISTED,
+    "list.last": _LISTED,
+    "page.close": ("Pages", "Verify", "Compare", "Agents", "Branches"),
+    "ask.up": ("Questions", "Card"),
+    "ask.down": ("Questions", "Card"),
+    "ask.take": ("Questions", "Card"),
+    "form.line": ("Forms", "Reason"),
+    "reason.leave": ("Reason",),
+    # What also closes the screen that it opens.
+    "app.help": ("Run", "Pages", "Threads", "Verify", "Compare", "Agents", "Branches"),
+    "app.threads": ("Run", "Threads"),
+    "look.agents": ("Run", "Agents"),
+    "look.check": ("Run", "Verify"),
+    "look.compare": ("Run", "Compare"),
+    "look.contract": ("Run", "Pages"),
+    "look.costs": ("Run", "Pages"),
+    "look.inside": ("Run", "Branches"),
+    "look.outside": ("Run", "Branches"),
+    "look.taint": ("Run", "Pages"),
+    "run.break": ("Run", "Breakpoints"),
+    "run.breaks": ("Run", "Breakpoints"),
+}
+
+
+class KeysInvalid(UsageError):
+    """Wishes for keys that can't be fulfilled; the message lists them, a line each."""
+
+    title = "Some keys can't be used"
+
+
+@dataclass(frozen=True, slots=True)
+class Keymap:
+    """The keys in use, and what was wrong with the wishes for other ones.
+
+    Args:
+        bindings: the keys of each action as Textual calls them, () for one that has none.
+        problems: each with its place, the action and a way to mend it.
+        configured: the actions whose keys are not the default ones.
+    """
+
+    bindings: Mapping[str, Keys]
+    problems: tuple[str, ...] = ()
+    configured: frozenset[str] = frozenset()
+
+    def shown(self, action_id: str) -> str:
+        """The first key as a screen shows it; "" where there is none."""
+        keys = self.bindings[action_id]
+        return written(keys[0]) if keys else ""
+
+    def all_shown(self, action_id: str) -> str:
+        """All keys of an action, separated by blanks."""
+        return " ".join(written(key) for key in self.bindings[action_id])
+
+    def spelled(self, action_id: str) -> tuple[str, ...]:
+        """All keys of an action, each as the settings write it."""
+        return tuple(spelled(key) for key in self.bindings[action_id])
+
+    def way(self, action_id: str) -> str:
+        """What to press, for a sentence: the key, or the way through the palette where there is none."""
+        return self.shown(action_id) or f"{self.shown(_PALETTE)} {ALL_BY_ID[action_id].label}"
+
+    @property
+    def ways(self) -> dict[str, str]:
+        """`way` of every action."""
+        return {action.id: self.way(action.id) for action in ACTIONS}
+
+
+def load_keymap(
+    table: Mapping[str, Any], where: Callable[[str], str] = lambda name: f"keys.{name}"
+) -> Keymap:
+    """The defaults changed by a table of action id = "key" or "key,key"; "" takes an action's keys away.
+
+    What is wrong is left out and told in `problems`; the rest applies.
+
+    Args:
+        where: the place of an entry, as in `config.toml:7`.
+    """
+    problems: list[str] = []
+    wanted: dict[str, Keys] = {}
+    for name, value in table.items():
+        action = ALL_BY_ID.get(name)
+        if action is None:
+            hint = did_you_mean(name, ALL_BY_ID) or "`hitl-tui keys` lists them"
+            problems.append(f"{where(name)}: there is no action {name!r}; {hint}")
+            continue
+        keys, wrong = _read(action, value)
+        problems += [f"{where(name)}: {name}: {text}" for text in wrong]
+        if keys or not wrong:
+            wanted[name] = keys
+    problems += _settle(wanted, where)
+    bindings = {action.id: wanted.get(action.id, action.default_keys) for action in ALL_ACTIONS}
+    configured = frozenset(name for name, keys in wanted.items() if keys != ALL_BY_ID[name].default_keys)
+    return Keymap(bindings, tuple(problems), configured)
+
+
+def _read(action: Action, value: Any) -> tuple[Keys, list[str]]:
+    """The usable keys of one entry, and what is wrong with the others."""
+    if not isinstance(value, str):
+        return (), [f'must be text, as in "{action.keys}", not {in_words(value)}']
+    if not value.strip() and action.id == _PALETTE:
+        return (), ["needs a key, because every other action can be reached through it"]
+    if not value.strip() and action in SCREEN_ACTIONS:
+        return (), ["needs a key, because the palette of a run does not lead to it"]
+    keys: list[str] = []
+    problems: list[str] = []
+    for text in value.split(",") if value.strip() else ():
+        try:
+            key = parse_key(text.strip()) if text.strip() else ""
+        except NoKey as error:
+            problems.append(str(error))
+            continue
+        problem = _shadowed(action, key) if key else 'write "comma" for the key , itself'
+        if problem:
+            problems.append(problem)
+        elif key not in keys:
+            keys.append(key)
+    return tuple(keys), problems
+
+
+def _shadowed(action: Action, key: str) -> str:
+    """Why a key would never reach an action, or take something that is needed; "" where it is free."""
+    if key in action.default_keys:
+        return ""
+    if key in _ALWAYS:
+        return f"{written(key)} {_ALWAYS[key]}"
+    if action.id == _PALETTE:
+        # It works everywhere, so it must leave everything that typing needs.
+        taken = types_text(key) or key in _FIELDS
+        return f"{written(key)} is needed in text fields" if taken else ""
+    of_group = action in SCREEN_ACTIONS and any(
+        key in other.default_keys for other in SCREEN_ACTIONS if other.group == action.group
+    )
+    if action.group in _TYPED_IN or action.id in _FROM_FIELDS:
+        taken = types_text(key) or (key in _FIELDS and not of_group)
+        return f"{written(key)} is needed in text fields" if taken else ""
+    return f"{written(key)} is needed to move about" if key in _PANES and not of_group else ""
+
+
+def _settle(wanted: dict[str, Keys], where: Callable[[str], str]) -> list[str]:
+    """Take keys out of the wishes until no two actions of a place have the same one."""
+    problems: list[str] = []
+    while clash := _clash(wanted):
+        name, key, owner = clash
+        hint = "" if owner in wanted else '; give that one another key too, or "" for none'
+        place = f" ({where(owner)})" if owner in wanted else ""
+        problems.append(f"{where(name)}: {name}: {written(key)} is the key of {owner}{place} already{hint}")
+        left = tuple(other for other in wanted[name] if other != key)
+        if left:
+            wanted[name] = left
+        else:
+            del wanted[name]
+    return problems
+
+
+def _clash(wanted: Mapping[str, Keys]) -> tuple[str, str, str] | None:
+    """An entry, the key of it that another action has, and that action."""
+    owners = {
+        (place, key): action.id
+        for action in ALL_ACTIONS
+        if action.id not in wanted
+        for place in places_of(action)
+        for key in action.default_keys
+    }
+    for name, keys in wanted.items():
+        spots = [(place, key) for key in keys for place in places_of(ALL_BY_ID[name])]
+        for spot in spots:
+            # Some go to whoever can use them: a pane that scrolls, else the screen.
+            if spot in owners and not _shared(spot[1], name, owners[spot]):
+                return name, spot[1], owners[spot]
+        owners |= dict.fromkeys(spots, name)
+    return None
+
+
+def _shared(key: str, *names: str) -> bool:
+    """True for a key that each of these actions has by default."""
+    return all(key in ALL_BY_ID[name].default_keys for name in names)
+
+
+def places_of(action: Action) -> tuple[str, ...]:
+    """Where its key works: the card and each screen have their own."""
+    own = (action.group,) if action.group in ("Card", *get_args(ScreenGroup)) else ("Run",)
+    return _PLACES.get(action.id, own)

@@ -1,0 +1,444 @@
+"""What the run screen knows: the open driver, the folded view and the step that is shown.  No widgets."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec.structs import replace
+
+from hitl_tui.drivers.protocol import Capabilities, Driver, Hub, Relative, Stamped
+from hitl_tui.engine.log.events import (
+    AppliedUpdate,
+    LedgerWritten,
+    LimitNear,
+    NodeStarted,
+    RunEnded,
+    RunStarted,
+    StepCommitted,
+    TaintRead,
+    ThreadForked,
+)
+from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.view.actions import Situation
+from hitl_tui.view.diff import compare_states, difference
+from hitl_tui.view.format import limit_line
+from hitl_tui.view.run_view import InsidePlace, RunView, add_older, fold, is_gap, open_view, place_inside
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Span
+from hitl_tui.view.step_view import StepView, head_step, past_step
+from hitl_tui.view.taint import taint_warning
+from hitl_tui.view.timeline import Place
+
+_KEPT: Final = 3
+
+
+class Memo:
+    """Values of channels never change, so that what was made of the very same ones can be shown again."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[str, tuple[object, ...], Any]] = []
+
+    def find(self, what: str, of: tuple[object, ...]) -> Any:
+        """What was made of these very objects, None where that is not kept."""
+        for name, values, made in self._made:
+            if name == what and len(values) == len(of) and all(map(_same, values, of)):
+                return made
+        return None
+
+    def keep(self, what: str, of: tuple[object, ...], made: Any) -> None:
+        """Remember it, and forget the oldest."""
+        self._made = [(what, of, made), *self._made[: _KEPT - 1]]
+
+
+def _same(one: object, other: object) -> bool:
+    return one is other
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+_UPDATES_KEPT: Final = 16
+_NAMES_KEPT: Final = 4_000
+_ROOM: Final = 32_000_000
+"""About how many bytes of values each of the memories holds."""
+_LOOKED_AT: Final = 16
+"""Elements of a list or an object that stand for all of them."""
+_ANY: Final = 64
+
+
+class Recent(Generic[K, V]):
+    """The newest entries: at most so many, and beyond the newest no more than there is room for."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[K, tuple[V, int]] = {}
+        self._weight = 0
+
+    def find(self, key: K) -> V | None:
+        """An entry, None where it is not kept."""
+        found = self._kept.get(key)
+        return None if found is None else found[0]
+
+    def keep(self, key: K, value: V, weight: int = 0) -> None:
+        """Remember an entry, and forget the oldest ones where there are too many."""
+        self._weight += weight - self._kept.pop(key, (value, 0))[1]
+        while self._kept and (len(self._kept) >= self._most or self._weight > _ROOM):
+            self._weight -= self._kept.pop(next(iter(self._kept)))[1]
+        self._kept[key] = value, weight
+
+
+class RecentSteps:
+    """The updates of a few steps with their values, and of many more the names of the channels alone."""
+
+    def __init__(self) -> None:
+        self._updates: Recent[Place, Sequence[AppliedUpdate]] = Recent(_UPDATES_KEPT)
+        self._changed: Recent[Place, frozenset[str]] = Recent(_NAMES_KEPT)
+
+    def note(self, place: Place, updates: Sequence[AppliedUpdate]) -> None:
+        """A step was seen."""
+        self._updates.keep(
+            place, updates, sum(weight([one.before, one.update, one.after]) for one in updates)
+        )
+        self.note_changed(place, frozenset(update.channel for update in updates if update.changed))
+
+    def note_changed(self, place: Place, channels: frozenset[str]) -> None:
+        """It was told which channels a step changed."""
+        self._changed.keep(place, channels)
+
+    def knows(self, place: Place) -> bool:
+        """Whether it is known which channels a step changed."""
+        return self._changed.find(place) is not None
+
+    def updates(self, place: Place) -> Sequence[AppliedUpdate] | None:
+        """The updates of a step in their order, None where they are not kept."""
+        return self._updates.find(place)
+
+    def left_alone(self, place: Place, channel: str) -> bool:
+        """True if it is known that a step did not change a channel."""
+        names = self._changed.find(place)
+        return names is not None and channel not in names
+
+
+def weight(value: Any) -> int:
+    """About how many bytes a value of a channel takes; of what is long only the beginning is looked at."""
+    if isinstance(value, str):
+        return _ANY + len(value)
+    if not isinstance(value, list | tuple | Mapping) or not value:
+        return _ANY
+    parts = list(islice(value.values() if isinstance(value, Mapping) else value, _LOOKED_AT))
+    return _ANY + sum(map(weight, parts)) * len(value) // len(parts)
+
+
+_PAST_STEPS_KEPT = 64
+_STEPS_LOOKED_AT = 200
+_STEPS_ASKED_ABOUT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The newest versions of a channel: checkpoint, who and value, newest first.
+
+    Args:
+        since: the oldest step that was looked at for them; 0 where that was all.
+    """
+
+    found: tuple[tuple[Checkpoint, str, Any], ...]
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revealed:
+    """A private value that somebody has asked to see."""
+
+    channel: str
+    step: int
+    value: Any
+
+
+class Session:
+    """One thread on screen.
+
+    `shown` is the place that all panes show, None for the head.  `step_view` is what they show; after
+    a move it is the one from before until `load_shown` has fetched the new one.  `breakpoints` are the
+    nodes that a run stops before, each with its condition.
+    """
+
+    def __init__(self, hub: Hub, driver: Driver, view: RunView) -> None:
+        self.hub = hub
+        self.driver = driver
+        self.view = view
+        self.family: tuple[Relative, ...] = ()
+        self.family_stale = True
+        self.shown: Place | None = None
+        self.step_view: StepView = head_step(view)
+        self.pausing = False
+        self.breakpoints: dict[str, str] = {}
+        self.revealed: Revealed | None = None
+        self.untold = False
+        """Whether something has happened since that the screen was not told of."""
+        self.alerts: list[str] = []
+        """What is to be told of limits, and was not yet."""
+        self._of_limits: set[str] = set()
+        self._past: Recent[Place, StepView] = Recent(_PAST_STEPS_KEPT)
+        self.made = Memo()
+        self._recent = RecentSteps()
+        self._ticket = 0
+
+    @classmethod
+    async def open(cls, hub: Hub, driver: Driver) -> Session:
+        """A session on a driver, from its snapshot."""
+        return cls(hub, driver, open_view(await driver.snapshot()))
+
+    @property
+    def thread_id(self) -> str:
+        """The thread that is open."""
+        return self.driver.thread_id
+
+    @property
+    def is_past(self) -> bool:
+        """True while the panes show another step than the head."""
+        return self.shown is not None
+
+    @property
+    def running(self) -> bool:
+        """True while a run or a step is going on."""
+        return self.view.progress.status == "running"
+
+    @property
+    def request(self) -> Request | None:
+        """The request that waits first at the head."""
+        progress = self.view.progress
+        return progress.pending[0] if progress.pending and progress.status == "waiting" else None
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """All requests at the head that want a decision, in their order."""
+        progress = self.view.progress
+        waiting = progress.pending if progress.status == "waiting" else ()
+        return tuple(one for one in waiting if not one.breakpoint)
+
+    @property
+    def deadline(self) -> bool:
+        """True while a request waits that expires, so that the clock must go on showing."""
+        return self.request is not None and self.request.deadline is not None
+
+    @property
+    def situation(self) -> Situation:
+        """What decides which actions there are."""
+        request = self.request
+        return Situation(
+            open=True,
+            status=self.view.progress.status,
+            running=self.running,
+            deciding=request is not None,
+            breakpoint=request is not None and request.breakpoint,
+            past=self.is_past,
+            has_steps=bool(self.view.checkpoints),
+            limited=self.view.progress.reason == "limit",
+            undoing=self.view.progress.position == ROLLBACK,
+            saved=self.view.graph_changed is not None,
+            inside=self.inside() is not None,
+            owned=bool(self.view.owners),
+            can=self._can,
+        )
+
+    def inside(self, node: str = "") -> InsidePlace | None:
+        """What there is to open inside the shown step, or inside the newest run of a node."""
+        return place_inside(self.view, self.step_view.checkpoint if self.is_past else None, node)
+
+    @property
+    def _can(self) -> Capabilities:
+        """What the driver can do now: a thread that another process runs can be looked at and forked."""
+        can, holder = self.view.capabilities, self.view.held_by
+        if not holder:
+            return can
+        why_not = f"{sanitise_line(holder, 60)} runs this thread; you can look at it, or fork it"
+        return replace(
+            can,
+            can_run=False,
+            can_edit=False,
+            can_answer=False,
+            can_cancel=False,
+            can_roll_back=False,
+            can_reload=False,
+            why_not=why_not,
+        )
+
+    async def drain(self) -> bool:
+        """Fold everything that happened since the last time; True if something did."""
+        events = self.driver.events(self.view.last_event)
+        if not events:
+            return False
+        if is_gap(self.view, events):
+            self.view = open_view(await self.driver.snapshot())
+            self.family_stale = True
+        else:
+            self.view = fold(self.view, events)
+        self.untold = True
+        self._note(events)
+        if self.shown is None and self._concerns_step(events):
+            self.step_view = head_step(self.view)
+        return True
+
+    def _note(self, events: Sequence[Stamped]) -> None:
+        for stamped in events:
+            match stamped.event:
+                case RunStarted():
+                    self.pausing = False
+                case RunEnded(progress=ended):
+                    self.pausing = False
+                    if ended.status in ("completed", "cancelled"):
+                        self.alerts = [text for text in self.alerts if text not in self._of_limits]
+                    self._of_limits.clear()
+                case StepCommitted(checkpoint=point, updates=updates):
+                    self._recent.note((self.thread_id, point.step), updates)
+                    self.family_stale = True
+                case LimitNear() as alert:
+                    self.alerts.append(limit_line(alert))
+                    self._of_limits.add(self.alerts[-1])
+                case TaintRead() as warned:
+                    self.alerts.append(taint_warning(warned))
+                case ThreadForked():
+                    self.family_stale = True
+
+    @staticmethod
+    def _concerns_step(events: Sequence[Stamped]) -> bool:
+        return any(
+            isinstance(stamped.event, StepCommitted | NodeStarted | RunEnded | LedgerWritten)
+            for stamped in events
+        ) or (len(events) > 500)
+
+    async def refresh_family(self) -> bool:
+        """Fetch the relatives for the timeline; False if they are as before."""
+        self.family_stale = False
+        family = await self.driver.family()
+        if family == self.family:
+            return False
+        self.family = family
+        return True
+
+    def find(self, place: Place) -> Checkpoint | None:
+        """The checkpoint of a place in the timeline, where it is loaded."""
+        thread_id, step = place
+        if thread_id == self.thread_id:
+            return self.view.checkpoint(step)
+        for relative in self.family:
+            if relative.thread_id == thread_id:
+                return next((point for point in relative.checkpoints if point.step == step), None)
+        return None
+
+    def points_of(self, thread_id: str) -> Sequence[Checkpoint]:
+        """The loaded checkpoints of a thread of the family, oldest first."""
+        if thread_id == self.thread_id:
+            return self.view.checkpoints
+        found = (one.checkpoints for one in self.family if one.thread_id == thread_id)
+        return next(found, ())
+
+    @property
+    def other_draft(self) -> Place | None:
+        """The parent's step that the newest one was made instead of: where a fork's first step is shown."""
+        view, head = self.view, self.view.head
+        if head is None or view.parent is None or self.is_past or head.step != view.fork_step + 1:
+            return None
+        place = (view.parent, head.step)
+        return place if self.find(place) else None
+
+    def move_to(self, place: Place | None) -> None:
+        """Choose what to show; `load_shown` fetches it."""
+        head = self.view.head
+        at_head = place is not None and head is not None and place == (self.thread_id, head.step)
+        self.shown = None if at_head else place
+        self._ticket += 1
+        if self.shown is None:
+            self.step_view = head_step(self.view)
+        elif (seen := self._past.find(self.shown)) is not None:
+            self.step_view = seen
+
+    async def load_shown(self) -> bool:
+        """Fetch the shown step; False if the user has moved on since, so that the answer is stale."""
+        place, ticket = self.shown, self._ticket
+        if place is None or self._past.find(place) is not None:
+            return True
+        thread_id, step = place
+        driver = self.driver if thread_id == self.thread_id else await self.hub.open(thread_id)
+        values = await driver.state_at(step)
+        updates = await driver.updates_at(step)
+        if ticket != self._ticket:
+            return False
+        checkpoint = self.find(place)
+        if checkpoint is None:
+            pages = await driver.history(before=step + 1, limit=1)
+            checkpoint = pages[0] if pages else None
+        if checkpoint is None or ticket != self._ticket:
+            return False
+        self.step_view = past_step(self.view, checkpoint, values, updates, own=thread_id == self.thread_id)
+        self._past.keep(place, self.step_view, sum(map(weight, values.values())))
+        return True
+
+    async def load_older(self, limit: int = 200) -> bool:
+        """Fetch the page of checkpoints before the oldest loaded one; False if there is none."""
+        oldest = self.view.checkpoints[0].step if self.view.checkpoints else None
+        if oldest in (None, 0):
+            return False
+        page = await self.driver.history(before=oldest, limit=limit)
+        if page:
+            self.view = add_older(self.view, page)
+        return bool(page)
+
+    async def versions(self, channel: str, step: int, limit: int) -> Versions:
+        """The newest versions of a channel up to a step of the shown thread.
+
+        Only so many steps are looked at, so that it costs the same in a thread of any length.
+        """
+        driver, points = await self._line(step)
+        found: list[tuple[Checkpoint, str, Any]] = []
+        looked_at = 0
+        for index, point in enumerate(points):
+            place, looked_at = (driver.thread_id, point.step), point.step
+            if not self._recent.knows(place):
+                first = points[index : index + _STEPS_ASKED_ABOUT][-1].step
+                for at, written in (await driver.written_at(first, point.step)).items():
+                    names = frozenset(name for name, changed in written.items() if changed)
+                    self._recent.note_changed((driver.thread_id, at), names)
+            if self._recent.left_alone(place, channel):
+                continue
+            updates = self._recent.updates(place)
+            if updates is None:
+                updates = await driver.updates_at(point.step)
+                self._recent.note(place, updates)
+            for update in reversed(updates):
+                if update.channel == channel and update.changed:
+                    found.append((point, update.actor or point.node or point.source, update.after))
+                    break
+            if len(found) >= limit:
+                break
+        return Versions(tuple(found), looked_at)
+
+    async def changed_since(self, step: int) -> tuple[Line, ...]:
+        """What has changed since a step, channel by channel; () where nothing has."""
+        await self.drain()
+        head = self.view.progress.head
+        if not 0 <= step < head:
+            return ()
+        rows = compare_states(await self.driver.state_at(step), await self.driver.state_at(head))
+        if all(row.change in ("same", "private") for row in rows):
+            return ()
+        return (Span(f"Changed since step {step}", "title"),), *difference(rows)
+
+    async def _line(self, step: int) -> tuple[Driver, Sequence[Checkpoint]]:
+        """The driver of the shown thread and its checkpoints up to a step, newest first."""
+        thread_id = self.shown[0] if self.shown else self.thread_id
+        if thread_id != self.thread_id:
+            driver = await self.hub.open(thread_id)
+            return driver, await driver.history(before=step + 1, limit=_STEPS_LOOKED_AT)
+        points = self.view.checkpoints
+        end = bisect_right(points, step, key=lambda point: point.step)
+        line: Sequence[Checkpoint] = points[max(0, end - _STEPS_LOOKED_AT) : end][::-1]
+        oldest = line[-1].step if line else step + 1
+        if len(line) < _STEPS_LOOKED_AT and oldest > 0:
+            line = (*line, *await self.driver.history(before=oldest, limit=_STEPS_LOOKED_AT - len(line)))
+        return self.driver, line

@@ -1,0 +1,119 @@
+"""The rows of a list of threads, and those that wait for a human, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from hitl_tui.drivers.protocol import Hub
+from hitl_tui.engine.log.threads import ThreadSummary
+
+
+class ThreadRow(NamedTuple):
+    """One row.
+
+    Attributes:
+        depth: how many threads it is below.
+        opened: whether what ran inside it is shown below it.
+        left: 0 for the thread's own row; else the row stands for so many threads inside it that are yet to
+            be fetched.
+    """
+
+    thread: ThreadSummary
+    depth: int = 0
+    opened: bool = False
+    left: int = 0
+
+    @property
+    def name(self) -> str:
+        """The thread's id."""
+        return self.thread.info.thread_id
+
+
+class ThreadRows:
+    """Threads as far as they were fetched, and which of them are open; `whole` once all at the top were."""
+
+    def __init__(self, top: Sequence[ThreadSummary] = (), *, whole: bool = True) -> None:
+        self.top = tuple(top)
+        self.whole = whole
+        self._inside: dict[str, tuple[ThreadSummary, ...]] = {}
+        self.rows: tuple[ThreadRow, ...] = ()
+        self._make()
+
+    def add(self, threads: Sequence[ThreadSummary], *, whole: bool) -> None:
+        """More threads at the top."""
+        self.top += tuple(threads)
+        self.whole = whole
+        self._make()
+
+    def known_inside(self, name: str) -> int:
+        """How many of those inside a thread were fetched."""
+        return len(self._inside.get(name, ()))
+
+    def open(self, name: str, threads: Sequence[ThreadSummary]) -> None:
+        """Show threads inside another, behind those that are shown already."""
+        self._inside[name] = (*self._inside.get(name, ()), *threads)
+        self._make()
+
+    def close(self, name: str) -> None:
+        """Hide what is inside a thread."""
+        self._inside.pop(name, None)
+        self._make()
+
+    def outer(self, row: int) -> int | None:
+        """The row of the thread that the one on a row ran inside; None at the top."""
+        depth = self.rows[row].depth
+        above = (at for at in range(row - 1, -1, -1) if self.rows[at].depth < depth)
+        return next(above, None)
+
+    def _make(self) -> None:
+        self.rows = tuple(self._below(self.top, 0))
+
+    def _below(self, threads: Sequence[ThreadSummary], depth: int) -> Iterator[ThreadRow]:
+        for thread in threads:
+            inside = self._inside.get(thread.info.thread_id)
+            yield ThreadRow(thread, depth, inside is not None)
+            if inside is None:
+                continue
+            yield from self._below(inside, depth + 1)
+            left = (thread.inside or 0) - len(inside)
+            if left > 0:
+                yield ThreadRow(thread, depth + 1, left=left)
+
+
+_PAGE = 100
+
+
+class WaitingQueue:
+    """Shows each of them once, the one that has waited longest first, then begins again.
+
+    A thread that asks anew stands at the end, as one that has not been shown.
+    """
+
+    def __init__(self) -> None:
+        self._shown: set[tuple[str, int | None]] = set()
+
+    async def following(self, hub: Hub, open_now: Collection[str]) -> ThreadSummary | None:
+        """The next one; None where no other thread waits.
+
+        Args:
+            open_now: the names of the thread that is open and of those that it runs for.
+        """
+        first: ThreadSummary | None = None
+        offset = 0
+        while page := await hub.threads("", _PAGE, offset, "", waiting=True):
+            for thread in page:
+                known = _asked(thread) in self._shown
+                self._shown.add(_asked(thread))
+                if thread.info.thread_id in open_now:
+                    continue
+                if not known:
+                    return thread
+                first = first or thread
+            offset += len(page)
+        self._shown = {_asked(first)} if first is not None else set()
+        return first
+
+
+def _asked(thread: ThreadSummary) -> tuple[str, int | None]:
+    return thread.info.thread_id, thread.waiting_since

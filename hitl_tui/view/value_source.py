@@ -1,0 +1,155 @@
+"""A channel's value as text in one of four ways: text, diff, JSON, blame; and as it is edited."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeVar, get_args
+
+from hitl_tui.view.blame import blame
+from hitl_tui.view.diff import value_diff, value_lines
+from hitl_tui.view.format import kind, read_json
+from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.session import Session, Versions
+from hitl_tui.view.spans import Line, Span, trusted, untrusted
+from hitl_tui.view.value_lines import read_lines
+
+Mode = Literal["text", "diff", "json", "blame"]
+MODES: Final[tuple[Mode, ...]] = get_args(Mode)
+
+
+T = TypeVar("T")
+_INLINE_LIMIT: Final = 20_000
+_BLAME_VERSIONS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ValueText:
+    """Rows of text, each "same", "added", "removed" or "gutter|text" for blame; `note` goes below them."""
+
+    channel: str
+    mode: Mode
+    lines: Sequence[str]
+    kinds: Sequence[str] = ()
+    gutter: Sequence[str] = ()
+    note: Line = ()
+
+
+async def value_text(session: Session, channel: str, mode: Mode, reveal: str) -> ValueText:
+    """The value of a channel at the shown step; heavy work is done in a thread.
+
+    Args:
+        reveal: what to press to see a private value.
+    """
+    step = session.step_view
+    value = step.values.get(channel)
+    what = kind(value)
+    if what == "private":
+        seen = session.revealed
+        if seen is not None and (seen.channel, seen.step) == (channel, step.step):
+            revealed: Line = (trusted("private: shown until you select something else", "warning"),)
+            return ValueText(channel, mode, value_lines(seen.value, "text"), note=revealed)
+        hidden = (Span(f"private, so not shown; {reveal} reveals it", "dim"),)
+        return ValueText(channel, mode, ("[private]",), note=hidden)
+    if mode == "blame":
+        return await _blame(session, channel)
+    if mode == "diff":
+        found = await session.versions(channel, step.step, 2)
+        if len(found.found) > 1:
+            return await _diff(session, channel, found, value)
+        note = _written(found)
+        first = await _made(session, "first", (value,), lambda: value_lines(value, "text"))
+        return ValueText(channel, mode, first, note=note)
+    if mode == "json":
+        lines = await _made(session, "json", (value,), lambda: value_lines(value, "json"))
+        return ValueText(channel, mode, lines)
+    lines, gutter = await _made(session, "text", (value,), lambda: read_lines(value))
+    return ValueText(channel, mode, lines, gutter=gutter)
+
+
+async def _diff(session: Session, channel: str, versions: Versions, value: Any) -> ValueText:
+    (newest, who, _), (previous, _, before) = versions.found[0], versions.found[1]
+    texts, kinds, changed = await _made(session, "diff", (before, value), lambda: _diff_rows(before, value))
+    note = (
+        trusted(
+            f"{changed} {'line' if changed == 1 else 'lines'} changed since step {previous.step} · by ", "dim"
+        ),
+        untrusted(who, "name"),
+        trusted(f" at step {newest.step}", "dim"),
+    )
+    return ValueText(channel, "diff", texts, kinds, note=note)
+
+
+def _diff_rows(before: Any, value: Any) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+    """Texts and kinds of the rows of a diff, and how many differ."""
+    rows = value_diff(before, value)
+    kinds = tuple(row.kind for row in rows)
+    return tuple(row.text for row in rows), kinds, sum(kind != "same" for kind in kinds)
+
+
+async def _blame(session: Session, channel: str) -> ValueText:
+    found = await session.versions(channel, session.step_view.step, _BLAME_VERSIONS)
+    versions = [(point, value) for point, _, value in reversed(found.found)]
+    older = f"what is older than step {found.since} was not looked at" if found.since else ""
+    note: Line = (trusted(older, "dim"),) if older else ()
+    if not versions:
+        return ValueText(channel, "blame", (), note=note or (trusted("nobody has written it yet", "dim"),))
+    values = tuple(value for _, value in versions)
+    rows = await _made(session, "blame", values, lambda: blame(versions))
+    gutter = tuple(f"{row.step:>3} {sanitise_line(row.who, 10):<10} │ " for row in rows)
+    return ValueText(channel, "blame", tuple(row.text for row in rows), gutter=gutter, note=note)
+
+
+def _written(versions: Versions) -> Line:
+    """Who made a value that there is nothing to compare with."""
+    since = versions.since
+    if not versions.found:
+        unchanged = f"unchanged since step {since - 1} at least" if since else "as it was at the start"
+        return (trusted(unchanged, "dim"),)
+    point, who, _ = versions.found[0]
+    place = f" at step {point.step}" + ("" if since else ", the first version")
+    return (trusted("written by ", "dim"), untrusted(who, "name"), trusted(place, "dim"))
+
+
+async def _made(session: Session, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:
+    """What is made of values; in a thread where they are large, and once for the same ones."""
+    if not any(isinstance(value, str | list | dict) and len(value) > _INLINE_LIMIT for value in of):
+        return make()
+    found: T | None = session.made.find(what, of)
+    if found is None:
+        found = await asyncio.to_thread(make)
+        session.made.keep(what, of, found)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The text to begin with; `as_json` says how to read it back, `why` why it is not plain."""
+
+    text: str
+    as_json: bool
+    why: str = ""
+
+
+def draft_of(value: Any, channel_type: str) -> Draft:
+    """Texts are edited as they are, all else as JSON.
+
+    A text with characters that could steer a terminal is edited as JSON too, where they are escaped.
+    """
+    plain = isinstance(value, str) or (value is None and channel_type == "text")
+    if plain:
+        text = value or ""
+        if sanitise(text) == text:
+            return Draft(text, as_json=False)
+        return Draft(json.dumps(text), as_json=True, why="as JSON, for it holds control characters")
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    if sanitise(text) != text:
+        text = json.dumps(value, indent=2)
+    return Draft(text, as_json=True)
+
+
+def read_draft(text: str, *, as_json: bool) -> Any:
+    """The value a text stands for; raises `NotJson`."""
+    return read_json(text) if as_json else text

@@ -1,0 +1,285 @@
+"""No change of a store passes: `verify` finds it, or it is shown nowhere (SPEC 12).
+
+Each column of each table, each leaf of the JSON in them, each row and each file is changed, deleted, copied
+and swapped.  The core run takes a sample of the rows; `-m slow` takes them all.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.engine.audit.flipping import size
+from tests.engine.audit.rich import Stored, filled
+
+TABLES = (
+    "graph",
+    "thread",
+    "cursor",
+    "record",
+    "checkpoint",
+    "ledger",
+    "snapshot",
+    "spending",
+    "lease",
+    "pause",
+)
+"""All tables of a store file; a test compares them with the file's own."""
+
+SAMPLE = 2
+"""How many rows of a table the core run changes."""
+
+
+PARTS = 4
+"""Into how many tests the longest walks are cut, so that several processes share them."""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    return filled(tmp_path_factory.mktemp("rich") / "runs.db")
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    path = tmp_path_factory.mktemp("rich") / "runs"
+    path.mkdir()
+    return filled(path)
+
+
+def changed(value: Any) -> Iterator[Any]:
+    """Other values of a column."""
+    match value:
+        case None:
+            yield from (1, "x", b"[]")
+        case bytes():
+            yield from leaves(value)
+            yield value[:-1]
+            yield bytes([value[0] ^ 1]) + value[1:] if value else b"x"
+        case str():
+            yield from (f"{value}x", value[:-1] if value else "node", value.upper())
+        case _:
+            yield from (value + 1, -value - 1)
+    if value is not None:
+        yield None
+
+
+def leaves(text: bytes) -> Iterator[bytes]:
+    """JSON with one leaf changed, taken away or given twice; nothing where it is no JSON."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return
+    for other in others(value):
+        yield msgspec.json.encode(other)
+
+
+def others(value: Any) -> Iterator[Any]:
+    match value:
+        case bool():
+            yield not value
+        case int() | float():
+            yield value + 1
+        case str():
+            yield f"{value}x"
+        case None:
+            yield 1
+        case list():
+            for at, item in enumerate(value):
+                yield from ([*value[:at], other, *value[at + 1 :]] for other in others(item))
+                yield value[:at] + value[at + 1 :]
+                yield [*value[:at], item, *value[at:]]
+        case dict():
+            for name, item in value.items():
+                yield from ({**value, name: other} for other in others(item))
+                yield {key: kept for key, kept in value.items() if key != name}
+
+
+class TestFile:
+    """One SQLite file."""
+
+    @pytest.mark.parametrize("table", TABLES)
+    def test_a_sample_of_each_column(self, file: Stored, tmp_path: Path, table: str) -> None:
+        self.each_column(file, tmp_path, table, SAMPLE)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("table", TABLES)
+    def test_each_column_of_each_row(self, file: Stored, tmp_path: Path, table: str) -> None:
+        self.each_column(file, tmp_path, table, None)
+
+    @pytest.mark.parametrize("table", TABLES)
+    def test_a_sample_of_rows(self, file: Stored, tmp_path: Path, table: str) -> None:
+        self.each_row(file, tmp_path, table, SAMPLE)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("table", TABLES)
+    def test_each_row(self, file: Stored, tmp_path: Path, table: str) -> None:
+        self.each_row(file, tmp_path, table, None)
+
+    def test_all_tables_are_walked(self, file: Stored) -> None:
+        with closing(sqlite3.connect(file.path)) as db:
+            found = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        assert found == set(TABLES)
+
+    def each_column(self, file: Stored, tmp_path: Path, table: str, most: int | None) -> None:
+        with closing(sqlite3.connect(file.path)) as db:
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            rows = db.execute(f"SELECT {columns[0]}, * FROM {table}").fetchall()
+        missed = []
+        for row in sample(rows, most):
+            for column, was in zip(columns, row[1:], strict=True):
+                sql = f"UPDATE {table} SET {column} = ? WHERE {columns[0]} = ?"
+                missed += [
+                    f"{table}.{column} of row {row[0]}: {was!r} -> {value!r}: {why}"
+                    for value in changed(was)
+                    if (why := self.passes(file, tmp_path, row[0], [(sql, (value, row[0]))]))
+                ]
+        assert missed == []
+
+    def each_row(self, file: Stored, tmp_path: Path, table: str, most: int | None) -> None:
+        """Rows deleted, put behind the last one of their thread, and the bodies of two swapped."""
+        with closing(sqlite3.connect(file.path)) as db:
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            rows = db.execute(f"SELECT {columns[0]}, * FROM {table}").fetchall()
+        key, *rest = columns
+        assign = ", ".join(f"{name} = ?" for name in rest)
+        copy = f"INSERT INTO {table} SELECT ?, {', '.join(rest)} FROM {table} WHERE {key} = ?"
+        deeds: list[tuple[str, Any, list[tuple[str, tuple[Any, ...]]]]] = []
+        for row in sample(rows, most):
+            deeds.append((f"without {row[0]}", row[0], [(f"DELETE FROM {table} WHERE {key} = ?", (row[0],))]))
+            for place in places(row[0]):
+                deeds.append((f"{row[0]} also as {place}", row[0], [(copy, (place, row[0]))]))
+                move = f"UPDATE {table} SET {key} = ? WHERE {key} = ?"
+                deeds.append((f"{row[0]} as {place}", row[0], [(move, (place, row[0]))]))
+            for other in sample(rows, most):
+                if other[0] > row[0]:
+                    set_row = f"UPDATE {table} SET {assign} WHERE {key} = ?"
+                    swap = [(set_row, (*other[2:], row[0])), (set_row, (*row[2:], other[0]))]
+                    deeds.append((f"{row[0]} and {other[0]} swapped", row[0], swap))
+        missed = [
+            f"{table}: {name}: {why}"
+            for name, key, deed in deeds
+            if (why := self.passes(file, tmp_path, key, deed))
+        ]
+        assert missed == []
+
+    def passes(self, file: Stored, tmp_path: Path, key: Any, deed: list[tuple[str, tuple[Any, ...]]]) -> str:
+        """What a change of rows shows though no check finds it, in a few words; "" where one does."""
+        copy = Path(shutil.copy(file.path, tmp_path / "copy.db"))
+        with closing(sqlite3.connect(copy, isolation_level=None)) as db:
+            try:
+                for sql, values in deed:
+                    db.execute(sql, values)
+            except sqlite3.Error:
+                return ""
+        number = key if key in file.named else key >> 32 if isinstance(key, int) else None
+        return file.undetected(copy, file.named.get(number))
+
+
+class TestDirectory:
+    """A directory of files."""
+
+    def test_a_sample_of_leaves_of_each_file(self, directory: Stored, tmp_path: Path) -> None:
+        self.each_file(directory, tmp_path, step=23)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("part", range(PARTS))
+    def test_each_leaf_of_each_file(self, directory: Stored, tmp_path: Path, part: int) -> None:
+        self.each_file(directory, tmp_path, step=1, part=part)
+
+    def each_file(self, directory: Stored, tmp_path: Path, step: int, part: int | None = None) -> None:
+        root = tmp_path / "copy"
+        shutil.copytree(directory.path, root)
+        files = sorted(path for path in root.rglob("*") if path.is_file() and path.stat().st_size)
+        missed = []
+        for number, path in enumerate(files):
+            if part not in (None, number % PARTS):
+                continue
+            text = path.read_bytes()
+            deeds = [*list(leaves(text))[number % step :: step], None, files[number - 1].read_bytes()]
+            deeds += [text[:-9], bytes([text[0] ^ 1]) + text[1:]]
+            thread = next((name for key, name in directory.named.items() if key in path.parts), None)
+            for deed in deeds:
+                if deed is None:
+                    path.unlink()
+                else:
+                    path.write_bytes(deed)
+                if why := directory.undetected(root, thread):
+                    missed.append(f"{path.relative_to(root)}: {deed and deed[:2000]!r}: {why}")
+                path.write_bytes(text)
+        assert missed == []
+
+
+def places(key: Any) -> tuple[Any, ...]:
+    """Other keys for a row."""
+    if isinstance(key, str):
+        return f"{key}0", ""
+    return key + 1, key + 50, (77 << 32) + 1, key | 0xFFFFFFFF
+
+
+def sample(rows: list[Any], most: int | None) -> list[Any]:
+    """The first, the last and some between them."""
+    if most is None or len(rows) <= most:
+        return rows
+    return [rows[at * (len(rows) - 1) // (most - 1)] for at in range(most)]
+
+
+class TestDamage:
+    """Bits flipped anywhere and files torn: an error in words, a finding or the same output, soon."""
+
+    @pytest.mark.parametrize("kind", ["file", "directory"])
+    def test_bits_at_some_places(self, kind: str, request: pytest.FixtureRequest) -> None:
+        assert damage(request.getfixturevalue(kind), "flip", range(150)) == []
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("part", range(2 * PARTS))
+    @pytest.mark.parametrize("kind", ["file", "directory"])
+    def test_bits_at_ten_thousand_places(self, kind: str, part: int, request: pytest.FixtureRequest) -> None:
+        assert damage(request.getfixturevalue(kind), "flip", range(part, 10_000, 2 * PARTS)) == []
+
+    @pytest.mark.parametrize("kind", ["file", "directory"])
+    def test_torn_at_some_lengths(self, kind: str, request: pytest.FixtureRequest) -> None:
+        store = request.getfixturevalue(kind)
+        assert damage(store, "tear", range(0, size(store.path), 607)) == []
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("part", range(2 * PARTS))
+    @pytest.mark.parametrize("kind", ["file", "directory"])
+    def test_torn_at_every_length(self, kind: str, part: int, request: pytest.FixtureRequest) -> None:
+        store = request.getfixturevalue(kind)
+        assert damage(store, "tear", range(part, size(store.path), 2 * PARTS)) == []
+
+    @pytest.mark.slow
+    def test_what_takes_too_long_is_told_with_its_place(self, file: Stored) -> None:
+        assert damage(file, "hang", range(3, 4)) == [f"3: ended by signal {signal.SIGXCPU}"]
+
+
+def damage(store: Stored, deed: str, numbers: range) -> list[str]:
+    """What came of damages that was no error in words, finding or the same output, each with its number.
+
+    A process of its own reads what is damaged; where it runs out of its bounds, another one goes on behind.
+    """
+    told: list[str] = []
+    while numbers and len(told) < 10:
+        bounds = [str(bound) for bound in (numbers.start, numbers.stop, numbers.step)]
+        command = [sys.executable, "-m", "tests.engine.audit.flipping", str(store.path), deed, *bounds]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        told += [line for line in lines if not line.isdigit()]
+        if done.returncode == 0:
+            break
+        numbers = numbers[sum(map(str.isdigit, lines)) :]
+        ended = f"signal {-done.returncode}" if done.returncode < 0 else done.stderr[-2000:]
+        told.append(f"{numbers.start}: ended by {ended}")
+        numbers = numbers[1:]
+    return told
