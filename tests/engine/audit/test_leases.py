@@ -1,0 +1,150 @@
+"""Who holds a thread and who wants it paused: what a hand on the store can forge decides nothing (SPEC 10).
+
+They are in no hash.  At worst a thread looks busy, free or asked to pause; what can't be read of them is an
+error in words that says what to delete.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hitl_tui import GraphRunner, LogCorrupt, ThreadBusy
+from hitl_tui.engine.audit.verify import verify_tree
+from tests.engine.audit.rich import ASKED, HELD, opened
+from tests.engine.audit.test_refused import everything, runner
+from tests.support.flows import check_log, ledger_of, line
+from tests.support.spec import spec
+
+pytestmark = spec("10")
+
+REMOVED = object()
+
+
+@pytest.fixture(params=["runs.db", "runs"], ids=["sqlite", "files"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A store with a thread `t` that waits for an answer, is held from afar and asked to pause."""
+    path = tmp_path / request.param
+    if request.param == "runs":
+        path.mkdir()
+    with closing(opened(path)) as store:
+        runner(store).invoke({}, thread_id="t")
+        store.acquire("t", HELD, 0)
+        store.request_pause("t", ASKED)
+    return path
+
+
+def forge(path: Path, table: str, field: str, value: Any) -> None:
+    """Put another value into the lease or the wish to pause; `REMOVED` takes all of it away."""
+    if path.is_dir():
+        for file in path.glob(f"threads/*/{table}.json"):
+            if value is REMOVED:
+                file.unlink()
+                continue
+            text = value.decode("latin-1") if isinstance(value, bytes) else value
+            file.write_text(json.dumps({**json.loads(file.read_bytes()), field: text}), "latin-1")
+        return
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        if value is REMOVED:
+            db.execute(f"DELETE FROM {table}")
+        else:
+            db.execute(f"UPDATE {table} SET {field} = ?", (value,))
+
+
+def answer(path: Path) -> None:
+    """Approve what the thread waits for, and run on."""
+    with closing(opened(path)) as store:
+        made = runner(store)
+        made.answer("t", made.open("t").cursor.pending[0].id, "approve", step=2, actor="ann")
+        made.invoke(thread_id="t")
+        assert [entry.actor for entry in ledger_of(store, "t", "answer")] == ["ann"]
+        check_log(made, "t")
+
+
+UNREADABLE = [
+    *(("lease", field, b"\xff\x00") for field in ("token", "user", "host", "boot", "namespace")),
+    *(("lease", field, "soon") for field in ("pid", "process_started", "expires_at")),
+    *(("pause", field, b"\xff\x00") for field in ("actor", "note")),
+    ("pause", "at", "soon"),
+]
+
+
+@pytest.mark.parametrize(("table", "field", "value"), UNREADABLE)
+def test_what_can_not_be_read_is_an_error_in_words_that_says_what_to_delete(
+    path: Path, table: str, field: str, value: Any
+) -> None:
+    if path.is_dir() and isinstance(value, bytes):
+        value = 17  # JSON holds no bytes
+    forge(path, "pause" if table == "lease" else "lease", "", REMOVED)
+    forge(path, table, field, value)
+    before = everything(path)
+    with closing(opened(path)) as store:
+        with pytest.raises(LogCorrupt) as refused:
+            (store.lease if table == "lease" else store.pause_request)("t")
+        assert "delete" in refused.value.hint
+        assert [(found.kind, found.field) for found in verify_tree(store, "t").mismatches] == [("row", table)]
+        if table == "lease":
+            for act in (lambda: answer(path), store.threads, lambda: store.summary("t")):
+                with pytest.raises(LogCorrupt):
+                    act()
+    assert everything(path) == before
+    forge(path, table, field, REMOVED)
+    answer(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("user", "root"), ("pid", 1), ("pid", -1), ("pid", (1 << 63) - 1), ("expires_at", (1 << 63) - 1)],
+)
+def test_a_forged_lease_makes_a_thread_look_busy_and_no_more(path: Path, field: str, value: Any) -> None:
+    forge(path, "lease", field, value)
+    before = everything(path)
+    with closing(opened(path)) as store:
+        held = store.lease("t")
+        assert held == msgspec.structs.replace(HELD, **{field: value})
+        assert [row.held_by for row in store.threads()] == [f"{held.user} on host afar, process {held.pid}"]
+        assert verify_tree(store, "t").ok
+    with pytest.raises(ThreadBusy, match="is held by"):
+        answer(path)
+    assert everything(path) == before
+    forge(path, "lease", "", REMOVED)
+    answer(path)
+
+
+def test_a_lease_that_looks_dead_is_taken_over_and_the_decision_is_stored_once(path: Path) -> None:
+    forge(path, "lease", "expires_at", -(1 << 62))
+    answer(path)
+
+
+@pytest.mark.parametrize("value", [REMOVED, "another"], ids=["gone", "another's"])
+def test_a_holder_whose_lease_was_changed_meanwhile_writes_nothing_more(path: Path, value: object) -> None:
+    forge(path, "lease", "", REMOVED)
+    with closing(opened(path)) as store:
+
+        def node(state: Any, _config: Any) -> dict[str, Any]:
+            if state["n"]:
+                forge(path, "lease", "token", value)
+            return {"n": state["n"] + 1}
+
+        made: GraphRunner = line(store, node, node)
+        with pytest.raises(ThreadBusy, match="nothing is stored"):
+            made.invoke({}, thread_id="u")
+        forge(path, "lease", "", REMOVED)
+        assert made.get_state("u")["n"] == 1
+        assert made.verify("u", strict=True).ok
+
+
+@pytest.mark.parametrize(("field", "value"), [("actor", "eve"), ("note", None), ("at", 1 << 60)])
+def test_a_forged_wish_to_pause_takes_no_decision_away(path: Path, field: str, value: Any) -> None:
+    forge(path, "lease", "", REMOVED)
+    forge(path, "pause", field, value)
+    with closing(opened(path)) as store:
+        assert store.pause_request("t") == msgspec.structs.replace(ASKED, **{field: value})
+        assert verify_tree(store, "t").ok
+    answer(path)
