@@ -23,7 +23,6 @@ from hitl_tui import (
 )
 from hitl_tui.drivers import local
 from hitl_tui.drivers.buffer import EventBuffer
-from hitl_tui.drivers.replay import ReplayDriver
 from hitl_tui.engine.log.events import (
     PRIVATE,
     AttemptFailed,
@@ -38,6 +37,7 @@ from hitl_tui.engine.log.records import Limits
 from hitl_tui.errors import UnknownThread
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, review_loop, say
+from tests.support.replay_driver import ReplayDriver
 from tests.support.watching import COMPARED, Watcher
 
 GATE = Gate(

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from hitl_tui.drivers.protocol import Driver, Hub
-from hitl_tui.drivers.replay import ReplayHub
 from hitl_tui.errors import StaleWriter, UnknownThread
 from tests.support import tape as tapes
+from tests.support.replay_driver import ReplayHub
 
 
 async def test_events_come_as_they_are_released() -> None:

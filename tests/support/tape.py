@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hitl_tui.drivers import protocol as dp
-from hitl_tui.drivers.replay import ReplayDriver
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log import records as rec
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary
+from tests.support.replay_driver import ReplayDriver
 
 T0 = 1_763_000_000_000_000
 SECOND = 1_000_000

@@ -13,13 +13,13 @@ from textual.pilot import Pilot
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.screens.run import RunScreen
 from hitl_tui.ui.widgets.review import ReviewPane
 from hitl_tui.view.session import Session
 from tests.support import tape as tapes
+from tests.support.replay_driver import ReplayDriver, ReplayHub
 
 PATIENCE = 40
 """Seconds; no test gets slower by it, and a busy machine may need them."""

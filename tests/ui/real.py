@@ -8,12 +8,12 @@ from typing import Any, cast
 
 from hitl_tui import MemoryCheckpointer
 from hitl_tui.drivers.protocol import Driver, Hub
-from hitl_tui.drivers.replay import ReplayDriver
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.widgets.sending import GRACE, UNDO
 from tests.support import nested
+from tests.support.replay_driver import ReplayDriver
 from tests.ui.harness import Clock, Desk
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 async def _open() -> tuple[Hub, Driver]:
-    from hitl_tui.drivers.replay import ReplayHub
     from tests.support import tape as tapes
+    from tests.support.replay_driver import ReplayHub
 
     name = sys.argv[1] if len(sys.argv) > 1 else "advisor"
     tape = getattr(tapes, f"{name}_tape")()

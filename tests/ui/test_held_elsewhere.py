@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from hitl_tui.drivers.protocol import Stamped
-from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
 from hitl_tui.engine.log.events import HolderChanged
 from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.view.actions import BY_ID
 from tests.support import tape as tapes
+from tests.support.replay_driver import ReplayDriver, ReplayHub
 from tests.support.spec import spec
 from tests.ui.harness import Clock, Desk, desk
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui.drivers.replay import ReplayHub
 from hitl_tui.view.session import Recent, RecentSteps, Session, weight
 from tests.support import tape as tapes
+from tests.support.replay_driver import ReplayHub
 
 
 async def opened(*, at_end: bool):

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from hitl_tui.drivers.replay import ReplayDriver, ReplayHub
 from hitl_tui.ui.app import HitlApp, Look, Start
 from hitl_tui.ui.widgets.sending import GRACE
 from tests.support import tape as tapes
+from tests.support.replay_driver import ReplayDriver, ReplayHub
 from tests.ui.harness import NOW, Clock, Desk
 
 
