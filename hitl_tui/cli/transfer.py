@@ -125,7 +125,11 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
 
 @click.command()
 @thread_argument
-@click.option("--strict", is_flag=True, help="Reduce every update again, with the graph as it is today.")
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Reduce every update again, with the graph as it is today; want an answer for every gate passed.",
+)
 @click.option(
     "--anchor",
     "anchors",

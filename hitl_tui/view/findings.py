@@ -24,7 +24,7 @@ MEANING: Final[Mapping[Kind, str]] = {
     "cursor": "Where the thread is said to stand does not follow from its log.",
     "thread": "What is fixed about the thread (graph, fork, creation) was changed after it was made.",
     "row": "Something that lies beside the log is not what it should be, or belongs to nothing.",
-    "gate": "The step came after a gate, and the decisions hold no answer to it.",
+    "gate": "The step came after a gate, and the decisions hold no answer that lets it pass so.",
     "anchor": "The store is not what it was when the anchor was taken: rolled back, or written anew.",
     "signature": "A decision is not signed that must be, or its signature is not that of who decided this.",
     "unreadable": "This part of the store can't be read at all.",

@@ -40,10 +40,10 @@ class Mismatch(msgspec.Struct, frozen=True):
             reduces otherwise today), "taint" (it does not follow from what the node brought in and read),
             "checkpoint", "snapshot", "ledger", "request" (one that waits is not what its newest decision
             says), "cursor", "thread" (what is fixed about it), "row" (stored
-            beside the log, and not what it should be), "gate" (strict: a step behind a gate that nobody
-            answered), "anchor" (the store is not what it was then), "signature" (of a decision: missing where
-            it was wanted, wrong, or not that of who decided), "unreadable", or of a replay "node" (the
-            graph goes another way today).
+            beside the log, and not what it should be), "gate" (strict: a step behind a gate that no decision
+            lets pass, or not so; `field` is what is missing), "anchor" (the store is not what it was then),
+            "signature" (of a decision: missing where it was wanted, wrong, or not that of who decided),
+            "unreadable", or of a replay "node" (the graph goes another way today).
         seq: of the record, or number of the decision; None for other findings.
         field: of the record, checkpoint, entry or cursor.
         expected, actual: hashes as text, `[private]` for a private channel's.

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from hitl_tui.engine.audit import signatures
 from hitl_tui.engine.audit.anchor import Anchor, about, moved
 from hitl_tui.engine.audit.findings import Kind, Mismatch, VerifyReport
+from hitl_tui.engine.audit.gate_trace import GateFinding, GateTrace
 from hitl_tui.engine.audit.tracing import ChannelSets, TaintTrace, Trace
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.events import PRIVATE
@@ -45,7 +46,8 @@ def verify(
 
     Args:
         channels: the graph's; without them defaults are taken from the log as far as it tells them.
-        strict: reduce every update again, custom reducers included, as the graph does it today.
+        strict: reduce every update again, custom reducers included, as the graph does it today; and want an
+            answer in the ledger for every gate that the thread has passed.
         signers: checks the signatures of decisions; None checks only that those are there that must be.
         watch: called with (steps done, steps in all) now and then; what it raises ends the check.
 
@@ -76,6 +78,10 @@ class _Check:
         self.thread_id = cursor.thread_id
         self.cursor = cursor
         self.signers = signers
+        self.strict = strict
+        # The ledger, and the gates that are followed by it where all of it is there.
+        self.decided: list[LedgerEntry] = []
+        self.gates: GateTrace | None = None
         self.signed: list[SignedDecision] = []
         self.trace = Trace(channels, strict)
         self.sets = ChannelSets(store, self.thread_id, self.trace)
@@ -101,6 +107,8 @@ class _Check:
         head = self.cursor.head
         begun = self._threads()
         ledger = self._ledger()
+        if self.strict and self.stood is not None:
+            self.gates = GateTrace(self.store, self.parts, self.decided)
         for first in range(0, head + 1, _WINDOW):
             if watch:
                 watch(first, head + 1)
@@ -114,6 +122,7 @@ class _Check:
                 if step in snapshots:
                     self._snapshot(step, snapshots.pop(step), point)
         self._enter(head + 1)
+        self._gates(head, self.gates.end(self.cursor) if self.gates else ())
         self.found += ledger
         self._cursor()
         self._faults()
@@ -176,6 +185,8 @@ class _Check:
         if point is None:
             self._add("gap", "step", step, None, step=step)
             self.taint.lose()
+            if self.gates:
+                self.gates.lose()
             self.link = None
             return
         self.checkpoints += 1
@@ -197,6 +208,13 @@ class _Check:
             shown = (PRIVATE, PRIVATE) if private else (should, actual)
             self._add("taint", name, *shown, step=step, **place)
         self._linked(point, wrong)
+        if self.gates:
+            decided = (self.stood or {}).get(point.ledger_hash)
+            self._gates(step, self.gates.follow(point, records, decided))
+
+    def _gates(self, step: int, findings: Iterable[GateFinding]) -> None:
+        for finding in findings:
+            self._add("gate", finding.field, finding.expected, finding.actual, step=step, seq=finding.n)
 
     def _enter(self, step: int) -> None:
         """Go on to a step: the chains go on with the facts of threads that begin with it."""
@@ -259,6 +277,8 @@ class _Check:
         self.previous = self.link = None
         self.trace.lose()
         self.taint.lose()
+        if self.gates:
+            self.gates.lose()
 
     # -- records ----------------------------------------------------------------------------------
 
@@ -417,6 +437,7 @@ class _Check:
         self._signatures(entries)
         lost = any(one.kind == "gap" for one in self.found[gaps:])
         self.stood = None if lost else stood
+        self.decided = entries
         for request in self.cursor.pending:
             if (wrong := unbound(request, entries)) is not None:
                 self._add("request", request.id, *wrong, step=request.step)

@@ -20,6 +20,7 @@ from hitl_tui.engine.state.canonical import state_hash
 from hitl_tui.engine.state.changes import after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.state.values import normalise
+from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import (
     ANSWER,
     check_answer,
@@ -96,6 +97,9 @@ def _apply_answer(
     kind: str = "answer",
 ) -> int:
     """Commit an answer, or a vote where others must agree; returns the head after it."""
+    gate = gate_of(session, request)
+    if gate is not None:
+        note_graph(session)  # what its answers do, and what verify wants of them
     cursor = session.cursor
     voted, settled = vote(request, value, actor, note, account=account(), now=session.clock())
     data = {"answer": value}
@@ -110,7 +114,6 @@ def _apply_answer(
         return cursor.head
     entry = decision_entry(session, [], kind, request=request, actor=actor, note=note, seen=seen, data=data)
     cursor = _with_answer(session, request, value)
-    gate = gate_of(session, request)
     if gate is None:
         session.commit_cursor(_led_on(session, request, cursor, session.state), [entry])
         return session.cursor.head

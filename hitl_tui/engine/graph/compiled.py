@@ -192,11 +192,15 @@ class CompiledGraph:
             edges=tuple(edges),
             channels=tuple(channel.info for channel in self.channels.values()),
             inputs=self.inputs,
+            gates=(
+                *(gate.info("before", self.channels) for gate in self.before.values() if gate),
+                *(gate.info("after", self.channels) for gate in self.after.values() if gate),
+            ),
         )
 
     @cached_property
     def digest(self) -> str:
-        """A hash of what the graph declares: nodes, edges, channels, reducers."""
+        """A hash of what the graph declares: nodes, edges, channels, reducers, gates."""
         return self.info.digest
 
     def route(self, node: str, state: WorkflowState) -> str:

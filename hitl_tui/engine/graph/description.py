@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from hitl_tui.engine.log.records import StoredGraph
+from hitl_tui.engine.log.requests import Choice, RequestKind
 from hitl_tui.engine.log.taint import OnTaint
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.errors import LogCorrupt
@@ -73,14 +74,43 @@ class InputField(msgspec.Struct, frozen=True):
     example: str = ""
 
 
-class GraphInfo(msgspec.Struct, frozen=True):
-    """The picture of a graph: nodes (START and END are in the edges only), edges, channels."""
+class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A question that stands before or after a node, as declared: what it asks, of whom, and what lets a run
+    pass it (SPEC 11).
+
+    Args:
+        sets: by the id of a choice, the channels' values that it sets; without the choices where a function
+            says so, or that set a private channel.
+        deadline: seconds until it expires, None where it never does.
+        on_timeout: the id of the choice that counts then, "" where the thread fails.
+    """
+
+    node: str
+    when: Literal["before", "after"]
+    title: str
+    kind: RequestKind
+    choices: tuple[Choice, ...]
+    sets: dict[str, dict[str, Any]] = {}
+    subject: str | None = None
+    recommended: str | None = None
+    reviewers: tuple[str, ...] = ()
+    quorum: int = 1
+    one_account: bool = False
+    signed: bool = False
+    deadline: float | None = None
+    on_timeout: str = ""
+    risk: Literal["normal", "high"] = "normal"
+
+
+class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The picture of a graph: nodes (START and END are in the edges only), edges, channels, gates."""
 
     name: str
     nodes: tuple[NodeInfo, ...]
     edges: tuple[EdgeInfo, ...]
     channels: tuple[ChannelInfo, ...]
     inputs: tuple[InputField, ...]
+    gates: tuple[GateInfo, ...] = ()
 
     def node(self, name: str) -> NodeInfo | None:
         """A node by its name, None for START, END and names that are none."""
@@ -103,7 +133,7 @@ class GraphInfo(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """A hash of what the graph declares: nodes, edges, channels, reducers."""
+        """A hash of what the graph declares: nodes, edges, channels, reducers, gates."""
         return hashlib.sha256(self.body).hexdigest()
 
     @property

@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from hitl_tui.engine.graph.description import GateInfo
 from hitl_tui.engine.graph.functions import takes_second
 from hitl_tui.engine.log.requests import Choice, RequestKind
+from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.state import WorkflowState
+from hitl_tui.engine.state.values import thaw
 from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError
 
 TextUse = Literal["none", "optional", "required"]
@@ -111,6 +114,34 @@ class Gate:
         set_by = [choice.values for choice in self.choices if isinstance(choice.values, Mapping)]
         return [*about, *(name for values in set_by for name in values)]
 
+    def info(self, when: Literal["before", "after"], channels: Mapping[str, BoundChannel]) -> GateInfo:
+        """The gate as data.
+
+        Args:
+            channels: the graph's.
+        """
+        return GateInfo(
+            node=self.node,
+            when=when,
+            title=self.title,
+            kind=self.kind,
+            choices=tuple(choice.choice for choice in self.choices),
+            sets={
+                choice.id: values
+                for choice in self.choices
+                if (values := _plain_values(choice, channels)) is not None
+            },
+            subject=self.subject,
+            recommended=self.recommended,
+            reviewers=tuple(self.reviewers),
+            quorum=self.quorum,
+            one_account=self.one_account,
+            signed=self.signed,
+            deadline=None if self.deadline is None else float(self.deadline),
+            on_timeout="" if self.on_timeout is None else read_choice(self.on_timeout)[0],
+            risk=self.risk,
+        )
+
     def choose(self, answer: Any) -> tuple[GateChoice, str]:
         """The choice an answer names and the words it carries; raises `AnswerRefused`."""
         chosen, text = read_choice(answer)
@@ -118,6 +149,22 @@ class Gate:
             if choice.id == chosen:
                 return choice, text
         raise AnswerRefused(f"{chosen!r} is none of the answers to {self.title!r}", _known(self.choices))
+
+
+def _plain_values(choice: GateChoice, channels: Mapping[str, BoundChannel]) -> dict[str, Any] | None:
+    """What an answer sets, as JSON; None where only the run can tell, or where nobody is to read it."""
+    if callable(choice.values):
+        return None
+    values: dict[str, Any] = {}
+    for name, value in choice.values.items():
+        channel = channels.get(name)
+        if channel is None or channel.visibility == "private":
+            return None
+        try:
+            values[name] = thaw(channel.replace(value))
+        except HitlError:
+            return None  # told when it is chosen
+    return values
 
 
 def check_terms(reviewers: Sequence[str], quorum: int, deadline: float | None) -> None:

@@ -196,8 +196,16 @@ def ledger_entry(
 def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
     """The ledger's entry for a request that was opened."""
     data = {"node": request.node, "when": request.when, "kind": request.kind, "payload": request.payload}
-    if request.signed:
-        data["signed"] = True
+    terms: dict[str, Any] = {
+        "policy": request.policy,
+        "reviewers": list(request.reviewers),
+        "quorum": request.quorum if request.quorum > 1 else 0,
+        "one_account": request.one_account,
+        "signed": request.signed,
+    }
+    data |= {name: value for name, value in terms.items() if value}
+    if request.on_timeout is not None:
+        data["on_timeout"] = request.on_timeout
     return ledger_entry(
         cursor, "request", at=at, step=request.step, request=request, note=request.title, data=data
     )

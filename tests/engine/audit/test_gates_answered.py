@@ -1,0 +1,321 @@
+"""A strict check wants an answer in the ledger for every gate that a thread has passed (SPEC 10, 12).
+
+Forged threads are written with chains that agree: nothing but what the decisions say gives them away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from hitl_tui import END, START, Channel, GraphRunner, StateGraph, append
+from hitl_tui.engine.graph.gates import Gate, GateChoice
+from hitl_tui.engine.log.records import LedgerEntry
+from hitl_tui.engine.thread.hashes import ledger_hash
+from hitl_tui.engine.thread.session import Session
+from hitl_tui.stores import Checkpointer, MemoryCheckpointer
+from tests.engine.audit.rich import fill
+from tests.engine.audit.rich import runner as rich_runner
+from tests.support.spec import spec
+
+pytestmark = [spec("10"), spec("12")]
+
+Forge = Callable[[LedgerEntry], LedgerEntry | None]
+Place = str
+CHOICES = [
+    GateChoice("approve", "send it", values={"ok": True}),
+    GateChoice("revise", "again", values={"ok": False}),
+]
+
+
+def gated(store: Checkpointer, place: Place = "after draft", **terms: Any) -> GraphRunner:
+    """START -> draft -> send -> END, with a gate between the two."""
+    when, _, node = place.partition(" ")
+    graph = (
+        StateGraph({"ok": Channel(False), "log": Channel([], reducer=append())}, name="letter")
+        .add_node("draft", lambda _state: {"log": "draft"})
+        .add_node("send", lambda _state: {"log": "send"})
+        .add_edge(START, "draft")
+        .add_edge("draft", "send")
+        .add_edge("send", END)
+    )
+    gate = Gate(node, "send it?", CHOICES, risk="high", **terms)
+    stops = {"interrupt_after" if when == "after" else "interrupt_before": [gate]}
+    return graph.compile(checkpointer=store, **stops)
+
+
+def asking(store: Checkpointer, policy: Any = "allow") -> GraphRunner:
+    """START -> fetch (from the web) -> send, which asks a person or whose policy does -> END."""
+
+    def send(_state: Any, config: Any) -> dict[str, Any]:
+        if policy == "allow":
+            config.interrupt({"kind": "approve", "title": "delete it?", "quorum": 1})
+        return {"log": "sent"}
+
+    return (
+        StateGraph({"page": Channel(""), "log": Channel([], reducer=append())})
+        .add_node("fetch", lambda _state: {"page": "<b>"}, external="web")
+        .add_node("send", send, reads=["page"], writes=["log"], on_taint=policy)
+        .add_edge(START, "fetch")
+        .add_edge("fetch", "send")
+        .add_edge("send", END)
+        .compile(checkpointer=store)
+    )
+
+
+def answer(made: GraphRunner, *people: str, choice: str = "approve", thread: str = "t") -> None:
+    """What waits is answered by each, and the thread goes on."""
+    for person in people:
+        waits = made.open(thread).cursor.pending[0]
+        made.answer(thread, waits.id, choice, step=waits.step, actor=person)
+    made.invoke(thread_id=thread)
+
+
+def forge(monkeypatch: pytest.MonkeyPatch, change: Forge, decision: str = "") -> None:
+    """Change each decision that is written from here on, or leave it out, with chains that agree."""
+    step, cursor = Session.commit_step, Session.commit_cursor
+
+    def forged(session: Session, ledger: Any) -> list[LedgerEntry]:
+        entries: list[LedgerEntry] = []
+        for entry in ledger:
+            changed = change(entry)
+            if changed is None:
+                continue
+            last = (entries[-1].n, entries[-1].hash) if entries else None
+            n, link = last or (session.cursor.ledger_n, session.cursor.ledger_hash)
+            changed = replace(changed, n=n + 1, prev_hash=link)
+            entries.append(replace(changed, hash=ledger_hash(changed)))
+        return entries
+
+    def commit_step(self: Session, at: Any, changes: Any, made: Any, **rest: Any) -> None:
+        ledger = forged(self, rest.pop("ledger", ()))
+        if decision and made.decision:
+            made = replace(made, decision=decision)
+        step(self, at, changes, made, ledger=ledger, **rest)
+
+    monkeypatch.setattr(Session, "commit_step", commit_step)
+    monkeypatch.setattr(
+        Session, "commit_cursor", lambda self, at, ledger=(): cursor(self, at, forged(self, ledger))
+    )
+
+
+def findings(made: GraphRunner, thread: str = "t") -> list[tuple[int | None, str, Any, Any]]:
+    """What a strict check finds; without it, the chains agree."""
+    assert made.verify(thread).mismatches == ()
+    found = made.verify(thread, strict=True).mismatches
+    assert {one.kind for one in found} <= {"gate"}
+    return [(one.step, one.field, one.expected, one.actual) for one in found]
+
+
+def without(*kinds: str) -> Forge:
+    return lambda entry: None if entry.kind in kinds else entry
+
+
+def other(kind: str, /, **facts: Any) -> Forge:
+    return lambda entry: replace(entry, **facts) if entry.kind == kind else entry
+
+
+@pytest.mark.parametrize("kinds", [["answer"], ["request", "answer"]], ids=["answer", "request too"])
+@pytest.mark.parametrize("place", ["after draft", "before send"])
+def test_an_answer_that_is_gone_from_the_ledger(
+    monkeypatch: pytest.MonkeyPatch, place: Place, kinds: list[str]
+) -> None:
+    made = gated(MemoryCheckpointer(), place)
+    if "request" in kinds:
+        # What waits keeps to its request while it waits; of an answered one nothing is left.
+        monkeypatch.setattr(Session, "_bound", lambda _self, _pending, ledger, _now: ledger)
+        monkeypatch.setattr("hitl_tui.engine.thread.session.check_requests", lambda *_: None)
+    forge(monkeypatch, without(*kinds))
+    made.invoke({"log": "go"}, thread_id="t")
+    answer(made, "ann")
+    assert findings(made) == [
+        (2, "decision", None, "approve"),
+        (3, "answer", f"an answer to 'send it?' ({place})", None),
+    ]
+
+
+def test_a_refusal_behind_which_the_thread_went_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = gated(MemoryCheckpointer())
+    forge(monkeypatch, other("answer", data={"answer": "revise"}))
+    made.invoke({"log": "go"}, thread_id="t")
+    answer(made, "ann")
+    assert findings(made) == [(2, "decision", "revise", "approve")]
+
+
+def test_a_refusal_that_set_what_an_approval_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = gated(MemoryCheckpointer())
+    forge(monkeypatch, other("answer", data={"answer": "revise"}), decision="revise")
+    made.invoke({"log": "go"}, thread_id="t")
+    answer(made, "ann")
+    assert findings(made) == [(2, "ok", False, True)]
+
+
+def test_an_answer_by_somebody_else_than_the_step_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = gated(MemoryCheckpointer(), reviewers=["ann"])
+    forge(monkeypatch, other("answer", actor="eve"))
+    made.invoke({"log": "go"}, thread_id="t")
+    answer(made, "ann")
+    assert findings(made) == [(2, "actor", "eve", "ann"), (3, "reviewer", "ann", "eve")]
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        (other("vote", kind="rebound", data=None), ("votes", 2, 1)),
+        (other("vote", actor="bob"), ("votes", 2, 1)),
+        (other("vote", data={"answer": "revise"}), ("votes", 2, 1)),
+        (other("vote", account="same@box"), None),
+    ],
+    ids=[
+        "one vote is missing",
+        "the same person twice",
+        "a vote for something else",
+        "the account of others",
+    ],
+)
+def test_votes_that_make_no_quorum(
+    monkeypatch: pytest.MonkeyPatch, change: Forge, finding: tuple[str, int, int] | None
+) -> None:
+    made = gated(MemoryCheckpointer(), quorum=2, one_account=True)
+    forge(monkeypatch, change)
+    made.invoke({"log": "go"}, thread_id="t")
+    answer(made, "ann", "bob")
+    assert findings(made) == ([(3, *finding)] if finding else [])
+
+
+def test_one_account_that_votes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = gated(MemoryCheckpointer(), quorum=2)
+    made.invoke({"log": "go"}, thread_id="t")
+    accounts = iter(["ann@box", "bob@box"] * 4)
+    monkeypatch.setattr("hitl_tui.engine.commands.answering.account", lambda: next(accounts))
+    forge(monkeypatch, lambda entry: replace(entry, account="eve@box"))
+    waits = made.open("t").cursor.pending[0]
+    made.answer("t", waits.id, "approve", step=waits.step, actor="ann")
+    monkeypatch.setattr("hitl_tui.engine.commands.answering.account", lambda: "other@box")
+    answer(made, "bob")
+    assert findings(made) == [(3, "accounts", 2, 1)]
+
+
+def test_a_timeout_that_the_gate_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = gated(MemoryCheckpointer())
+    forge(monkeypatch, other("answer", kind="timeout"))
+    made.invoke({"log": "go"}, thread_id="t")
+    answer(made, "ann")
+    assert findings(made) == [(3, "on_timeout", None, "approve")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "field"),
+    [
+        ({"request_id": "0123456789ab"}, "answer"),
+        ({"step": 0}, "step"),
+        ({"request_hash": b"\1" * 32}, "request"),
+    ],
+)
+def test_an_answer_to_something_else(
+    monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], field: str
+) -> None:
+    made = gated(MemoryCheckpointer())
+    forge(monkeypatch, other("answer", **facts))
+    made.invoke({"log": "go"}, thread_id="t")
+    answer(made, "ann")
+    assert [(step, name) for step, name, *_ in findings(made)] == [(3, field)]
+
+
+@pytest.mark.parametrize("policy", ["allow", "approve"], ids=["its own question", "policy on taint"])
+def test_a_node_whose_question_nobody_answered(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+    made = asking(MemoryCheckpointer(), policy)
+    forge(monkeypatch, without("answer"))
+    made.invoke({"log": "go"}, thread_id="t")
+    answer(made, "ann")
+    assert [(step, name) for step, name, *_ in findings(made)] == [(2, "answer")]
+
+
+def test_a_policy_on_taint_that_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = asking(MemoryCheckpointer(), "approve")
+    forge(monkeypatch, other("answer", data={"answer": "reject"}))
+    made.invoke({"log": "go"}, thread_id="t")
+    answer(made, "ann")
+    assert findings(made) == [(2, "choice", "approve", "reject")]
+
+
+def test_a_thread_that_stands_behind_a_gate_without_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = gated(MemoryCheckpointer(), "after send")
+    forge(monkeypatch, without("answer"))
+    made.invoke({"log": "go"}, thread_id="t")
+    answer(made, "ann")
+    assert made.open("t").cursor.status == "completed"
+    assert [(step, name) for step, name, *_ in findings(made)] == [(3, "decision"), (3, "answer")]
+
+
+# -- what is no finding ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["after draft", "before send"])
+def test_the_lawful_ways_past_a_gate(place: Place) -> None:
+    store = MemoryCheckpointer()
+    made = gated(store, place)
+    for thread in ("answered", "edited", "again", "kept", "undone"):
+        made.invoke({"log": "go"}, thread_id=thread)
+    answer(made, "ann", thread="answered")
+    made.update_state("edited", {"ok": True}, as_node="send", actor="ann")
+    made.invoke(thread_id="edited")
+    made.invoke(thread_id="again", resume="entry")
+    answer(made, "ann", thread="again")
+    made.update_state("kept", {"log": ["x"]}, actor="ann")
+    answer(made, "bob", choice="revise", thread="kept")
+    made.rollback("undone", actor="ann", note="wrong")
+    made.invoke({"log": "anew"}, thread_id="undone")
+    answer(made, "ann", thread="undone")
+    for step in range(4):
+        made.fork("answered", step, f"fork{step}", actor="eve")
+        made.fork("answered", step, f"changed{step}", changes={"ok": True}, actor="eve")
+        for thread in (f"fork{step}", f"changed{step}"):
+            made.invoke(thread_id=thread)
+            if made.open(thread).cursor.pending:
+                assert findings(made, thread) == []
+                answer(made, "ann", thread=thread)
+    for row in store.threads("", 99):
+        thread = row.info.thread_id
+        assert (thread, row.status, findings(made, thread)) == (thread, "completed", [])
+
+
+def test_a_deadline_that_has_an_answer_and_one_that_is_asked_again() -> None:
+    for more in ({"on_timeout": "approve"}, {}):
+        store = MemoryCheckpointer()
+        late = gated(store, deadline=1e-6, **more)
+        late.invoke({"log": "go"}, thread_id="t")
+        late.invoke(thread_id="t")
+        made = late
+        if not more:
+            assert late.open("t").cursor.reason == "deadline"
+            made = gated(store)
+            made.invoke(thread_id="t")
+            answer(made, "ann")
+        assert made.open("t").cursor.status == "completed"
+        assert findings(made) == []
+
+
+def test_a_gate_that_the_graph_lost_or_got_while_it_waited() -> None:
+    store = MemoryCheckpointer()
+    made = gated(store)
+    made.invoke({"log": "go"}, thread_id="t")
+    moved = gated(store, "before send", quorum=2, one_account=True)
+    waits = made.open("t").cursor.pending[0]
+    moved.answer("t", waits.id, "approve", step=waits.step, actor="ann")
+    moved.invoke(thread_id="t")
+    answer(moved, "ann", "bob")
+    assert moved.open("t").cursor.status == "completed"
+    assert findings(moved) == []
+    assert [entry.kind for entry in store.ledger("t")].count("graph") == 1
+
+
+def test_nothing_is_found_in_threads_of_every_kind() -> None:
+    store = MemoryCheckpointer()
+    fill(store)
+    made = rich_runner(store)
+    for row in store.threads("", 99):
+        assert (row.info.thread_id, findings(made, row.info.thread_id)) == (row.info.thread_id, [])
