@@ -99,7 +99,7 @@ def _spending(run: Rows, base: int) -> Iterator[Fault]:
     for row_id, body in run(
         "SELECT id, body FROM spending WHERE id BETWEEN ? AND ?", (base, base + rows.NUMBER)
     ):
-        expected = summed([*earlier, *(Spent(*row) for row in run(SPENDING, (place, row_id)))])
+        expected = summed([*earlier, *map(rows.spent_of, run(SPENDING, (place, row_id)))])
         place, earlier = row_id, rows.spending_of(body)
         if expected != earlier:
             yield Fault("spending", row_id & rows.NUMBER, str(expected), str(earlier))

@@ -11,7 +11,7 @@ next one, as it does wherever a value is replaced.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,6 +34,7 @@ from hitl_tui.stores.lease import holder
 from hitl_tui.stores.lineage import Past, Spent, summed
 
 Row = Sequence[Any]
+T = TypeVar("T")
 
 NUMBER = 0xFFFFFFFF
 """The lower half of an id: seq, step or entry number."""
@@ -65,6 +66,13 @@ def _typed(row: Row, kinds: Sequence[Any]) -> None:
     """Refuse a row whose columns are not of their types, as a damaged file may have them."""
     if not all(map(isinstance, row, kinds)):
         raise ValueError("a column is of another type than it was written")
+
+
+def value_of(kind: type[T], row: Row) -> T:
+    """The only column of a row."""
+    _typed(row, (kind,))
+    value: T = row[0]
+    return value
 
 
 def short(row: Row) -> Row:
@@ -259,6 +267,12 @@ def spending_body(spent: Iterable[Spent]) -> bytes:
 def spending_of(body: bytes) -> list[Spent]:
     """What `spending_body` wrote."""
     return _decode_spending(body)
+
+
+def spent_of(row: Row) -> Spent:
+    """What the steps of one source and node took."""
+    _typed(row, (str, str, int, int, int, float, int, int))
+    return Spent(*row)
 
 
 LEDGER = "id, kind, step, request_id, actor, note, seen, data, at, hash, request_hash, account, signature"

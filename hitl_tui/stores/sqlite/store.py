@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from itertools import chain
 from operator import lt
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -83,6 +83,8 @@ def listing(
     )
     return sql + (_BY_WAIT if waiting else _BY_AGE if within else _ORDER), (*values, limit, offset)
 
+
+T = TypeVar("T")
 
 # Records read at a time: long logs are read in pieces, so that a writer never waits for a reader.
 _CHUNK = 128
@@ -261,9 +263,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return cursor
 
     def graph(self, digest: str) -> StoredGraph | None:
-        found = self._rows("SELECT body FROM graph WHERE digest = ?", (digest,))
-        with self._decoding():
-            return StoredGraph(digest, bytes(found[0][0])) if found else None
+        body = self._value(bytes, "SELECT body FROM graph WHERE digest = ?", (digest,))
+        return None if body is None else StoredGraph(digest, body)
 
     def faults(self, thread_id: str | None) -> Iterator[Fault]:
         if thread_id is None:
@@ -291,7 +292,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def list_threads(self) -> list[str]:
         sql = "SELECT id FROM thread JOIN cursor ON thread = key WHERE head >= 0 ORDER BY id"
-        return [row[0] for row in self._rows(sql)]
+        with self._decoding():
+            return [rows.value_of(str, row) for row in self._rows(sql)]
 
     def lease(self, thread_id: str) -> Lease | None:
         found = self._rows(_LEASE, (self._find(thread_id),))
@@ -337,7 +339,9 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return rows.pause_of(found[0]) if found else None
 
     def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
-        version = self._rows("SELECT version FROM cursor WHERE thread = ?", (key,))[0][0]
+        version = self._value(int, "SELECT version FROM cursor WHERE thread = ?", (key,))
+        if version is None:
+            return unknown(thread_id)
         return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)
 
     def _summaries(self, sql: str, values: tuple[Any, ...]) -> list[ThreadSummary]:
@@ -382,10 +386,10 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         base = self._key(thread_id) << 32
         # A step's records are those after the last one of the step before.
         seqs = "SELECT last_seq FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id {} LIMIT 1"
-        below = self._rows(seqs.format("DESC"), (base, base + first - 1))
-        above = self._rows(seqs.format("ASC"), (base + last, base + rows.NUMBER))
-        place = base + (below[0][0] if below else 0)
-        end = base + (above[0][0] if above else rows.NUMBER)
+        below = self._value(int, seqs.format("DESC"), (base, base + first - 1))
+        above = self._value(int, seqs.format("ASC"), (base + last, base + rows.NUMBER))
+        place = base + (0 if below is None else below)
+        end = base + (rows.NUMBER if above is None else above)
         while found := self._ordered(self._rows(sql, (place, end)), place + 1, end):
             place = found[-1][0]
             yield found
@@ -396,8 +400,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         for segment in self._lineage(thread_id):
             if segment.after_seq < seq <= segment.last_seq:
                 row_id = self._key(segment.thread_id) << 32 | seq
-                found = self._rows("SELECT hashes FROM record WHERE id = ?", (row_id,))
-                link = rows.record_hash_of(found[0][0]) if found else b""
+                hashes = self._value(bytes, "SELECT hashes FROM record WHERE id = ?", (row_id,))
+                link = rows.record_hash_of(hashes or b"")
                 break
         return self._begun(thread_id, link, lambda part: part.after_seq == seq)
 
@@ -407,8 +411,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         for segment in self._lineage(thread_id):
             if segment.after_entry < n <= segment.last_entry:
                 row_id = self._key(segment.thread_id) << 32 | n
-                found = self._rows("SELECT hash FROM ledger WHERE id = ?", (row_id,))
-                link = bytes(found[0][0]) if found else b""
+                link = self._value(bytes, "SELECT hash FROM ledger WHERE id = ?", (row_id,)) or b""
                 break
         return self._begun(thread_id, link, lambda part: part.after_entry == n)
 
@@ -468,7 +471,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         place, body = noted[0] if noted else (base - 1, b"[]")
         with self._decoding():
             earlier = rows.spending_of(body)
-        return earlier + [Spent(*row) for row in self._rows(faults.SPENDING, (place, base + last))]
+            return earlier + list(map(rows.spent_of, self._rows(faults.SPENDING, (place, base + last))))
 
     # -- one statement ----------------------------------------------------------------------------
 
@@ -496,6 +499,12 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         if ids and not (first <= ids[0] and ids[-1] <= last and all(map(lt, ids, ids[1:]))):
             raise damaged(self.path, "the numbers of its rows do not grow")
         return found
+
+    def _value(self, kind: type[T], sql: str, values: tuple[Any, ...]) -> T | None:
+        """The only column of the first row, None where there is no row; `LogCorrupt` for another type."""
+        found = self._rows(sql, values)
+        with self._decoding():
+            return rows.value_of(kind, found[0]) if found else None
 
     def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         try:

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hitl_tui import LogCorrupt, SQLiteCheckpointer
 from tests.engine.audit.flipping import size
 from tests.engine.audit.rich import Stored, filled
 
@@ -63,13 +64,14 @@ def changed(value: Any) -> Iterator[Any]:
         case None:
             yield from (1, "x", b"[]")
         case bytes():
+            yield 7
             yield from leaves(value)
             yield value[:-1]
             yield bytes([value[0] ^ 1]) + value[1:] if value else b"x"
         case str():
-            yield from (f"{value}x", value[:-1] if value else "node", value.upper())
+            yield from (f"{value}x", value[:-1] if value else "node", value.upper(), b"\xff")
         case _:
-            yield from (value + 1, -value - 1)
+            yield from (value + 1, -value - 1, "x")
     if value is not None:
         yield None
 
@@ -130,6 +132,17 @@ class TestFile:
         with closing(sqlite3.connect(file.path)) as db:
             found = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         assert found == set(TABLES)
+
+    @pytest.mark.parametrize(("table", "column"), [("record", "hashes"), ("ledger", "hash")])
+    def test_a_fork_of_rows_whose_hashes_are_none(
+        self, file: Stored, tmp_path: Path, table: str, column: str
+    ) -> None:
+        copy = Path(shutil.copy(file.path, tmp_path / "copy.db"))
+        (parent,) = [key for key, name in file.named.items() if name == "undone"]
+        with closing(sqlite3.connect(copy, isolation_level=None)) as db:
+            db.execute(f"UPDATE {table} SET {column} = {1 << 40} WHERE id >> 32 = {parent}")
+        with closing(SQLiteCheckpointer(copy)) as store, pytest.raises(LogCorrupt, match="another type"):
+            list(store.records("early", 4, 5)) if table == "record" else store.ledger("early")
 
     def each_column(self, file: Stored, tmp_path: Path, table: str, most: int | None) -> None:
         with closing(sqlite3.connect(file.path)) as db:
