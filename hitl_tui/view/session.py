@@ -182,7 +182,8 @@ class Session:
         """Whether something has happened since that the screen was not told of."""
         self.alerts: list[str] = []
         """What is to be told of limits, and was not yet."""
-        self._of_limits: set[str] = set()
+        self.limit_notes: set[str] = set()
+        """Those of them that mean nothing any more once the thread is done."""
         self._past: Recent[Place, StepView] = Recent(_PAST_STEPS_KEPT)
         self.made = Memo()
         self._recent = RecentSteps()
@@ -292,14 +293,13 @@ class Session:
                 case RunEnded(progress=ended):
                     self.pausing = False
                     if ended.status in ("completed", "cancelled"):
-                        self.alerts = [text for text in self.alerts if text not in self._of_limits]
-                    self._of_limits.clear()
+                        self.alerts = [text for text in self.alerts if text not in self.limit_notes]
                 case StepCommitted(checkpoint=point, updates=updates):
                     self._recent.note((self.thread_id, point.step), updates)
                     self.family_stale = True
                 case LimitNear() as alert:
                     self.alerts.append(limit_line(alert))
-                    self._of_limits.add(self.alerts[-1])
+                    self.limit_notes.add(self.alerts[-1])
                 case TaintRead() as warned:
                     self.alerts.append(taint_warning(warned))
                 case ThreadForked():

@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 
 from hitl_tui import Gate, GateChoice, GraphRunner
-from hitl_tui.config import default_store, load_settings
+from hitl_tui.config import config_path, default_store, load_settings
 from hitl_tui.stores import Checkpointer, open_store
 from tests.plain.talker import Talker
 from tests.support.commands import App
 from tests.support.flows import review_loop
 from tests.support.keys import allow, needs_ssh, new_key
+from tests.support.program import APP
 from tests.support.spec import spec
+from tests.support.terminal import Terminal
 from tests.ui.real import answer, asked, real
 
 pytestmark = [spec("11"), needs_ssh]
@@ -131,6 +133,29 @@ async def test_the_card_says_that_a_signature_is_wanted_and_what_signs(keys: Pat
         await asked(it, "it must be signed, and no key signs yours")
         await answer(it, "a")
         await it.shows("wants a signed decision")
+
+
+def test_an_answer_on_the_card_is_signed_by_the_key_of_the_config(
+    app: App, keys: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "signed.py").write_text(SIGNED)
+    config = config_path()
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(f'signing_key = "{keys / "ann"}"\n')
+    argv = [*APP, "run", str(tmp_path / "signed.py"), "--thread", "s", "--as", "ann"]
+    with Terminal(argv) as terminal:
+        terminal.wait_for("READY")
+        terminal.press("c")
+        terminal.wait_for("your decision is signed with")
+        terminal.press_until("a", "send it now")
+        terminal.press("enter")
+        terminal.wait_for("DONE")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+    assert (
+        "answer at step 1 by ann: signed by ann"
+        in app.expect(0, "verify", "s", "--signers", str(keys / "allowed")).out
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -112,6 +112,16 @@ async def test_letters_in_a_form_decide_nothing_and_keys_are_dead_at_first():
         assert "Your decision" in it.text()
 
 
+async def test_the_letters_of_keys_are_typed_in_a_form_field():
+    async with desk(asking({"schema": SCHEMA, "title": "What shall it be?"})) as it:
+        await opened(it, "What shall it be?")
+        thread = it.session.thread_id
+        await it.press(*"noon", "tab", "1")
+        await it.shows("noon")
+        assert it.session.thread_id == thread
+        assert (await sent(it, "escape", "enter"))["item"] == "noon"
+
+
 async def test_a_refused_form_keeps_what_was_typed():
     async with desk(asking({"schema": SCHEMA})) as it:
         it.driver.results["answer"] = AnswerRefused("somebody was faster", "look again")

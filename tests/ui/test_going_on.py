@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui import MemoryCheckpointer
+from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.stores import Checkpointer
 from hitl_tui.ui.widgets.sending import GRACE
 from tests.ui.harness import Clock, Screen, live
 from tests.ui.test_waiting_threads import reviewed
@@ -62,6 +63,35 @@ async def test_where_only_the_end_is_left_the_thread_is_done_though_it_was_stepp
         await it.press("d")
         await answered(it, "a")
         await it.shows("DONE", "reached the end")
+
+
+def voted(store: Checkpointer) -> GraphRunner:
+    graph = StateGraph({"n": Channel(0)}, name="voted")
+    graph.add_node("write", lambda state: {"n": 1}).add_edge(START, "write").add_edge("write", END)
+    choices = [GateChoice("approve", "approve", "a"), GateChoice("revise", "send back", "r", text="optional")]
+    ship = Gate("write", title="Ship it?", choices=choices, reviewers=("anna", "bob"), quorum=2)
+    return graph.compile(checkpointer=store, interrupt_after=[ship])
+
+
+async def test_after_one_of_two_votes_the_card_closes_and_says_whose_vote_it_waits_for() -> None:
+    runner = voted(MemoryCheckpointer())
+    runner.invoke({}, thread_id="t")
+    async with live(runner, ready=" t ") as it:
+        it.run.clock = Clock()
+        await it.press("d")
+        await answered(it, "a")
+        await it.shows("your vote counts: 1 of 2; it waits for bob", "WAITING", "1 of 2 votes")
+        await it.gone("Your decision")
+        await it.press("?")
+        await it.shows("Keys, words")
+        await it.press("escape")
+        await it.gone("Keys, words")
+        await it.press("d")
+        await it.shows("Your decision", "anna says approve")
+        await answered(it, "r")
+        await it.gone("Your decision")
+        (request,) = it.session.requests
+        assert [(vote.actor, vote.answer) for vote in request.votes] == [("anna", "revise")]
 
 
 async def test_a_thread_that_was_left_while_its_answer_was_sent_goes_on_as_well() -> None:

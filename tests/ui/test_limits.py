@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hitl_tui import END, START, Channel, Limits, MemoryCheckpointer, StateGraph
+from hitl_tui.ui.widgets.footer import FooterBar
 from tests.support.program import APP
 from tests.support.spec import spec
 from tests.support.terminal import Terminal
+from tests.ui.harness import live
 
 pytestmark = spec("5")
 
@@ -21,6 +24,22 @@ graph = (
     .compile(limits=Limits(max_iterations=4))
 )
 """
+
+
+async def test_a_note_of_a_limit_goes_with_the_end_of_the_thread() -> None:
+    graph = StateGraph({"n": Channel(0, reducer="sum")})
+    graph.add_node("count", lambda state: {"n": 1}).add_edge(START, "count")
+    graph.add_conditional_edge("count", lambda state: state["n"] < 3, {"true": "count", "false": END})
+    runner = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_iterations=4))
+    async with live(runner, inputs={}, ready="READY") as it:
+        await it.press("s")
+        await it.until(lambda: it.session.view.progress.head == 1)
+        await it.press("s")
+        await it.shows("50 % of the iterations are used: 2 of 4")
+        await it.press("s")
+        await it.shows("DONE")
+        await it.pilot.pause()
+        assert it.run.query_one(FooterBar).message == ()
 
 
 def test_what_is_used_up_is_told_and_at_the_limit_a_human_may_extend_it(tmp_path: Path) -> None:

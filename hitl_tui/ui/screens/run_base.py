@@ -171,6 +171,8 @@ class RunBase(RoleScreen):
             self.on_progress(session)
             while session.alerts:
                 self.tell(session.alerts.pop(0), severity="warning")
+            if session.view.progress.status in ("completed", "cancelled"):
+                self.query_one(FooterBar).take_back(session.limit_notes)
 
     @abstractmethod
     def on_progress(self, session: Session) -> None:

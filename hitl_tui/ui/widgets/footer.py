@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rich.cells import cell_len
 from textual import events
 from textual.message import Message
@@ -52,6 +54,11 @@ class FooterBar(LineBar):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(_MESSAGE_SECONDS, self._forget)
+
+    def take_back(self, texts: Collection[str]) -> None:
+        """Leave a message that is one of these."""
+        if plain_text(self._message) in texts:
+            self._forget()
 
     def _forget(self) -> None:
         self._message = ()
