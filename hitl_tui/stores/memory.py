@@ -25,6 +25,7 @@ from hitl_tui.stores.base import (
     check_thread_id,
     longest_waiting,
     not_held,
+    put_down,
     refuse_takeover,
     refused,
     summary_of,
@@ -32,6 +33,7 @@ from hitl_tui.stores.base import (
     unknown,
     writer,
 )
+from hitl_tui.stores.lease import holder
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Spent
 
 
@@ -142,15 +144,15 @@ class MemoryCheckpointer(Checkpointer):
             known = self._threads
             found = [t for name, t in known.items() if part in ascii_lower(name)]
             found = [t for t in found if base.within(t.info, within, known)]
+            now = time.time_ns() // 1000
             if waiting:
-                found = longest_waiting(found, lambda t: t.cursor)
+                found = longest_waiting(found, lambda t: put_down(t.cursor, holder(t.lease, now)))
             elif within:
                 found.sort(key=lambda t: (t.info.created_at, t.info.thread_id))
             else:
                 found.sort(key=lambda t: (t.cursor.updated_at, t.order), reverse=True)
             counted = known.values() if within is not None else ()
             inside = base.inside_each(t.info for t in counted)
-            now = time.time_ns() // 1000
             page = found[offset : offset + limit]
             return [
                 _summary(thread, now, None if within is None else inside[thread.info.thread_id])

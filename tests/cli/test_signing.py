@@ -147,7 +147,7 @@ def test_an_answer_on_the_card_is_signed_by_the_key_of_the_config(
         terminal.wait_for("READY")
         terminal.press("c")
         terminal.wait_for("your decision is signed with")
-        terminal.press_until("a", "send it now")
+        terminal.press_until("enter", "send it now")
         terminal.press("enter")
         terminal.wait_for("DONE")
         terminal.press("q")

@@ -94,6 +94,24 @@ class TestThreads:
         writer.store.acquire("t", msgspec.structs.replace(writer.lease, pid=GONE), NOW)
         assert [row.held_by for row in writer.store.threads()] == [None]
 
+    def test_a_thread_whose_runner_has_died_waits_among_those_that_wait(self, store: Checkpointer) -> None:
+        for name, at in (("late", 9), ("dead", 5), ("early", 1)):
+            writer = Writer(store, name)
+            status = "running" if name == "dead" else "waiting"
+            writer.step(status=status, reason="" if name == "dead" else "paused", updated_at=NOW + at)
+        alive = [row.info.thread_id for row in store.threads(waiting=True)]
+        assert alive == ["early", "late"]
+        dead = store.lease("dead")
+        assert dead is not None
+        store.release("dead", dead.token)
+        store.acquire("dead", msgspec.structs.replace(dead, pid=GONE), NOW)
+        waiting = store.threads(waiting=True)
+        assert [row.info.thread_id for row in waiting] == ["early", "dead", "late"]
+        assert [row.waiting_since for row in waiting] == [NOW + 1, NOW + 5, NOW + 9]
+        store.release("dead", dead.token)
+        assert store.threads(waiting=True)[1:2] == [store.summary("dead")]
+        assert [row.info.thread_id for row in store.threads("", 1, 1, waiting=True)] == ["dead"]
+
     def test_lists_a_thread_whose_runner_has_died_as_paused(self, writer: Writer) -> None:
         writer.step(status="running", updated_at=NOW)
         assert [row.status for row in writer.store.threads()] == ["running"]

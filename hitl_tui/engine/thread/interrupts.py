@@ -76,7 +76,7 @@ def check_answer(
             f"{actor or 'an unnamed person'} may not answer {request.title!r}",
             f"reviewers: {', '.join(request.reviewers)}",
         )
-    if any(vote.actor == actor for vote in request.votes) and not deadlocked(request):
+    if has_voted(request, actor):
         raise AnswerRefused(f"{actor} has answered {request.title!r} already", "another reviewer must answer")
     given = {one.account: one.actor for one in request.votes if one.actor != actor}
     if account in given and not request.one_account:
@@ -127,6 +127,11 @@ def vote(
     others = (one for one in request.votes if one.actor != actor)
     votes = (*others, Vote(actor or "", answer, now, note, account))
     return msgspec.structs.replace(request, votes=votes), _alike(votes, answer) >= request.quorum
+
+
+def has_voted(request: Request, actor: str | None) -> bool:
+    """Whether somebody's vote counts already, so that another one of theirs is refused."""
+    return any(vote.actor == actor for vote in request.votes) and not deadlocked(request)
 
 
 def deadlocked(request: Request) -> bool:

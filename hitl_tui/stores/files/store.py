@@ -34,6 +34,7 @@ from hitl_tui.stores.base import (
     check_thread_id,
     longest_waiting,
     not_held,
+    put_down,
     refuse_takeover,
     refused,
     summary_of,
@@ -58,7 +59,7 @@ from hitl_tui.stores.files.directory import (
     translate,
 )
 from hitl_tui.stores.files.thread import ThreadFiles
-from hitl_tui.stores.lease import giving_back
+from hitl_tui.stores.lease import giving_back, holder
 from hitl_tui.stores.lineage import Carried, Origin, Spent
 
 _HIDDEN = ".new-"
@@ -326,7 +327,8 @@ class FileCheckpointer(Checkpointer):
             if part in ascii_lower(name) and base.within(thread.origin.info, within, known)
         ]
         if waiting:
-            found = longest_waiting(found, lambda row: row[0].cursor)
+            now = time.time_ns() // 1000
+            found = longest_waiting(found, lambda row: put_down(row[0].cursor, holder(row[1].lease(), now)))
         elif within:
             found.sort(key=lambda row: (row[1].origin.info.created_at, row[1].origin.info.thread_id))
         else:

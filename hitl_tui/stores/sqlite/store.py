@@ -39,7 +39,7 @@ from hitl_tui.stores.base import (
     unknown,
     writer,
 )
-from hitl_tui.stores.lease import giving_back
+from hitl_tui.stores.lease import giving_back, holder
 from hitl_tui.stores.lineage import Carried, Origin, Past, Spent
 from hitl_tui.stores.sqlite import faults, rows
 from hitl_tui.stores.sqlite.file import StoreFile, damaged, translate
@@ -55,7 +55,13 @@ _SUMMARIES = (
 )
 _ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC LIMIT ? OFFSET ?"
 _BY_AGE = " ORDER BY t.created_at, t.id LIMIT ? OFFSET ?"
-_BY_WAIT = " ORDER BY c.waiting_since, t.id LIMIT ? OFFSET ?"
+# That a runner has died only its lease says; its thread waits since the last commit (`base.put_down`).
+_ABANDONED = "c.status = 'running' AND c.thread IN (SELECT value FROM json_each(?))"
+_BY_WAIT = " ORDER BY ifnull(c.waiting_since, c.updated_at), t.id LIMIT ? OFFSET ?"
+_RUNNING = (
+    f"SELECT cursor.thread, {', '.join(f'lease.{name}' for name in rows.LEASE.split(', '))} "
+    "FROM cursor LEFT JOIN lease ON lease.thread = cursor.thread WHERE status = 'running'"
+)
 _TOP = f"(t.owner IS NULL OR NOT EXISTS (SELECT 1 FROM thread AS o WHERE o.id = {_OWNER.format('t')}))"
 
 ONE = _SUMMARIES.format(inside="NULL", where="c.thread = ?")
@@ -63,9 +69,13 @@ ONE = _SUMMARIES.format(inside="NULL", where="c.thread = ?")
 
 
 def listing(
-    query: str, limit: int, offset: int, within: str | None, *, waiting: bool
+    query: str, limit: int, offset: int, within: str | None, *, waiting: bool, abandoned: Sequence[int] = ()
 ) -> tuple[str, tuple[Any, ...]]:
-    """The statement for a page of `Store.threads`, and its values."""
+    """The statement for a page of `Store.threads`, and its values.
+
+    Args:
+        abandoned: keys of threads whose runner may have died.
+    """
     conditions: list[str] = []
     values: list[Any] = []
     if within == "":
@@ -77,7 +87,8 @@ def listing(
         conditions.append("instr(lower(t.id), lower(?))")
         values.append(query)
     if waiting:
-        conditions.append("c.waiting_since IS NOT NULL")
+        conditions.append(f"(c.waiting_since IS NOT NULL OR {_ABANDONED})")
+        values.append(msgspec.json.encode(abandoned).decode())
     sql = _SUMMARIES.format(
         inside="NULL" if within is None else _COUNT, where=" AND ".join(conditions) or "1"
     )
@@ -284,7 +295,18 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None,
         *, waiting: bool = False,
     ) -> list[ThreadSummary]:  # fmt: skip
-        return self._summaries(*listing(query, limit, offset, within, waiting=waiting))
+        abandoned = self._abandoned() if waiting else ()
+        return self._summaries(*listing(query, limit, offset, within, waiting=waiting, abandoned=abandoned))
+
+    def _abandoned(self) -> list[int]:
+        """Keys of the threads that nobody alive runs, though they were left running."""
+        now = time.time_ns() // 1000
+        with self._decoding(_LET_GO):
+            return [
+                key
+                for key, *held in self._rows(_RUNNING)
+                if holder(rows.lease_of(tuple(held)) if held[0] is not None else None, now) is None
+            ]
 
     def summary(self, thread_id: str) -> ThreadSummary | None:
         found = self._summaries(ONE, (self._find(thread_id),))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, cast
 
 from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.thread.interrupts import has_voted
 from hitl_tui.ui.screens.run_keys import RunKeys
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.view.card import how_it_went, vote_given
@@ -47,8 +48,13 @@ class ReviewKeys(RunKeys):
         """Open the review card, or go back to it: what is made up there stays."""
         if self.card_open and self.card is not None:
             self.card.focus_choices()
-        elif self.session and self.session.request:
-            self.open_card(self.session.request)
+        elif self.session and self.session.requests:
+            requests = self.session.requests
+            left = next((one for one in requests if not has_voted(one, self.screen.hitl.actor)), None)
+            if left is None:
+                self.screen.tell(vote_given(requests[0]))
+            else:
+                self.open_card(left)
 
     def open_card(self, request: Request) -> None:
         """Show the card of a request beside what it is about."""
