@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hitl_tui.engine.log.events import AppliedUpdate
+from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.view.diff import changed_lines
 from hitl_tui.view.format import PRIVATE_TEXT, count, inline, kind, person, size
 from hitl_tui.view.glyphs import UNICODE, Glyphs
@@ -21,8 +22,7 @@ _INDENT: Final = trusted("  ")
 _WIDE: Final = 160
 _SHORT: Final = 30
 _LONG_TEXT: Final = 160
-_CALLS: Final = frozenset({"min", "max"})
-_GATHERING: Final = frozenset({"append", "last_n", "extend", "set_union", "merge", "merge_deep", "sum"})
+_ADDS: Final = frozenset({"element", "members", "merge", "sum"})
 
 
 def lens(updates: Sequence[AppliedUpdate], glyphs: Glyphs = UNICODE) -> tuple[Line, ...]:
@@ -51,15 +51,16 @@ def _how(update: AppliedUpdate) -> tuple[Span, ...]:
 
 
 def _reduced(update: AppliedUpdate, glyphs: Glyphs) -> list[Line]:
-    reducer = update.reducer.partition("(")[0]
-    if reducer in ("overwrite", "last"):
+    reducer = logged_reducer(update.reducer)
+    way = reducer.kind if reducer else "custom"
+    if way == "replace":
         return _replaced(update, glyphs)
-    if reducer in _CALLS:
-        call = f"{reducer}({inline(update.before, _SHORT)}, {inline(update.update, _SHORT)})"
+    if way == "extreme":
+        call = f"{update.reducer}({inline(update.before, _SHORT)}, {inline(update.update, _SHORT)})"
         return [(_INDENT, trusted(call, "value"), *_arrow(glyphs), *_result(update))]
     old = trusted(_shape(update.before), "dim")
     new = trusted(inline(update.update, _WIDE), "added")
-    if reducer in _GATHERING:
+    if way in _ADDS:
         if kind(update.after) == "number":
             return [(_INDENT, old, trusted(" + ", "dim"), new, *_arrow(glyphs), *_result(update))]
         return [(_INDENT, old, trusted(" + ", "dim"), new), _arrow_line(update, glyphs)]
@@ -87,7 +88,8 @@ def _result(update: AppliedUpdate) -> tuple[Span, ...]:
 def _remark(update: AppliedUpdate) -> tuple[Span, ...]:
     if not update.changed:
         return (trusted("  same value", "dim"),)
-    full = update.reducer.startswith("last_n") and kind(update.before) == "list" == kind(update.after)
+    reducer = logged_reducer(update.reducer)
+    full = reducer and reducer.window and kind(update.before) == "list" == kind(update.after)
     lost = len(update.before) + 1 - len(update.after) if full else 0
     return (trusted(f"  oldest {lost} dropped", "dim"),) if lost > 0 else ()
 

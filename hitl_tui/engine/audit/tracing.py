@@ -14,6 +14,7 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.taint import Tainted, spread
 from hitl_tui.engine.state.canonical import EMPTY_LIST_DIGEST, channel_hash, extend_chain, item_hash
 from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.reducers import Kind, logged_reducer
 from hitl_tui.engine.state.values import FrozenDict, FrozenList, freeze
 from hitl_tui.engine.thread.journal import CHANNELS, decode_snapshot
 from hitl_tui.engine.thread.rebuild import next_value
@@ -307,16 +308,17 @@ class Trace:
         self, channel: _Channel, record: UpdateRecord, update_hash: bytes, findings: list[Finding]
     ) -> bytes | None:
         """The channel's hash after a record, None where it can't be told."""
-        update, reducer = record.update, record.reducer
+        update = record.update
         previous = channel.value
         channel.value = _UNKNOWN
-        if record.op == "set" or reducer in ("overwrite", "last"):
+        kind = _told_by_digests(record)
+        if kind == "replace":
             channel.value = freeze(update)
             return channel_hash(update) if isinstance(update, list) else update_hash
         start = EMPTY_LIST_DIGEST if channel.digest == _NULL else channel.digest or b""
-        if reducer == "append":
+        if kind == "element":
             return sha256(start + update_hash).digest()
-        if reducer == "extend" and isinstance(update, list):
+        if kind == "members" and isinstance(update, list):
             return extend_chain(start, update)
         if record.result is not msgspec.UNSET:
             channel.value = freeze(record.result)
@@ -328,7 +330,7 @@ class Trace:
         try:
             channel.value = next_value(record, previous)
         except Exception as error:
-            findings.append(Finding("value", "update", "an update for " + reducer, _told(error)))
+            findings.append(Finding("value", "update", "an update for " + record.reducer, _told(error)))
             return None
         return channel_hash(channel.value)
 
@@ -359,6 +361,14 @@ class Trace:
             return []
         self._told.add(known)
         return [Finding("reducer", "reducer", record.reducer, today)]
+
+
+def _told_by_digests(record: UpdateRecord) -> Kind | None:
+    """How the digest after a record comes from digests alone, None where it takes the value before it."""
+    if record.op == "set":
+        return "replace"
+    reducer = logged_reducer(record.reducer)
+    return reducer.kind if reducer and not reducer.needs_old else None
 
 
 def _told(error: Exception) -> str:

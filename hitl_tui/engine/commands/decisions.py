@@ -57,9 +57,6 @@ def decision_entry(
     )
 
 
-_SPLICED = ("append", "last_n")
-
-
 def read_input(
     session: Session, inputs: Mapping[str, Any] | None, tainted: Mapping[str, Lineage] | None = None
 ) -> tuple[dict[str, Any], list[Change]]:
@@ -94,7 +91,7 @@ def _updates(session: Session, name: str, value: Any) -> list[tuple[str, Any]]:
         fields = [item.name for item in session.graph.inputs]
         names = ", ".join(dict.fromkeys([*fields, *session.graph.channels, *RUN_INPUTS]))
         raise UsageError(f"the graph {session.graph.name!r} takes no input {name!r}", f"inputs: {names}")
-    splice = known.reducer.text.partition("(")[0] in _SPLICED and isinstance(value, (list, tuple))
+    splice = known.reducer.kind == "element" and isinstance(value, (list, tuple))
     return [(channel, item) for item in value] if splice else [(channel, value)]
 
 

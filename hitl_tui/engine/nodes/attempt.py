@@ -291,10 +291,10 @@ def _entries(
     """Entries that agents add to list channels, as updates in the way of each channel's reducer."""
     for name, entries in added.items():
         channel = graph.channels.get(name)
-        reducer = channel.reducer.text.partition("(")[0] if channel else ""
-        if reducer in ("append", "last_n"):
+        kind = channel.reducer.kind if channel else None
+        if kind == "element":
             yield from ((name, entry) for entry in entries)
-        elif reducer == "overwrite":
+        elif kind == "replace":
             yield name, [*(state.values[name] or ()), *entries]
         else:
             yield name, list(entries)

@@ -333,7 +333,7 @@ class _FanOut:
                 name = change.channel.name
                 state.values[name], state.digests[name] = change.after, change.after_hash
                 changes.append(_of_branch(change, branch))
-                if change.channel.reducer.text in ("overwrite", "last"):
+                if change.channel.reducer.kind == "replace":
                     _override(writers.get(name), name)
                     writers[name] = branch
             if branch.lineage:

@@ -207,7 +207,7 @@ class _Visit:
         for source, target in self.work.inputs:
             value = view[source]
             channel = self.work.graph.channels.get(target)
-            if value is None and channel and channel.reducer.text not in ("overwrite", "last"):
+            if value is None and channel and channel.reducer.kind != "replace":
                 continue  # nothing to copy: null is no entry and no number
             inputs[target] = value
             mark = session.state.taint.get(source.partition(".")[0])

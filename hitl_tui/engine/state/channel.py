@@ -99,7 +99,7 @@ class BoundChannel:
             self.json_schema,
             self.reducer.part,
             appends=self.reducer.appends,
-            picks=self.reducer.picks,
+            picks=self.reducer.kind == "replace",
             private=self._private,
         )
         self._within = int(self.reducer.wraps)
@@ -201,7 +201,7 @@ class BoundChannel:
     def _default(self, given: Any) -> Any:
         if given is not _MISSING:
             return normalise(given, self.name, max_bytes=sys.maxsize)
-        if self.reducer.text in ("min", "max"):
+        if self.reducer.kind == "extreme":
             warnings.warn(
                 f"channel {self.name!r}: {self.reducer.text} starts from 0; say default=None to let the "
                 "first update win.",

@@ -27,6 +27,7 @@ IS_FILE = "__hitl_file__"
 """What a module that was loaded from a file alone has its name in: the same wherever the file lies."""
 
 Part = Literal["whole", "items", "members", "properties", "none"]
+Kind = Literal["replace", "element", "members", "merge", "sum", "extreme", "by_type", "custom"]
 Reduce = Callable[[Any, Any], Any]
 
 
@@ -40,27 +41,33 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Reducer:
-    """A way to reduce updates.
+    """A way to reduce updates, and what else there is to know of it: who asks never compares its text.
 
     Attributes:
         text: as it is written in files and in the log.
         reduce: `(previous, update) -> next` on frozen values; raises `Refused`.
+        kind: what an update does: "replace" the value; become one "element" more of a list; add its
+            "members" to a list; "merge" its keys into a dict; go into a "sum"; be kept where it is the
+            "extreme"; or what one of several does ("by_type"), or a user's function ("custom").
+        needs_old: the digest of the next value can't be told from the digest of the old one and the update.
+        window: how many elements a list keeps, None for all.
         default: a channel's default where none is given.
         part: which part of a channel's schema an update must fit (SPEC 3): the whole, `items`,
             the members of a list against `items`, `properties`, or none.
         appends: the next value is the previous list and more at its end.
-        picks: the next value is the update itself.
         wraps: an update becomes an element of a list: it ends up one level deeper.
-        custom: a user's function: its results are stored in the log.
+        custom: a user's function takes part: its results are stored in the log.
         source_hash: of a custom function's source, "" for built-in ones.
     """
 
     text: str
     reduce: Reduce = field(compare=False)
+    kind: Kind
+    needs_old: bool = True
+    window: int | None = None
     default: Any = None
     part: Part = "whole"
     appends: bool = False
-    picks: bool = False
     wraps: bool = False
     custom: bool = False
     source_hash: str = ""
@@ -74,12 +81,12 @@ class Reducer:
 
 def overwrite() -> Reducer:
     """The update replaces the value; null sets null.  `last` is another name for it."""
-    return _OVERWRITE
+    return _PLAIN["overwrite"]
 
 
 def append() -> Reducer:
     """The update becomes one more element, a list included (SPEC 14: `extend` splices)."""
-    return _APPEND
+    return _PLAIN["append"]
 
 
 def last_n(n: int) -> Reducer:
@@ -96,42 +103,44 @@ def last_n(n: int) -> Reducer:
     def reduce(previous: Any, update: Any) -> Any:
         return FrozenList([*_list(previous), update][-n:])
 
-    return Reducer(f"last_n({n})", reduce, default=FrozenList(), part="items", wraps=True)
+    return Reducer(
+        f"last_n({n})", reduce, "element", window=n, default=FrozenList(), part="items", wraps=True
+    )
 
 
 def extend() -> Reducer:
     """The elements of the update, a list, are added; [] changes nothing and is recorded."""
-    return _EXTEND
+    return _PLAIN["extend"]
 
 
 def merge() -> Reducer:
     """Shallow: keys of the update win; null sets null and never deletes."""
-    return _MERGE
+    return _PLAIN["merge"]
 
 
 def merge_deep() -> Reducer:
     """Dicts are merged into dicts at every level; everything else is replaced."""
-    return _MERGE_DEEP
+    return _PLAIN["merge_deep"]
 
 
 def set_union() -> Reducer:
     """Adds the value, or the members of a list, that are not there yet by canonical equality, in order."""
-    return _SET_UNION
+    return _PLAIN["set_union"]
 
 
 def sum() -> Reducer:  # noqa: A001 - the name is fixed by DESIGN
     """Adds numbers."""
-    return _SUM
+    return _PLAIN["sum"]
 
 
 def min() -> Reducer:  # noqa: A001 - the name is fixed by DESIGN
     """Keeps the smaller number; a tie keeps the previous one."""
-    return _MIN
+    return _PLAIN["min"]
 
 
 def max() -> Reducer:  # noqa: A001 - the name is fixed by DESIGN
     """Keeps the larger number; a tie keeps the previous one."""
-    return _MAX
+    return _PLAIN["max"]
 
 
 def by_type(reducers: Mapping[str, ReducerLike]) -> Reducer:
@@ -159,7 +168,9 @@ def by_type(reducers: Mapping[str, ReducerLike]) -> Reducer:
     hashes = "".join(reducer.source_hash for reducer in known.values())
     custom = any(reducer.custom for reducer in known.values())
     wraps = any(reducer.wraps for reducer in known.values())
-    return Reducer(f"by_type({text})", reduce, part="none", wraps=wraps, custom=custom, source_hash=hashes)
+    return Reducer(
+        f"by_type({text})", reduce, "by_type", part="none", wraps=wraps, custom=custom, source_hash=hashes
+    )
 
 
 ReducerLike = Reducer | str | Callable[[Any, Any], Any]
@@ -198,13 +209,15 @@ def parse_reducer(text: str) -> Reducer:
 
 
 @lru_cache(maxsize=256)
-def logged_reducer(text: str) -> Reducer:
+def logged_reducer(text: str) -> Reducer | None:
     """A reducer of ours from its text, as in a log, where nothing that is named there is ever imported.
 
-    Raises:
-        GraphInvalid: it is none of ours.
+    None for another's.
     """
-    return _parsed(text, importing=False)
+    try:
+        return _parsed(text, importing=False)
+    except GraphInvalid:
+        return None
 
 
 def _parsed(text: str, *, importing: bool) -> Reducer:
@@ -213,6 +226,7 @@ def _parsed(text: str, *, importing: bool) -> Reducer:
     name, opened, rest = text.strip().partition("(")
     name = name.rstrip() if not opened or rest.endswith(")") else ""
     argument = rest.removesuffix(")").strip()
+    name = _ALIASES.get(name, name)
     if name in _PLAIN and not argument:
         return _PLAIN[name]
     if name == "last_n" and re.fullmatch(r"-?\d{1,9}", argument):
@@ -227,7 +241,7 @@ def _parsed(text: str, *, importing: bool) -> Reducer:
         return _custom(_import_function(text), text)
     raise GraphInvalid(
         f"unknown reducer {text!r}",
-        f"known: {', '.join(_PLAIN)}, last_n(N), by_type({{...}}) or module:function",
+        f"known: {', '.join((*_PLAIN, *_ALIASES))}, last_n(N), by_type({{...}}) or module:function",
     )
 
 
@@ -265,6 +279,7 @@ def _custom(function: Callable[[Any, Any], Any], text: str = "") -> Reducer:
     return Reducer(
         text or f"{place}:{name}",
         function,
+        "custom",
         part="none",
         custom=True,
         source_hash=hashlib.sha256(source.encode()).hexdigest(),
@@ -395,27 +410,29 @@ def _reduce_max(previous: Any, update: Any) -> Any:
     return number if previous is None or number > _number(previous) else previous
 
 
-_OVERWRITE = Reducer("overwrite", lambda _previous, update: update, picks=True)
-_APPEND = Reducer("append", _reduce_append, default=FrozenList(), part="items", appends=True, wraps=True)
-_EXTEND = Reducer("extend", _reduce_extend, default=FrozenList(), part="members", appends=True)
-_MERGE = Reducer("merge", _reduce_merge, default=FrozenDict(), part="properties")
-_MERGE_DEEP = Reducer("merge_deep", _reduce_merge_deep, default=FrozenDict(), part="none")
-_SET_UNION = Reducer(
-    "set_union", _reduce_union, default=FrozenList(), part="members", appends=True, wraps=True
-)
-_SUM = Reducer("sum", _reduce_sum, default=0)
-_MIN = Reducer("min", _reduce_min, default=0)
-_MAX = Reducer("max", _reduce_max, default=0)
-
 _PLAIN: builtins.dict[str, Reducer] = {
-    "overwrite": _OVERWRITE,
-    "last": _OVERWRITE,
-    "append": _APPEND,
-    "extend": _EXTEND,
-    "merge": _MERGE,
-    "merge_deep": _MERGE_DEEP,
-    "set_union": _SET_UNION,
-    "sum": _SUM,
-    "min": _MIN,
-    "max": _MAX,
-}
+    reducer.text: reducer
+    for reducer in (
+        Reducer("overwrite", lambda _previous, update: update, "replace", needs_old=False),
+        Reducer(
+            "append", _reduce_append, "element",
+            needs_old=False, default=FrozenList(), part="items", appends=True, wraps=True,
+        ),
+        Reducer(
+            "extend", _reduce_extend, "members",
+            needs_old=False, default=FrozenList(), part="members", appends=True,
+        ),
+        Reducer("merge", _reduce_merge, "merge", default=FrozenDict(), part="properties"),
+        Reducer("merge_deep", _reduce_merge_deep, "merge", default=FrozenDict(), part="none"),
+        Reducer(
+            "set_union", _reduce_union, "members",
+            default=FrozenList(), part="members", appends=True, wraps=True,
+        ),
+        Reducer("sum", _reduce_sum, "sum", default=0),
+        Reducer("min", _reduce_min, "extreme", default=0),
+        Reducer("max", _reduce_max, "extreme", default=0),
+    )
+}  # fmt: skip
+"""The reducers without arguments, by their text: the one place that declares them."""
+
+_ALIASES = {"last": "overwrite"}

@@ -19,7 +19,7 @@ from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState, OtherChannels
 from hitl_tui.engine.state.values import freeze
 from hitl_tui.engine.thread.journal import decode_snapshot
-from hitl_tui.errors import GraphInvalid, LogCorrupt, UnknownThread
+from hitl_tui.errors import LogCorrupt, UnknownThread
 
 
 def state_at(
@@ -49,12 +49,14 @@ def state_at(
         name = record.channel
         if only is not None and name not in only:
             continue
-        if record.op == "reduce" and record.reducer == "append" and name in own_lists:
+        reducer = logged_reducer(record.reducer) if record.op == "reduce" else None
+        grows = reducer is not None and reducer.kind == "element" and reducer.appends
+        if grows and name in own_lists:
             # A list made here and seen by nobody yet may grow in place; copying it per record is quadratic.
             list.append(values[name], freeze(record.update))
             continue
         values[name] = next_value(record, values.get(name))
-        if record.op == "reduce" and record.reducer == "append":
+        if grows:
             own_lists.add(name)
         else:
             own_lists.discard(name)
@@ -72,13 +74,13 @@ def next_value(record: UpdateRecord | Effect, previous: Any) -> Any:
         return update
     if record.result is not msgspec.UNSET:
         return freeze(record.result)
-    try:
-        reducer = logged_reducer(record.reducer)
-    except GraphInvalid as error:
+    reducer = logged_reducer(record.reducer)
+    if reducer is None:
         raise LogCorrupt(
-            f"channel {record.channel!r}: a record has no result of its reducer: {error.message}",
+            f"channel {record.channel!r}: a record has no result of its reducer {record.reducer!r}, which is "
+            "none of hitl-tui's",
             "the store was changed from outside; `hitl-tui verify` says where",
-        ) from None
+        )
     return reducer.reduce(previous, update)
 
 

@@ -32,6 +32,7 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, ThreadInfo, takeover_notice
 from hitl_tui.engine.state.changes import Change, after
 from hitl_tui.engine.state.channel import RUN_INPUTS
+from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState, WorkflowState
 from hitl_tui.engine.state.values import freeze
 from hitl_tui.engine.thread import journal
@@ -140,9 +141,9 @@ def _first_step(store: Store, thread_id: str, step: int) -> int:
 
 def _moved(place: int, length: int, effect: Effect) -> tuple[int, int]:
     """Where an entry of a list stands after an update of it, and how long the list is then."""
-    name, _, argument = effect.reducer.partition("(")
-    if effect.op == "reduce" and name in ("append", "last_n"):
-        dropped = max(0, length + 1 - int(argument.rstrip(")"))) if argument else 0
+    reducer = logged_reducer(effect.reducer) if effect.op == "reduce" else None
+    if reducer and reducer.kind == "element":
+        dropped = max(0, length + 1 - reducer.window) if reducer.window else 0
         return (place - dropped if place >= dropped else -1), length + 1 - dropped
     # An edit in its place, or a list that is made anew: an entry counts as the same by its place.
     value = effect.update if effect.result is msgspec.UNSET else effect.result
