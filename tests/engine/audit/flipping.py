@@ -30,9 +30,13 @@ def files(store: Path) -> list[Path]:
     return [path for path in found if path.is_file() and path.stat().st_size]
 
 
-def size(store: Path) -> int:
-    """The bytes of all files of a store."""
-    return sum(path.stat().st_size for path in files(store))
+def spans(store: Path) -> dict[Path, range]:
+    """The numbers of the bytes of each file of a store."""
+    paths = files(store)
+    sizes = [path.stat().st_size for path in paths]
+    return {
+        path: range(end - size, end) for path, size, end in zip(paths, sizes, accumulate(sizes), strict=True)
+    }
 
 
 def main(store: Path, deed: str, numbers: range) -> None:
@@ -40,8 +44,8 @@ def main(store: Path, deed: str, numbers: range) -> None:
     with tempfile.TemporaryDirectory() as place:
         copy = Path(place) / "copy"
         (shutil.copytree if store.is_dir() else shutil.copy)(store, copy)
-        parts = files(copy)
-        ends = list(accumulate(path.stat().st_size for path in parts))
+        parts = spans(copy)
+        end = max(part.stop for part in parts.values())
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         for number in numbers:
             bound()
@@ -49,17 +53,23 @@ def main(store: Path, deed: str, numbers: range) -> None:
                 while True:
                     pass
             chosen = random.Random(number)
-            at = number if deed == "tear" else chosen.randrange(ends[-1])
-            part = next(index for index, end in enumerate(ends) if at < end)
-            path, whole = parts[part], parts[part].read_bytes()
-            at -= ends[part] - len(whole)
+            byte = number if deed == "tear" else chosen.randrange(end)
+            path = next(path for path, part in parts.items() if byte in part)
+            whole, at = path.read_bytes(), byte - parts[path].start
             flipped = bytes([whole[at] ^ (1 << chosen.randrange(8))])
-            path.write_bytes(whole[:at] if deed == "tear" else whole[:at] + flipped + whole[at + 1 :])
+            write(path, whole[:at] if deed == "tear" else whole[:at] + flipped + whole[at + 1 :])
             told = read(original, copy, path)
-            path.write_bytes(whole)
+            write(path, whole)
             if told:
                 print(f"{number}: {deed} at {at} of {path.relative_to(copy)}: {told}", flush=True)
             print(number, flush=True)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Put other bytes into a file as it is: far faster than emptying it first."""
+    with path.open("r+b") as file:
+        file.write(data)
+        file.truncate()
 
 
 def read(original: Stored, copy: Path, damaged: Path) -> str:

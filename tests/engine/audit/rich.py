@@ -198,9 +198,11 @@ class Stored(NamedTuple):
             thread: the one that is checked first, as it was changed.
         """
         names = list(self.named.values())
+        # The threads below another one are checked with it.
+        roots = [name for name in names if "/" not in name]
         try:
             with closing(opened(path)) as store:
-                for name in sorted(names, key=lambda name: name != thread):
+                for name in sorted(roots, key=lambda name: not (thread or "").startswith(name)):
                     if verify_tree(store, name).mismatches:
                         return ""
                 return difference(self.shown, outputs(store, names))

@@ -21,8 +21,9 @@ import msgspec
 import pytest
 
 from hitl_tui import LogCorrupt, SQLiteCheckpointer
-from tests.engine.audit.flipping import size
-from tests.engine.audit.rich import Stored, filled
+from hitl_tui.engine.audit.verify import verify_tree
+from tests.engine.audit.flipping import spans
+from tests.engine.audit.rich import Seal, Stored, filled
 
 TABLES = (
     "graph",
@@ -44,6 +45,20 @@ SAMPLE = 2
 
 PARTS = 4
 """Into how many tests the longest walks are cut, so that several processes share them."""
+
+
+KINDS = (
+    "hitl-tui-store.json",
+    "graphs",
+    "info.json",
+    "cursor.json",
+    "steps",
+    "decisions",
+    "snapshots",
+    "lease.json",
+    "pause.json",
+)
+"""The files of a files store, by their names or their directories."""
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +148,23 @@ class TestFile:
             found = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         assert found == set(TABLES)
 
+    def test_a_changed_signature_is_found_by_the_ledger_and_by_who_knows_the_keys(
+        self, file: Stored, tmp_path: Path
+    ) -> None:
+        with closing(SQLiteCheckpointer(file.path)) as store:
+            signed = verify_tree(store, "undone", signers=Seal()).decisions
+        assert signed
+        assert {one.found.verdict for one in signed} == {"good"}
+        copy = Path(shutil.copy(file.path, tmp_path / "copy.db"))
+        with closing(sqlite3.connect(copy, isolation_level=None)) as db:
+            db.execute("UPDATE ledger SET signature = 'ff' || signature WHERE kind = 'answer'")
+        with closing(SQLiteCheckpointer(copy)) as store:
+            by_hash, by_key = verify_tree(store, "undone"), verify_tree(store, "undone", signers=Seal())
+        assert "ledger" in {one.kind for one in by_hash.mismatches}
+        assert {one.kind for one in by_key.mismatches} - {one.kind for one in by_hash.mismatches} == {
+            "signature"
+        }
+
     @pytest.mark.parametrize(("table", "column"), [("record", "hashes"), ("ledger", "hash")])
     def test_a_fork_of_rows_whose_hashes_are_none(
         self, file: Stored, tmp_path: Path, table: str, column: str
@@ -213,7 +245,7 @@ class TestDirectory:
     def each_file(self, directory: Stored, tmp_path: Path, step: int, part: int | None = None) -> None:
         root = tmp_path / "copy"
         shutil.copytree(directory.path, root)
-        files = sorted(path for path in root.rglob("*") if path.is_file() and path.stat().st_size)
+        files = list(spans(root))
         missed = []
         for number, path in enumerate(files):
             if part not in (None, number % PARTS):
@@ -256,9 +288,13 @@ class TestDamage:
 
     @pytest.mark.slow
     @pytest.mark.parametrize("part", range(2 * PARTS))
-    @pytest.mark.parametrize("kind", ["file", "directory"])
-    def test_bits_at_ten_thousand_places(self, kind: str, part: int, request: pytest.FixtureRequest) -> None:
-        assert damage(request.getfixturevalue(kind), "flip", range(part, 10_000, 2 * PARTS)) == []
+    def test_bits_at_ten_thousand_places_of_a_file(self, file: Stored, part: int) -> None:
+        assert damage(file, "flip", range(part, 10_000, 2 * PARTS)) == []
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("part", range(PARTS))
+    def test_bits_at_three_thousand_places_of_a_directory(self, directory: Stored, part: int) -> None:
+        assert damage(directory, "flip", range(part, 3_000, PARTS)) == []
 
     @pytest.mark.parametrize("kind", ["file", "directory"])
     def test_torn_at_some_lengths(self, kind: str, request: pytest.FixtureRequest) -> None:
@@ -266,15 +302,30 @@ class TestDamage:
         assert damage(store, "tear", range(0, size(store.path), 607)) == []
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("part", range(2 * PARTS))
-    @pytest.mark.parametrize("kind", ["file", "directory"])
-    def test_torn_at_every_length(self, kind: str, part: int, request: pytest.FixtureRequest) -> None:
-        store = request.getfixturevalue(kind)
-        assert damage(store, "tear", range(part, size(store.path), 2 * PARTS)) == []
+    @pytest.mark.parametrize("part", range(PARTS))
+    def test_a_file_torn_at_every_length(self, file: Stored, part: int) -> None:
+        assert damage(file, "tear", range(part, size(file.path), PARTS)) == []
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("part", range(PARTS))
+    def test_each_file_of_a_directory_torn_at_many_lengths(self, directory: Stored, part: int) -> None:
+        assert damage(directory, "tear", range(13 * part, size(directory.path), 13 * PARTS)) == []
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_a_file_of_each_kind_torn_at_every_length(self, directory: Stored, kind: str) -> None:
+        """The shortest one of each."""
+        own = [part for path, part in spans(directory.path).items() if kind in path.parts]
+        assert damage(directory, "tear", min(own, key=len)) == []
 
     @pytest.mark.slow
     def test_what_takes_too_long_is_told_with_its_place(self, file: Stored) -> None:
         assert damage(file, "hang", range(3, 4)) == [f"3: ended by signal {signal.SIGXCPU}"]
+
+
+def size(path: Path) -> int:
+    """The bytes of all files of a store."""
+    return max(part.stop for part in spans(path).values())
 
 
 def damage(store: Stored, deed: str, numbers: range) -> list[str]:
