@@ -247,14 +247,15 @@ def _write_all(stream: BinaryIO, lines: Iterable[bytes]) -> int:
 
 def _note_export(store: Checkpointer, thread: str, settings: Settings, to: str) -> None:
     """Write down who takes private values out; a thread without any needs no note."""
-    from hitl_tui.engine.commands.disclosure import exported
+    from hitl_tui.engine.commands import NoteExport, execute
     from hitl_tui.engine.thread.session import Session
     from hitl_tui.stores.transfer import private_channels
 
     channels = private_channels(store, thread)
     if channels:
         session = Session.recorded(store, thread, with_state=False, signer=signer_of(settings))
-        exported(session, channels, actor=settings.reviewer, to=to)
+        with session.writing():
+            execute(session, NoteExport(tuple(channels), settings.reviewer, to))
 
 
 def _write_file(file: Path, lines: Iterable[bytes]) -> int:

@@ -28,10 +28,26 @@ from hitl_tui.drivers.protocol import (
     Unfinished,
 )
 from hitl_tui.drivers.watching import Alongside, Holding
+from hitl_tui.engine import commands
 from hitl_tui.engine.audit.lineage import Arrival, lineage
 from hitl_tui.engine.audit.replay import replay
 from hitl_tui.engine.audit.verify import verify_tree
-from hitl_tui.engine.commands import agent_changes, answering, decisions, disclosure, forking
+from hitl_tui.engine.commands import (
+    Answer,
+    Cancel,
+    ClearTurns,
+    Command,
+    ConfigureAgents,
+    Declassify,
+    ExtendLimits,
+    Fork,
+    Reveal,
+    Rollback,
+    Start,
+    UpdateState,
+    answering,
+)
+from hitl_tui.engine.commands.agents import agents_of, changed_agent
 from hitl_tui.engine.commands.preview import preview_answer, preview_edit
 from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.compiled import CompiledGraph
@@ -53,8 +69,8 @@ from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.engine.nodes.activity import before_end
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import graph_inside, link_of
-from hitl_tui.engine.run.loop import Run
-from hitl_tui.engine.run.rollback import Rollback, rollback_entries
+from hitl_tui.engine.run.loop import RunLoop
+from hitl_tui.engine.run.rollback import RollbackLoop, rollback_entries
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
 from hitl_tui.engine.thread.graph_change import take_graph
@@ -123,7 +139,11 @@ class DriverPart(ABC):
         """
 
     @abstractmethod
-    async def _launch(self, make: Callable[..., Run]) -> None:
+    async def _commit(self, command: Command[T]) -> T:
+        """Carry out a command that is one commit."""
+
+    @abstractmethod
+    async def _launch(self, make: Callable[..., RunLoop]) -> None:
         """Start a run; returns once it has begun, or found nothing to do."""
 
     @abstractmethod
@@ -182,7 +202,7 @@ class Afterwards(DriverPart):
 
     async def rollback(self, *, actor: str | None = None, note: str | None = None) -> None:
         """Undo what the thread's nodes did outside; events tell the rest."""
-        await self._engine.call(self._launch(partial(Rollback, actor=actor, note=note)))
+        await self._engine.call(self._launch(partial(RollbackLoop, command=Rollback(actor, note))))
 
     async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
         """Check the thread's log in a thread of its own, so that neither the run nor the screen waits."""
@@ -217,23 +237,17 @@ class Disclosing(DriverPart):
         self, channel: str, *, expected_step: int, actor: str, reason: str, seen: bytes = b""
     ) -> int:
         """Clear a channel's taint as a new step; returns it."""
-        return await self._write(
-            lambda session: disclosure.declassify(
-                session, channel, actor=actor, reason=reason, expected_step=expected_step, seen=seen
-            )
-        )
+        return await self._commit(Declassify(channel, actor, reason, expected_step, seen))
 
     async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
         """A channel's value at a step though it is private; the ledger keeps who has seen it."""
-        return await self._write(
-            lambda session: disclosure.reveal(session, channel, step, actor=actor), graph=False
-        )
+        return await self._commit(Reveal(channel, actor, step))
 
     async def extend_limits(
         self, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None
     ) -> None:
         """Raise limits, so that a thread stopped by one may go on; logged."""
-        await self._write(lambda session: decisions.extend_limits(session, limits, actor=actor, note=note))
+        await self._commit(ExtendLimits(limits, actor, note))
 
 
 class Nested(DriverPart):
@@ -242,7 +256,7 @@ class Nested(DriverPart):
     A thread that runs inside the run of another one is paused, and its node given up, by that run.
     """
 
-    _run: Run | None
+    _run: RunLoop | None
     _below: Below
     _follower: Follower | None = None
 
@@ -322,16 +336,7 @@ class Trying(DriverPart):
         """Make a new thread from a committed step; returns its id."""
 
         def make(session: Session) -> str:
-            forking.fork(
-                session,
-                self._store,
-                step,
-                new_thread_id,
-                changes=changes,
-                agents=agents,
-                actor=actor,
-                note=note,
-            )
+            commands.execute(session, Fork(step, new_thread_id, changes, agents, actor, note))
             self._tell(ThreadForked(new_thread_id, step))
             return new_thread_id
 
@@ -339,32 +344,24 @@ class Trying(DriverPart):
 
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step."""
-        return await self._on_engine(
-            lambda session: agent_changes.agents_of(session, self._store), graph=True
-        )
+        return await self._on_engine(lambda session: agents_of(session, self._store), graph=True)
 
     async def configure_agent(
         self, agent: str, settings: Mapping[str, Any], *, actor: str | None = None, note: str | None = None
     ) -> None:
         """Change settings of an agent from the next step on; logged."""
-        await self._write(
-            lambda session: agent_changes.configure_agents(session, {agent: settings}, actor=actor, note=note)
-        )
+        await self._commit(ConfigureAgents({agent: settings}, actor, note))
 
     async def doubts(self, agent: str, settings: Mapping[str, Any]) -> str:
         """What an agent with other settings would lack to be called."""
-        changed = await self._on_engine(
-            lambda session: agent_changes.changed_agent(session, agent, settings), graph=True
-        )
+        changed = await self._on_engine(lambda session: changed_agent(session, agent, settings), graph=True)
         lacks = getattr(changed, "lacks", None)
         # Asking the provider's library may import it, which takes seconds.
         return await asyncio.to_thread(lacks) if lacks else ""
 
     async def clear_turns(self, agent: str, *, actor: str | None = None, note: str | None = None) -> int:
         """Let an agent forget its turns; returns how many it had.  Logged."""
-        return await self._write(
-            lambda session: agent_changes.clear_turns(session, agent, actor=actor, note=note)
-        )
+        return await self._commit(ClearTurns(agent, actor, note))
 
 
 def snapshot(
@@ -561,7 +558,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         self._engine = EngineThread(f"hitl-tui engine {thread_id}")
         self._callers = SyncCaller()
         self._session: Session | None = None
-        self._run: Run | None = None
+        self._run: RunLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
         self._replay_from = 0
@@ -630,18 +627,18 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
 
     async def start(self, inputs: Mapping[str, Any], *, actor: str | None = None) -> int:
         """Commit the input as a step without running anything."""
-        return await self._write(lambda session: decisions.start(session, inputs, actor=actor))
+        return await self._commit(Start(inputs, actor))
 
     async def step(self) -> None:
         """Run one node; events tell the rest."""
-        await self._engine.call(self._launch(partial(Run, once=True, on_limit="pause")))
+        await self._engine.call(self._launch(partial(RunLoop, once=True, on_limit="pause")))
 
     async def run(self, *, stop_before: Mapping[str, str] = NO_BREAKPOINTS) -> None:
         """Run until something waits, fails or ends, or one of these breakpoints is reached."""
 
         async def launch() -> None:
             stops = Stops(stop_before, (await self._with_graph()).graph.info) if stop_before else None
-            await self._launch(partial(Run, on_limit="pause", stop_before=stops))
+            await self._launch(partial(RunLoop, on_limit="pause", stop_before=stops))
 
         await self._engine.call(launch())
 
@@ -654,7 +651,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
                 await asyncio.wait([self._task])
             session = self._opened()
             with session.writing():
-                decisions.cancel(session, actor=actor, note=note)
+                commands.execute(session, Cancel(actor, note))
 
         await self._engine.call(end())
 
@@ -691,11 +688,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         note: str | None = None,
     ) -> int:
         """Set channel values as a new step; returns it."""
-        return await self._write(
-            lambda session: decisions.update_state(
-                session, values, expected_step=expected_step, as_node=as_node, actor=actor, note=note
-            )
-        )
+        return await self._commit(UpdateState(values, expected_step, as_node, actor, note))
 
     async def answer(
         self,
@@ -708,11 +701,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         seen: bytes = b"",
     ) -> int:
         """Answer a request bound to `step`; returns the head after it."""
-        return await self._write(
-            lambda session: answering.answer(
-                session, request_id, answer, step=step, actor=actor, note=note, seen=seen
-            )
-        )
+        return await self._commit(Answer(request_id, answer, step, actor, note, seen))
 
     async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
         """Go on with the graph as its file is now; returns what is different, in words."""
@@ -929,7 +918,12 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
 
         return await self._engine.call(job())
 
-    async def _launch(self, make: Callable[..., Run]) -> None:
+    async def _commit(self, command: Command[T]) -> T:
+        return await self._write(
+            lambda session: commands.execute(session, command), graph=command.takes_graph
+        )
+
+    async def _launch(self, make: Callable[..., RunLoop]) -> None:
         """Start a run; returns once it has begun, or found nothing to do."""
         if self._task and not self._task.done():
             self._refuse_running()
@@ -942,7 +936,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         self._task = asyncio.create_task(self._drive(self._run, session))
         await asyncio.shield(self._started)
 
-    async def _drive(self, run: Run, session: Session) -> None:
+    async def _drive(self, run: RunLoop, session: Session) -> None:
         holding = Holding(session, run)
         try:
             async for _ in run.steps():

@@ -16,7 +16,7 @@ from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import PauseRequest
 from hitl_tui.engine.nodes.children import outdated, refresh
-from hitl_tui.engine.run.loop import Run
+from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.thread.rebuild import applied_updates
 from hitl_tui.engine.thread.recorded import RecordedGraph
 from hitl_tui.engine.thread.session import Session
@@ -188,7 +188,7 @@ _ASK_AGAIN = 1.0
 class Holding:
     """What goes on during one run on behalf of other processes; made and used on the engine's thread."""
 
-    def __init__(self, session: Session, run: Run) -> None:
+    def __init__(self, session: Session, run: RunLoop) -> None:
         self._session = session
         self._run = run
         self._begun = session.clock()

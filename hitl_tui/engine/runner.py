@@ -5,19 +5,31 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar, get_args
 
+from hitl_tui.engine import commands
 from hitl_tui.engine.audit.anchor import Anchor, anchor
 from hitl_tui.engine.audit.costs import CostReport, RunInfo, cost_report, run_info
 from hitl_tui.engine.audit.findings import VerifyReport
 from hitl_tui.engine.audit.replay import ReplayReport, replay
 from hitl_tui.engine.audit.verify import verify_tree
-from hitl_tui.engine.commands import answering, decisions, disclosure, forking
-from hitl_tui.engine.commands.agent_changes import AgentControl
+from hitl_tui.engine.commands import (
+    Answer,
+    Cancel,
+    Command,
+    ConfigureAgents,
+    Declassify,
+    ExtendLimits,
+    Fork,
+    Reveal,
+    Rollback,
+    Start,
+    UpdateState,
+)
+from hitl_tui.engine.commands.agents import agents_of
 from hitl_tui.engine.graph import drawing
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.graph.limits import check_limits
@@ -28,15 +40,16 @@ from hitl_tui.engine.log.signing import Signer, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.nodes.children import inner_graph
 from hitl_tui.engine.nodes.results import RunResult, StepResult
-from hitl_tui.engine.run.loop import OnLimit, Run
-from hitl_tui.engine.run.rollback import Rollback, RollbackReport, rollback_report
+from hitl_tui.engine.run.loop import OnLimit, RunLoop
+from hitl_tui.engine.run.rollback import RollbackLoop, RollbackReport, rollback_report
 from hitl_tui.engine.state.state import WorkflowState
-from hitl_tui.engine.thread.agent_settings import Settings, fresh_agents
+from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, fresh_agents
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
 from hitl_tui.engine.thread.session import Session, now_us
 from hitl_tui.errors import HitlError, UnknownThread, UsageError, in_words
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def run_on(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
@@ -72,222 +85,13 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     return outcome[0]
 
 
-class ThreadControl(ABC):
-    """The part of a runner by which humans decide about its threads; each call is one commit."""
-
-    signer: Signer | None
-
-    @abstractmethod
-    def open(self, thread_id: str) -> Session:
-        """A thread of the store; raises `UnknownThread`."""
-
-    @abstractmethod
-    def _graph_of(self, thread_id: str) -> CompiledGraph:
-        """The graph that a thread runs."""
-
-    @abstractmethod
-    def _store(self) -> Store:
-        """Where threads live; raises `UsageError` where nothing is kept."""
-
-    def update_state(
-        self,
-        thread_id: str,
-        values: Mapping[str, Any],
-        *,
-        expected_step: int | None = None,
-        as_node: str | None = None,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> int:
-        """Set channel values as a new step, without reducers; returns the step (SPEC 11).
-
-        Args:
-            expected_step: the head the edit was made on; another one refuses the edit.
-            as_node: go on as if this node had just run.
-
-        Raises:
-            StaleWriter, ThreadBusy, UndeclaredChannel, SchemaMismatch, ValueRejected: nothing is stored.
-        """
-        session = self.open(thread_id)
-        with session.writing():
-            return decisions.update_state(
-                session, values, expected_step=expected_step, as_node=as_node, actor=actor, note=note
-            )
-
-    def answer(
-        self,
-        thread_id: str,
-        request_id: str,
-        value: Any,
-        *,
-        step: int,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> int:
-        """Answer a pending request bound to `step`; returns the newest step.
-
-        Raises:
-            AnswerRefused: late, unknown, duplicate, stale, unauthorised or not signed; recorded as such.
-            SigningFailed: nothing was decided.
-        """
-        session = self.open(thread_id)
-        with session.writing():
-            return answering.answer(session, request_id, value, step=step, actor=actor, note=note)
-
-    def fork(
-        self,
-        thread_id: str,
-        step: int,
-        new_thread_id: str,
-        *,
-        changes: Mapping[str, Any] | None = None,
-        agents: Settings | None = None,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> str:
-        """Make a new thread from a committed step; returns its id.
-
-        Args:
-            changes: channel values to begin with.
-            agents: other settings of agents, as {"worker": {"model": "...", "temperature": 0}}.
-        """
-        store = self._store()
-        parent = Session.open(
-            self._graph_of(thread_id), store, thread_id, agents={}, with_state=False, signer=self.signer
-        )
-        child = forking.fork(
-            parent, store, step, new_thread_id, changes=changes, agents=agents, actor=actor, note=note
-        )
-        return child.thread_id
-
-    def declassify(
-        self, thread_id: str, channel: str, *, actor: str, reason: str, expected_step: int | None = None
-    ) -> int:
-        """Clear a channel's taint as a new step that changes no value; returns the step (SPEC 8).
-
-        Args:
-            reason: why it may be trusted now; it is kept in the ledger.
-            expected_step: the head it was looked at; another one refuses.
-
-        Raises:
-            UsageError, StaleWriter, ThreadBusy, UndeclaredChannel: nothing is stored.
-        """
-        session = self.open(thread_id)
-        with session.writing():
-            return disclosure.declassify(
-                session, channel, actor=actor, reason=reason, expected_step=expected_step
-            )
-
-    def reveal(self, thread_id: str, channel: str, *, actor: str, step: int | None = None) -> Any:
-        """A channel's value at a step (the newest by default), noted in the ledger (SPEC 8)."""
-        session = self.open(thread_id)
-        with session.writing():
-            return disclosure.reveal(
-                session, channel, session.cursor.head if step is None else step, actor=actor
-            )
-
-    def cancel(self, thread_id: str, *, actor: str | None = None, note: str | None = None) -> None:
-        """End a thread as cancelled(user)."""
-        session = self.open(thread_id)
-        with session.writing():
-            decisions.cancel(session, actor=actor, note=note)
-
-    def extend_limits(
-        self, thread_id: str, *, actor: str | None = None, note: str | None = None, **limits: float | None
-    ) -> None:
-        """Raise limits (names as in `Limits`), so that a thread stopped by one may go on; logged."""
-        session = self.open(thread_id)
-        with session.writing():
-            decisions.extend_limits(session, limits, actor=actor, note=note)
-
-
-class Reporting:
-    """The part of a runner that only looks."""
-
-    graph: CompiledGraph
-    store: Store | None
-    source: Mapping[str, Any]
-
-    def anchor(self, thread_id: str) -> Anchor:
-        """Where a thread stands, to be kept outside the store: `str()` of it is one line (SPEC 10).
-
-        Raises:
-            UnknownThread, LogCorrupt: there is nothing to stand on.
-        """
-        return anchor(self._store(), thread_id, now_us())
-
-    def verify(
-        self,
-        thread_id: str,
-        strict: bool = False,
-        *,
-        anchor: Anchor | Sequence[Anchor] = (),
-        signers: Signers | None = None,
-    ) -> VerifyReport:
-        """Check the log of a thread, and of those below it, against itself; changes nothing (SPEC 12).
-
-        Args:
-            strict: reduce every update again with this graph's reducers.
-            anchor: where the thread once stood; it must have stood there, and gone on from there.
-            signers: checks who has signed which decisions, as `AllowedSigners`.
-        """
-        anchors = (anchor,) if isinstance(anchor, Anchor) else anchor
-        graph = self._graph_of(thread_id)
-        return verify_tree(self._store(), thread_id, graph, strict=strict, anchors=anchors, signers=signers)
-
-    def replay(self, thread_id: str) -> ReplayReport:
-        """Run the graph with the recorded results of its nodes served in order; changes nothing (SPEC 12).
-
-        Routes and termination conditions are asked for real; no node and no model is called.
-
-        Raises:
-            ReplayMismatch: the graph comes to another node than was recorded; names both.
-        """
-        report = replay(self._store(), self._graph_of(thread_id), thread_id)
-        report.check()
-        return report
-
-    def run_info(self, thread_id: str) -> RunInfo:
-        """The run's own record (seed 003)."""
-        return run_info(
-            Session.open(self._graph_of(thread_id), self._store(), thread_id, agents={}, with_state=False)
-        )
-
-    def cost_report(self, thread_id: str | None = None) -> CostReport:
-        """Calls, tokens and cost by agent, provider and model; also by node and by step.
-
-        Args:
-            thread_id: None for all threads of the store together.
-        """
-        agents = self.graph.agents if thread_id is None else self._graph_of(thread_id).agents
-        return cost_report(self._store(), thread_id, agents.values())
-
-    def to_mermaid(self) -> str:
-        """The graph as Mermaid text."""
-        return drawing.to_mermaid(self.graph.info)
-
-    def to_dot(self) -> str:
-        """The graph as Graphviz text."""
-        return drawing.to_dot(self.graph.info)
-
-    def _graph_of(self, thread_id: str) -> CompiledGraph:
-        """The graph of a thread: this one, or the one inside it that the thread of a subgraph runs."""
-        info = self.store.info(thread_id) if self.store else None
-        return inner_graph(self.graph, info.source, self.source) if info else self.graph
-
-    def _store(self) -> Store:
-        if self.store is None:
-            raise UsageError("this runner keeps nothing", "compile(checkpointer=...) to keep threads")
-        return self.store
-
-
 Resume = Literal["cursor", "entry"]
 OnStep = Callable[[str, WorkflowState], Any]
 OnEvent = Callable[[Event], Any]
-RunT = TypeVar("RunT", bound=Run)
+RunT = TypeVar("RunT", bound=RunLoop)
 
 
-class GraphRunner(Reporting, ThreadControl, AgentControl):
+class GraphRunner:
     """Runs threads of one graph.
 
     Args:
@@ -370,7 +174,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         check_callback("on_step", on_step)
         told = _Told(on_event)
         session = self._prepare(inputs, thread_id, max_iterations, resume, told.sink)
-        run = told.by(Run(session, on_limit=on_limit))
+        run = told.by(RunLoop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 if verbose:
@@ -419,7 +223,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         check_callback("on_event", on_event)
         told = _Told(listen)
         session = self._prepare(inputs, thread_id, max_iterations, resume, told.sink)
-        run = told.by(Run(session, on_limit=on_limit))
+        run = told.by(RunLoop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
             async for node in steps:
                 cursor = session.cursor
@@ -441,7 +245,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
     ) -> RunResult:
         told = _Told(on_event)
         session = self._prepare(inputs, thread_id, None, "cursor", told.sink)
-        run = told.by(Run(session, once=True))
+        run = told.by(RunLoop(session, once=True))
         async with aclosing(run.steps()) as steps:
             async for _ in steps:
                 pass
@@ -471,6 +275,127 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         defaults = {name: channel.default for name, channel in self._graph_of(thread_id).channels.items()}
         values = state_at(store, thread_id, step - 1, defaults) if step > 0 else defaults
         return applied_updates(store.records(thread_id, step, step), values)[0]
+
+    def update_state(
+        self,
+        thread_id: str,
+        values: Mapping[str, Any],
+        *,
+        expected_step: int | None = None,
+        as_node: str | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> int:
+        """Set channel values as a new step, without reducers; returns the step (SPEC 11).
+
+        Args:
+            expected_step: the head the edit was made on; another one refuses the edit.
+            as_node: go on as if this node had just run.
+
+        Raises:
+            StaleWriter, ThreadBusy, UndeclaredChannel, SchemaMismatch, ValueRejected: nothing is stored.
+        """
+        return self._execute(thread_id, UpdateState(values, expected_step, as_node, actor, note))
+
+    def answer(
+        self,
+        thread_id: str,
+        request_id: str,
+        value: Any,
+        *,
+        step: int,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> int:
+        """Answer a pending request bound to `step`; returns the newest step.
+
+        Raises:
+            AnswerRefused: late, unknown, duplicate, stale, unauthorised or not signed; recorded as such.
+            SigningFailed: nothing was decided.
+        """
+        return self._execute(thread_id, Answer(request_id, value, step, actor, note))
+
+    def fork(
+        self,
+        thread_id: str,
+        step: int,
+        new_thread_id: str,
+        *,
+        changes: Mapping[str, Any] | None = None,
+        agents: Settings | None = None,
+        actor: str | None = None,
+        note: str | None = None,
+    ) -> str:
+        """Make a new thread from a committed step; returns its id.
+
+        Args:
+            changes: channel values to begin with.
+            agents: other settings of agents, as {"worker": {"model": "...", "temperature": 0}}.
+        """
+        parent = Session.open(
+            self._graph_of(thread_id),
+            self._store(),
+            thread_id,
+            agents={},
+            with_state=False,
+            signer=self.signer,
+        )
+        return commands.execute(parent, Fork(step, new_thread_id, changes, agents, actor, note))
+
+    def declassify(
+        self, thread_id: str, channel: str, *, actor: str, reason: str, expected_step: int | None = None
+    ) -> int:
+        """Clear a channel's taint as a new step that changes no value; returns the step (SPEC 8).
+
+        Args:
+            reason: why it may be trusted now; it is kept in the ledger.
+            expected_step: the head it was looked at; another one refuses.
+
+        Raises:
+            UsageError, StaleWriter, ThreadBusy, UndeclaredChannel: nothing is stored.
+        """
+        return self._execute(thread_id, Declassify(channel, actor, reason, expected_step))
+
+    def reveal(self, thread_id: str, channel: str, *, actor: str, step: int | None = None) -> Any:
+        """A channel's value at a step (the newest by default), noted in the ledger (SPEC 8)."""
+        return self._execute(thread_id, Reveal(channel, actor, step))
+
+    def cancel(self, thread_id: str, *, actor: str | None = None, note: str | None = None) -> None:
+        """End a thread as cancelled(user)."""
+        self._execute(thread_id, Cancel(actor, note))
+
+    def extend_limits(
+        self, thread_id: str, *, actor: str | None = None, note: str | None = None, **limits: float | None
+    ) -> None:
+        """Raise limits (names as in `Limits`), so that a thread stopped by one may go on; logged."""
+        self._execute(thread_id, ExtendLimits(limits, actor, note))
+
+    def agent_infos(self, thread_id: str) -> tuple[AgentInfo, ...]:
+        """The thread's agents as they are for the next step: settings, use, turns."""
+        return agents_of(self.open(thread_id), self.store)
+
+    def configure_agent(
+        self,
+        thread_id: str,
+        agent: str,
+        *,
+        actor: str | None = None,
+        note: str | None = None,
+        **settings: Any,
+    ) -> None:
+        """Change `model`, `instructions`, `temperature` or `api_base` of an agent from the next step on.
+
+        None takes a setting back to the graph's.  Logged, and kept with the thread.
+
+        Raises:
+            UsageError: no such agent or setting.
+        """
+        self._execute(thread_id, ConfigureAgents({agent: settings}, actor, note))
+
+    def _execute(self, thread_id: str, command: Command[R]) -> R:
+        session = self.open(thread_id)
+        with session.writing():
+            return commands.execute(session, command)
 
     def rollback(
         self,
@@ -502,12 +427,74 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         """As `rollback`, in a running event loop."""
         told = _Told(on_event)
         session = self.open(thread_id, told.sink)
-        run = told.by(Rollback(session, actor=actor, note=note))
+        run = told.by(RollbackLoop(session, Rollback(actor, note)))
         async with aclosing(run.steps()) as steps:
             async for _ in steps:
                 pass
         told.raise_any(None)
         return rollback_report(session)
+
+    def anchor(self, thread_id: str) -> Anchor:
+        """Where a thread stands, to be kept outside the store: `str()` of it is one line (SPEC 10).
+
+        Raises:
+            UnknownThread, LogCorrupt: there is nothing to stand on.
+        """
+        return anchor(self._store(), thread_id, now_us())
+
+    def verify(
+        self,
+        thread_id: str,
+        strict: bool = False,
+        *,
+        anchor: Anchor | Sequence[Anchor] = (),
+        signers: Signers | None = None,
+    ) -> VerifyReport:
+        """Check the log of a thread, and of those below it, against itself; changes nothing (SPEC 12).
+
+        Args:
+            strict: reduce every update again with this graph's reducers.
+            anchor: where the thread once stood; it must have stood there, and gone on from there.
+            signers: checks who has signed which decisions, as `AllowedSigners`.
+        """
+        anchors = (anchor,) if isinstance(anchor, Anchor) else anchor
+        graph = self._graph_of(thread_id)
+        return verify_tree(self._store(), thread_id, graph, strict=strict, anchors=anchors, signers=signers)
+
+    def replay(self, thread_id: str) -> ReplayReport:
+        """Run the graph with the recorded results of its nodes served in order; changes nothing (SPEC 12).
+
+        Routes and termination conditions are asked for real; no node and no model is called.
+
+        Raises:
+            ReplayMismatch: the graph comes to another node than was recorded; names both.
+        """
+        report = replay(self._store(), self._graph_of(thread_id), thread_id)
+        report.check()
+        return report
+
+    def run_info(self, thread_id: str) -> RunInfo:
+        """The run's own record (seed 003)."""
+        return run_info(
+            Session.open(self._graph_of(thread_id), self._store(), thread_id, agents={}, with_state=False)
+        )
+
+    def cost_report(self, thread_id: str | None = None) -> CostReport:
+        """Calls, tokens and cost by agent, provider and model; also by node and by step.
+
+        Args:
+            thread_id: None for all threads of the store together.
+        """
+        agents = self.graph.agents if thread_id is None else self._graph_of(thread_id).agents
+        return cost_report(self._store(), thread_id, agents.values())
+
+    def to_mermaid(self) -> str:
+        """The graph as Mermaid text."""
+        return drawing.to_mermaid(self.graph.info)
+
+    def to_dot(self) -> str:
+        """The graph as Graphviz text."""
+        return drawing.to_dot(self.graph.info)
 
     def open(self, thread_id: str, on_event: OnEvent | None = None) -> Session:
         """A thread of the store; raises `UnknownThread`."""
@@ -524,6 +511,16 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
     def agents(self, thread_id: str) -> dict[str, Any]:
         """The thread's own agents: each thread has its own chat histories, which are no state (seed 000)."""
         return self._agents.setdefault(thread_id, fresh_agents(self._graph_of(thread_id)))
+
+    def _graph_of(self, thread_id: str) -> CompiledGraph:
+        """The graph of a thread: this one, or the one inside it that the thread of a subgraph runs."""
+        info = self.store.info(thread_id) if self.store else None
+        return inner_graph(self.graph, info.source, self.source) if info else self.graph
+
+    def _store(self) -> Store:
+        if self.store is None:
+            raise UsageError("this runner keeps nothing", "compile(checkpointer=...) to keep threads")
+        return self.store
 
     def _prepare(
         self,
@@ -559,7 +556,7 @@ class GraphRunner(Reporting, ThreadControl, AgentControl):
         from_entry = resume == "entry" and session.cursor.head >= 0
         if inputs or session.cursor.head < 0 or from_entry:
             with session.writing():
-                decisions.start(session, inputs, from_entry=from_entry)
+                commands.execute(session, Start({} if inputs is None else inputs, from_entry=from_entry))
         return session
 
 
@@ -583,7 +580,7 @@ class _Told:
         self.sink = self._tell if on_event else None
         self.error: Exception | None = None
         self._on_event = on_event
-        self._run: Run | None = None
+        self._run: RunLoop | None = None
 
     def by(self, run: RunT) -> RunT:
         """The run whose events they are."""

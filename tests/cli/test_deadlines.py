@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hitl_tui.engine.commands import decisions
+from hitl_tui.engine.commands import Start
 from hitl_tui.loading.sources import open_graph
 from hitl_tui.stores import open_store
 from tests.support.commands import App
@@ -35,7 +35,7 @@ def left_waiting(directory: Path, on_timeout: str | None, monkeypatch: pytest.Mo
     monkeypatch.setenv("HITL_TUI_STORE", file)
     with closing(open_store(file)) as store:
         desk = Desk(open_graph(str(path), store), "t")
-        desk.do(decisions.start, {})
+        desk.do(Start({}))
         desk.run()
         assert desk.session.cursor.status == "waiting"
 

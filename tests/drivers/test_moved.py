@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, StaleWriter, ThreadBusy
-from hitl_tui.engine.commands import answering, decisions
+from hitl_tui.engine.commands import Answer, Start, execute
 from hitl_tui.engine.log.events import LimitNear, RunEnded
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.threads import Lease
@@ -174,7 +174,7 @@ async def test_a_deadline_that_passed_while_nobody_had_it_open_is_applied_by_ope
     gate = Gate("check", title="verdict", choices=GATE.choices, deadline=60, on_timeout="approve")
     runner = review_loop(bench.store, interrupt_after=[gate])
     long_ago = Desk(runner, "t")
-    long_ago.do(decisions.start, {})
+    long_ago.do(Start({}))
     await asyncio.to_thread(long_ago.run)
     watcher = await bench.watch(runner)
     view = await watcher.until(lambda view: not view.progress.pending)
@@ -210,7 +210,7 @@ async def test_a_deadline_that_somebody_else_met_does_nothing(bench: Bench, refu
         async with asyncio.timeout(PATIENCE):
             await refused.wait()
         other.clock = lambda: in_time
-        answering.answer(other, request.id, "approve", step=2, actor="bob")
+        execute(other, Answer(request.id, "approve", step=2, actor="bob"))
     view = await watcher.until(lambda view: not view.progress.pending)
     assert (view.values["verdict"], view.progress.status) == ("approved", "completed")
     await watcher.check()

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph, append
+from hitl_tui.engine.commands import Command, execute
 from hitl_tui.engine.log.events import Event
 from hitl_tui.engine.log.records import LedgerEntry
-from hitl_tui.engine.run.loop import Run
+from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.state.canonical import channel_hash, equal, state_hash
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, ledger_hash, record_hash
@@ -108,16 +109,16 @@ class Desk:
 
     def run(self, **options: Any) -> Session:
         async def go() -> None:
-            async for _ in Run(self.session, **options).steps():
+            async for _ in RunLoop(self.session, **options).steps():
                 pass
 
         asyncio.run(go())
         return self.session
 
-    def do(self, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """A function of `engine.decisions` on the thread, held for writing."""
+    def do(self, command: Command[Any]) -> Any:
+        """Carry out a command that is one commit, with the thread held for writing."""
         with self.session.writing():
-            return work(self.session, *args, **options)
+            return execute(self.session, command)
 
     def told(self, kind: type) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]

@@ -1,6 +1,6 @@
 """Answers to the requests of a thread, from humans, from breakpoints passed and from deadlines (SPEC 11).
 
-Each function writes one commit; the session must be held for writing.
+Each function is one commit; the session must be held for writing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from hitl_tui.engine.commands.command import Command
 from hitl_tui.engine.commands.decisions import decision_entry, shown
 from hitl_tui.engine.log.outcomes import Exchange
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
@@ -30,37 +31,45 @@ from hitl_tui.engine.thread.interrupts import (
     how_it_ended,
     vote,
 )
-from hitl_tui.engine.thread.journal import Step, account
+from hitl_tui.engine.thread.journal import StepFacts, account
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import approve
 from hitl_tui.errors import AnswerRefused, HitlError
 
 
-def answer(
-    session: Session,
-    request_id: str,
-    value: Any,
-    *,
-    step: int,
-    actor: str | None = None,
-    note: str | None = None,
-    seen: bytes = b"",
-) -> int:
-    """Answer a pending request; returns the head after it.
+class Answer(Command[int], frozen=True):
+    """Answer a pending request that is bound to `step`; gives the head after it.
 
     Deadlines that have passed come first: a late answer finds the thread gone on without it.
 
+    Args:
+        seen: the hash of the state that was before the person who answers; another one refuses.
+
     Raises:
-        AnswerRefused: recorded in the ledger; nothing else was stored.
+        AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such, nothing else was
+            stored.
         SigningFailed: nothing was stored.
     """
+
+    request_id: str
+    value: Any
+    step: int
+    actor: str | None = None
+    note: str | None = None
+    seen: bytes = b""
+
+
+def answer(session: Session, command: Answer) -> int:
+    """Carry out `Answer`."""
+    request_id, value, seen = command.request_id, command.value, command.seen
+    actor, note = command.actor, command.note
     expire(session)
     try:
         request = find_request(session.cursor, request_id, how_it_ended(session, request_id))
         value = check_answer(
             request,
             value,
-            step=step,
+            step=command.step,
             actor=actor,
             account=account(),
             signer=session.signer,
@@ -76,7 +85,7 @@ def answer(
             _pass_down(session, request, value, actor=actor, note=note, seen=seen)
             return session.cursor.head
     except AnswerRefused as refusal:
-        data = {"answer": _recordable(value), "why": refusal.message, "answered_step": step}
+        data = {"answer": _recordable(value), "why": refusal.message, "answered_step": command.step}
         entry = decision_entry(
             session, [], "refused", request_id=request_id, actor=actor, note=note, seen=seen, data=data
         )
@@ -125,7 +134,7 @@ def _apply_answer(
             _led_on(session, request, cursor, state), pending=session.rebound(cursor.pending, cursor.head + 1)
         ),
         changes,
-        Step(source="human", actor=actor, note=text or note, decision=choice.id),
+        StepFacts(source="human", actor=actor, note=text or note, decision=choice.id),
         state=state,
         ledger=[entry],
     )
@@ -170,7 +179,7 @@ def _pass_down(
         )
 
     def give(child: Session) -> int:
-        return answer(child, request.id, value, step=request.thread_step, actor=actor, note=note)
+        return answer(child, Answer(request.id, value, request.thread_step, actor, note))
 
     relay(session, request, give, answered_below)
 

@@ -1,12 +1,16 @@
-"""What humans do to a thread, but for answers: input, edits, limits, cancel (SPEC 11)."""
+"""What humans do to a thread, but for answers: input, edits, limits, cancel (SPEC 11).
+
+Each command is one commit; the session must be held for writing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from hitl_tui.engine.commands.command import Command
 from hitl_tui.engine.graph.limits import extended
 from hitl_tui.engine.log.records import END, ROLLBACK, START, Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
@@ -18,7 +22,7 @@ from hitl_tui.engine.state.changes import Change, reduce_updates, set_values
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.engine.thread import journal
-from hitl_tui.engine.thread.journal import Step, with_branches
+from hitl_tui.engine.thread.journal import StepFacts, with_branches
 from hitl_tui.engine.thread.session import INPUT, Session
 from hitl_tui.errors import StaleWriter, UsageError, in_words
 
@@ -100,32 +104,37 @@ UPDATE_STATE = "update_state"
 """The kind of the ledger's entry for an edit."""
 
 
-def start(
-    session: Session,
-    inputs: Mapping[str, Any] | None,
-    *,
-    actor: str | None = None,
-    from_entry: bool = False,
-    tainted: Mapping[str, Lineage] | None = None,
-) -> int:
-    """Commit the input of a run as a step, through the reducers; returns the step.
+class Start(Command[int], frozen=True):
+    """Commit the input of a run as a step, through the reducers, without running anything; gives the step.
 
     A new thread begins at its entry node; so does one that is completed or cancelled, and any with
     `from_entry` (seed 004's way to resume): a new invocation on the state as it is.
     """
-    cursor = session.cursor
-    if not from_entry:
+
+    inputs: Mapping[str, Any] = {}
+    actor: str | None = None
+    from_entry: bool = False
+
+
+def start(session: Session, command: Start, tainted: Mapping[str, Lineage] | None = None) -> int:
+    """Carry out `Start`.
+
+    Args:
+        tainted: inputs that hold something from outside, and why.
+    """
+    cursor, actor = session.cursor, command.actor
+    if not command.from_entry:
         refuse_rolling_back(session)
-    run_inputs, changes = read_input(session, inputs, tainted)
+    run_inputs, changes = read_input(session, command.inputs, tainted)
     ledger: list[LedgerEntry] = []
-    if cursor.head < 0 or cursor.status in DONE or from_entry:
+    if cursor.head < 0 or cursor.status in DONE or command.from_entry:
         cursor = _leave(session, f"node:{session.graph.entry}", ledger, actor)
         cursor = replace(cursor, status="pending", reason="", invocation=cursor.invocation + 1, iteration=0)
     step = session.cursor.head + 1
     if run_inputs:
         ledger.append(decision_entry(session, ledger, INPUT, step=step, actor=actor, data=run_inputs))
     cursor = replace(_rebind(session, cursor, ledger, actor), **run_inputs)
-    session.commit_step(cursor, changes, Step(source="input", actor=actor), ledger=ledger)
+    session.commit_step(cursor, changes, StepFacts(source="input", actor=actor), ledger=ledger)
     return step
 
 
@@ -139,24 +148,35 @@ def refuse_rolling_back(session: Session) -> None:
         )
 
 
-def update_state(
-    session: Session,
-    values: Mapping[str, Any],
-    *,
-    expected_step: int | None = None,
-    as_node: str | None = None,
-    actor: str | None = None,
-    note: str | None = None,
-    seen: bytes = b"",
-) -> int:
-    """Set channel values as one new step; returns it.
+class UpdateState(Command[int], frozen=True):
+    """Set channel values as one new step, without reducers; gives the step (SPEC 11).
 
     Pending requests are kept and bound to the new step. With `as_node` the cursor becomes that
     node's successor, and requests are withdrawn, since the thread has left their place.
 
+    Args:
+        expected_step: the head that the edit was made on; another one refuses it.  A preview shows the edit
+            at this step, the head or a past one.
+        as_node: go on as if this node had just run.
+        seen: the hash of the state that was before the person who edits.
+
     Raises:
         StaleWriter: the head is not `expected_step`; nothing was stored.
+        ThreadBusy: the thread is running.
     """
+
+    values: Mapping[str, Any]
+    expected_step: int | None = None
+    as_node: str | None = None
+    actor: str | None = None
+    note: str | None = None
+    seen: bytes = b""
+
+
+def update_state(session: Session, command: UpdateState) -> int:
+    """Carry out `UpdateState`."""
+    values, expected_step, as_node = command.values, command.expected_step, command.as_node
+    actor, note = command.actor, command.note
     if not isinstance(values, Mapping):
         raise UsageError(f"the values of an edit are {in_words(values)}", 'give a dict, as {"draft": "…"}')
     cursor = session.cursor
@@ -172,7 +192,7 @@ def update_state(
     changes = set_values(session.state, session.graph.channels, values)
     step = cursor.head + 1
     data = {"channels": sorted(values), "as_node": as_node}
-    seen = shown(session, seen)
+    seen = shown(session, command.seen)
     ledger = [
         decision_entry(session, [], UPDATE_STATE, step=step, actor=actor, note=note, seen=seen, data=data)
     ]
@@ -182,7 +202,7 @@ def update_state(
     else:
         cursor = _rebind(session, cursor, ledger, actor)
         cursor = replace(cursor, branches=to_run_again(cursor.branches))
-    session.commit_step(cursor, changes, Step(source="human", actor=actor, note=note), ledger=ledger)
+    session.commit_step(cursor, changes, StepFacts(source="human", actor=actor, note=note), ledger=ledger)
     return step
 
 
@@ -228,10 +248,8 @@ def position_after(session: Session, as_node: str) -> str:
     return f"route:{as_node}"
 
 
-def extend_limits(
-    session: Session, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None
-) -> None:
-    """Raise limits, so that a thread stopped by one may go on.
+class ExtendLimits(Command[None], frozen=True):
+    """Raise limits, so that a thread stopped by one may go on; logged.
 
     Args:
         limits: names as in `Limits`; None takes a limit away.
@@ -239,13 +257,23 @@ def extend_limits(
     Raises:
         UsageError: no such limit, or a value that is none.
     """
-    known = session.cursor.limits
+
+    limits: Mapping[str, int | float | None]
+    actor: str | None = None
+    note: str | None = None
+
+
+def extend_limits(session: Session, command: ExtendLimits) -> None:
+    """Carry out `ExtendLimits`."""
+    known, limits = session.cursor.limits, command.limits
     cursor = replace(session.cursor, limits=extended(known, limits))
     if cursor.reason == "limit":
         cursor = replace(cursor, status="waiting", reason="paused")
     data = {name: [getattr(known, name), value] for name, value in limits.items()}
     seen = shown(session)
-    entry = decision_entry(session, [], "extend", actor=actor, note=note, seen=seen, data=data)
+    entry = decision_entry(
+        session, [], "extend", actor=command.actor, note=command.note, seen=seen, data=data
+    )
     session.commit_cursor(cursor, [entry])
 
 
@@ -254,13 +282,27 @@ def note_pause(session: Session, *, actor: str | None, note: str | None) -> None
     session.commit_cursor(session.cursor, [decision_entry(session, [], "pause", actor=actor, note=note)])
 
 
-def cancel(session: Session, *, actor: str | None = None, note: str | None = None) -> None:
-    """End a thread as cancelled(user); a new invocation or a fork may go on from it."""
+class Cancel(Command[None], frozen=True):
+    """End a thread as cancelled(user), giving up the node in flight.
+
+    A new invocation or a fork may go on from it.
+
+    Raises:
+        UsageError: it is completed or cancelled already.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    actor: str | None = None
+    note: str | None = None
+
+
+def cancel(session: Session, command: Cancel) -> None:
+    """Carry out `Cancel`."""
     cursor = session.cursor
     if cursor.status in DONE:
         raise UsageError(
             f"thread {session.thread_id!r} is {cursor.status} already", "fork it to go on from it"
         )
     abandon(session)
-    entry = decision_entry(session, [], "cancel", actor=actor, note=note, seen=shown(session))
+    entry = decision_entry(session, [], "cancel", actor=command.actor, note=command.note, seen=shown(session))
     session.commit_cursor(replace(cursor, status="cancelled", reason="user", pending=()), [entry])

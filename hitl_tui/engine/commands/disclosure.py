@@ -1,47 +1,56 @@
 """What a human answers for by name: clearing a channel's taint, revealing a private value (SPEC 8).
 
-Each writes one commit; but for `exported` the session must be held for writing.
+Each command is one commit; the session must be held for writing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec.structs import replace
 
+from hitl_tui.engine.commands.command import Command
 from hitl_tui.engine.commands.decisions import decision_entry, shown
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.state.changes import Change, set_values
 from hitl_tui.engine.state.state import undeclared
-from hitl_tui.engine.thread.journal import Step
+from hitl_tui.engine.thread.journal import StepFacts
 from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import settled
 from hitl_tui.errors import StaleWriter, UsageError
 
 
-def declassify(
-    session: Session,
-    channel: str,
-    *,
-    actor: str,
-    reason: str,
-    expected_step: int | None = None,
-    seen: bytes = b"",
-) -> int:
-    """Clear a channel's taint as one new step that changes no value; returns the step.
+class Declassify(Command[int], frozen=True):
+    """Clear a channel's taint as one new step that changes no value; gives the step.
 
     Channels that were written from it before stay tainted: each is cleared by itself.  Questions of a
     node's `on_taint` that nothing is left of are withdrawn; others are bound to the new step.
+
+    Args:
+        reason: why it may be trusted now; it is kept in the ledger.
+        expected_step: the head it was looked at; another one refuses.
+        seen: the hash of the state that was before the person who decides.
 
     Raises:
         UndeclaredChannel: the graph has no such channel.
         UsageError: it is not tainted, or nobody says who and why.
         StaleWriter: the head is not `expected_step`; nothing was stored.
+        ThreadBusy: the thread is running.
     """
-    cursor = session.cursor
+
+    channel: str
+    actor: str
+    reason: str
+    expected_step: int | None = None
+    seen: bytes = b""
+
+
+def declassify(session: Session, command: Declassify) -> int:
+    """Carry out `Declassify`."""
+    cursor, channel, expected_step = session.cursor, command.channel, command.expected_step
+    actor, reason = command.actor, command.reason
     _check_named(actor, reason)
     if channel not in session.graph.channels:
         raise undeclared(channel, session.graph.channels)
@@ -61,7 +70,14 @@ def declassify(
     taint = session.state.taint[channel]
     data = {"channel": channel, "sources": list(taint.sources), "since": taint.step, "by": taint.node}
     said = decision_entry(
-        session, [], "declassify", step=step, actor=actor, note=reason, seen=shown(session, seen), data=data
+        session,
+        [],
+        "declassify",
+        step=step,
+        actor=actor,
+        note=reason,
+        seen=shown(session, command.seen),
+        data=data,
     )
     ledger = [said]
     for request in cursor.pending:
@@ -77,19 +93,32 @@ def declassify(
     session.commit_step(
         replace(cursor, pending=session.rebound(pending, step)),
         [_cleared(session, channel, step)],
-        Step(source="human", actor=actor, note=reason, decision="declassify"),
+        StepFacts(source="human", actor=actor, note=reason, decision="declassify"),
         ledger=ledger,
     )
     return step
 
 
-def reveal(session: Session, channel: str, step: int, *, actor: str, note: str | None = None) -> Any:
-    """A channel's value as of a step, private or not; the ledger keeps who has seen it.
+class Reveal(Command[Any], frozen=True):
+    """Give a channel's value as of a step (None: the newest), private or not; the ledger keeps who saw it.
 
     Raises:
         UndeclaredChannel, UnknownThread: no such channel or step.
         UsageError: nobody says who looks.
+        ThreadBusy: the thread is running, so nothing can be written down.
     """
+
+    takes_graph: ClassVar[bool] = False
+    channel: str
+    actor: str
+    step: int | None = None
+    note: str | None = None
+
+
+def reveal(session: Session, command: Reveal) -> Any:
+    """Carry out `Reveal`."""
+    channel, actor = command.channel, command.actor
+    step = session.cursor.head if command.step is None else command.step
     if not isinstance(actor, str) or not actor.strip():
         raise UsageError("nobody is named who looks", "give an actor")
     channels = session.graph.channels
@@ -100,26 +129,33 @@ def reveal(session: Session, channel: str, step: int, *, actor: str, note: str |
         return session.state.values[channel]
     value = state_at(session.store, session.thread_id, step).get(channel, default)
     data = {"channel": channel}
-    said = decision_entry(session, [], "reveal", step=step, actor=actor, note=note, data=data)
+    said = decision_entry(session, [], "reveal", step=step, actor=actor, note=command.note, data=data)
     session.commit_cursor(session.cursor, [said])
     return value
 
 
-def exported(session: Session, channels: Iterable[str], *, actor: str, to: str) -> None:
+class NoteExport(Command[None], frozen=True):
     """Note in the ledger who takes the values of private channels out of the store, and where to.
 
     Raises:
         UsageError: nobody is named.
         ThreadBusy: another process runs the thread.
     """
-    if not actor.strip():
+
+    takes_graph: ClassVar[bool] = False
+    channels: tuple[str, ...]
+    actor: str
+    to: str
+
+
+def note_export(session: Session, command: NoteExport) -> None:
+    """Carry out `NoteExport`."""
+    if not command.actor.strip():
         raise UsageError("nobody is named who exports private values", "give an actor")
-    with session.writing():
-        data = {"channels": sorted(channels)}
-        said = decision_entry(
-            session, [], "export", step=session.cursor.head, actor=actor, note=to, data=data
-        )
-        session.commit_cursor(session.cursor, [said])
+    data = {"channels": sorted(command.channels)}
+    head = session.cursor.head
+    said = decision_entry(session, [], "export", step=head, actor=command.actor, note=command.to, data=data)
+    session.commit_cursor(session.cursor, [said])
 
 
 def _cleared(session: Session, channel: str, step: int) -> Change:

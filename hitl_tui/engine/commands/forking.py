@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.commands.agent_changes import agent_entries
+from hitl_tui.engine.commands.agents import agent_entries
+from hitl_tui.engine.commands.command import Command
 from hitl_tui.engine.commands.preview import past_position
 from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.store import Store
@@ -18,27 +19,16 @@ from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import Settings, merged, settings_at
 from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.engine.thread.interrupts import make_request, waiting
-from hitl_tui.engine.thread.journal import Step
+from hitl_tui.engine.thread.journal import StepFacts
 from hitl_tui.engine.thread.rebuild import live_state
 from hitl_tui.engine.thread.session import Session, as_of, given_at_steps
 from hitl_tui.errors import UnknownThread, UsageError
 
 
-def fork(
-    session: Session,
-    store: Store,
-    step: int,
-    new_thread_id: str,
-    *,
-    changes: Mapping[str, Any] | None = None,
-    agents: Settings | None = None,
-    actor: str | None = None,
-    note: str | None = None,
-) -> Session:
-    """A new thread from a committed step; the parent is untouched, and its state not needed.
+class Fork(Command[str], frozen=True):
+    """Make a new thread from a committed step; gives its id.  The parent is untouched, and may run.
 
     Args:
-        session: the parent; its cursor is enough.
         changes: channel values to set as the fork's first step; the route follows from them.
         agents: settings of agents, beside those that were in force at `step`.
 
@@ -46,6 +36,25 @@ def fork(
         UnknownThread: no such step.
         UsageError: the name is taken, or a setting that an agent does not take.
     """
+
+    step: int
+    new_thread_id: str
+    changes: Mapping[str, Any] | None = None
+    agents: Settings | None = None
+    actor: str | None = None
+    note: str | None = None
+
+
+def fork(session: Session, command: Fork) -> str:
+    """Carry out `Fork`.
+
+    Args:
+        session: the parent, which is not held for writing; its cursor is enough, and its state not needed.
+    """
+    store, step, new_thread_id, changes = session.store, command.step, command.new_thread_id, command.changes
+    actor, note = command.actor, command.note
+    if store is None:
+        raise UsageError("this thread is kept nowhere", "give it a store to fork it")
     checkpoint = store.checkpoint(session.thread_id, step)
     if checkpoint is None:
         raise UnknownThread(f"thread {session.thread_id!r} has no step {step}", "choose a committed step")
@@ -61,7 +70,7 @@ def fork(
     info = replace(info, facts_hash=facts_hash(info, len(decided)))
     cursor = _fork_cursor(session, store, checkpoint, info, decided, edited=bool(changes))
     child = Session(session.graph, store, info, cursor, state, clock=session.clock, signer=session.signer)
-    settings = merged(child.agents, cursor.agents, agents or {})
+    settings = merged(child.agents, cursor.agents, command.agents or {})
     data = {"parent": session.thread_id, "step": step}
     entry = journal.ledger_entry(
         cursor, "fork", at=now, actor=actor, note=note, data=data, signer=child.signer
@@ -74,11 +83,13 @@ def fork(
     cursor = replace(cursor, agents=settings)
     with child.writing():
         if changes:
-            child.commit_step(cursor, written, Step(source="fork", actor=actor, note=note), ledger=ledger)
+            child.commit_step(
+                cursor, written, StepFacts(source="fork", actor=actor, note=note), ledger=ledger
+            )
         else:
             child.commit_cursor(cursor, ledger)
         _ask_again(child, checkpoint)
-    return child
+    return child.thread_id
 
 
 def _fork_info(

@@ -1,4 +1,4 @@
-"""What an edit or an answer would do, before anyone commits it."""
+"""What an edit, an answer or other settings would do, before anyone commits it."""
 
 from __future__ import annotations
 

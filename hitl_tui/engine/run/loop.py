@@ -37,7 +37,7 @@ from hitl_tui.engine.state.changes import after
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import InterruptRaised, ask, make_request, waiting, withdrawn
-from hitl_tui.engine.thread.journal import Step, spent, with_branches
+from hitl_tui.engine.thread.journal import StepFacts, spent, with_branches
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import guard
 from hitl_tui.errors import HitlError, NodeFailed, StoreUnusable
@@ -72,7 +72,7 @@ async def work(
     *,
     threads: SyncCaller | None,
     begun: Callable[[Activity], None],
-    inner: Callable[[Session], Run],
+    inner: Callable[[Session], RunLoop],
 ) -> Made:
     """Run a node with its retries; nothing of it is committed yet.
 
@@ -133,7 +133,7 @@ OnLimit = Literal["stop", "pause"]
 StopBefore = Callable[[Session, str, bool], str]
 
 
-class Run:
+class RunLoop:
     """One run of a thread, or one step of it.
 
     Args:
@@ -163,7 +163,7 @@ class Run:
         self._trouble: HitlError | None = None
         self._activity: Activity | None = None
         self._calls: list[ToolUse] = []
-        self._inner: Run | None = None
+        self._inner: RunLoop | None = None
         self._task: asyncio.Task[object] | None = None
 
     @property
@@ -316,8 +316,8 @@ class Run:
         # The answers are for this node: the route to it is settled now.
         ask(self.session, requests, cursor or self.session.cursor)
 
-    def _enter(self, child: Session) -> Run:
-        self._inner = Run(child, on_limit=self._on_limit, threads=self._threads)
+    def _enter(self, child: Session) -> RunLoop:
+        self._inner = RunLoop(child, on_limit=self._on_limit, threads=self._threads)
         return self._inner
 
     def _begun(self, activity: Activity) -> None:
@@ -413,7 +413,7 @@ class Run:
             cursor = waiting(cursor, request)
         else:
             cursor = session.led_on(cursor, name, state)
-        step = Step(
+        step = StepFacts(
             source=made.source,
             node=name,
             text=result.text,

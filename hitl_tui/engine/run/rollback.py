@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.commands.decisions import decision_entry
+from hitl_tui.engine.commands.running import Rollback
 from hitl_tui.engine.graph.compensation import UNDO_FAILED, UNDONE, RollbackEntry, unknown_handler
 from hitl_tui.engine.graph.compiled import Node
 from hitl_tui.engine.log.events import AttemptDropped, AttemptFailed, NodeStarted
@@ -21,12 +22,13 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
+from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import graph_inside, named, open_child, owned
 from hitl_tui.engine.nodes.results import Made
-from hitl_tui.engine.run.loop import Run
+from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.run.subgraph import InsideEvents
 from hitl_tui.engine.state.values import thaw
-from hitl_tui.engine.thread.journal import Step, spent
+from hitl_tui.engine.thread.journal import StepFacts, spent
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphInvalid, HitlError, NodeFailed, StoreUnusable, UnknownThread
 
@@ -171,22 +173,19 @@ class RollbackReport(msgspec.Struct, frozen=True):
         return self.status != "failed" and not any(entry.remains for entry in self.entries)
 
 
-class Rollback(Run):
+class RollbackLoop(RunLoop):
     """One rollback of a thread; driven, paused and told of as a run is.
 
     Args:
-        actor, note: who rolls back, and why, for the record.
+        command: who rolls back, and why, for the record.
 
     Attributes:
         failed: what could not be undone, here and in the threads below: (thread, why).
     """
 
-    def __init__(
-        self, session: Session, *, actor: str | None = None, note: str | None = None, **options: object
-    ) -> None:
-        super().__init__(session, **options)  # type: ignore[arg-type]
-        self._actor = actor
-        self._note = note
+    def __init__(self, session: Session, command: Rollback, *, threads: SyncCaller | None = None) -> None:
+        super().__init__(session, threads=threads)
+        self._command = command
         self._todo: list[RollbackEntry | Below] = []
         self._entry: RollbackEntry | Below | None = None
         self.failed: list[tuple[str, ErrorInfo]] = []
@@ -200,9 +199,9 @@ class Rollback(Run):
             return False
         ledger: list[LedgerEntry] = []
         for request in cursor.pending:
-            self._write_down(ledger, "withdrawn", request=request, actor=self._actor)
+            self._write_down(ledger, "withdrawn", request=request, actor=self._command.actor)
         data = {"entries": [_named(entry) for one in reversed(self._todo) for entry in _remaining(one)]}
-        self._write_down(ledger, "rollback", actor=self._actor, note=self._note, data=data)
+        self._write_down(ledger, "rollback", actor=self._command.actor, note=self._command.note, data=data)
         # An attempt that a crash or a person ended counts, if it was one at undoing.
         attempt = cursor.attempt if cursor.position == ROLLBACK else 1
         session.commit_cursor(
@@ -259,7 +258,7 @@ class Rollback(Run):
             child = child_below(session, below)
             if child is None:
                 return True
-            inner = Rollback(child, actor=self._actor, note=self._note, threads=self._threads)
+            inner = RollbackLoop(child, self._command, threads=self._threads)
             self._inner = inner
             activity = Activity(name, session.cursor.attempt, session.sink)
             self._begun(activity)
@@ -297,7 +296,7 @@ class Rollback(Run):
         self.failed.append((below.thread_id, info))
         ledger: list[LedgerEntry] = []
         data = {"node": name, "thread": below.thread_id}
-        self._write_down(ledger, "failed", actor=self._actor, note=error.message, data=data)
+        self._write_down(ledger, "failed", actor=self._command.actor, note=error.message, data=data)
         session.commit_cursor(replace(session.cursor, error=info), ledger)
         session.emit(AttemptFailed(info))
 
@@ -323,17 +322,17 @@ class Rollback(Run):
         session = self.session
         ledger: list[LedgerEntry] = []
         step = session.cursor.head + 1
-        self._write_down(ledger, UNDONE, step=step, actor=self._actor, data=_named(self._undoing))
+        self._write_down(ledger, UNDONE, step=step, actor=self._command.actor, data=_named(self._undoing))
         all_uses = (*uses, *(result.usage or ()))
         duration = session.clock() - started
         session.commit_step(
             replace(spent(session.cursor, all_uses, duration), attempt=1, uses=(), calls=()),
             changes,
-            Step(
+            StepFacts(
                 source="rollback",
                 node=name,
-                actor=self._actor,
-                note=self._note,
+                actor=self._command.actor,
+                note=self._command.note,
                 text=result.text,
                 duration=duration,
                 uses=(*session.cursor.uses, *all_uses),
@@ -353,7 +352,7 @@ class Rollback(Run):
         self.failed.append((session.thread_id, info))
         ledger: list[LedgerEntry] = []
         data = {**_named(self._undoing), "attempt": attempt}
-        self._write_down(ledger, UNDO_FAILED, actor=self._actor, note=error.message, data=data)
+        self._write_down(ledger, UNDO_FAILED, actor=self._command.actor, note=error.message, data=data)
         session.commit_cursor(replace(cursor or session.cursor, attempt=1, error=info), ledger)
         session.emit(AttemptFailed(info))
         return ""
@@ -372,7 +371,7 @@ class Rollback(Run):
             cursor = replace(cursor, status="cancelled", reason="rolled_back", position="end", error=None)
         ledger: list[LedgerEntry] = []
         data = {"failed": len(self.failed)}
-        self._write_down(ledger, "rolled_back", actor=self._actor, data=data)
+        self._write_down(ledger, "rolled_back", actor=self._command.actor, data=data)
         self.session.commit_cursor(cursor, ledger)
         return ""
 
@@ -450,7 +449,7 @@ class Descent:
         self.child = child
         child.sink = InsideEvents(session, node, child).tell
 
-    async def run(self, rollback: Rollback, activity: Activity) -> None:
+    async def run(self, rollback: RollbackLoop, activity: Activity) -> None:
         """Undo it as far as it goes; giving up the activity gives up the handler that runs.
 
         Raises:

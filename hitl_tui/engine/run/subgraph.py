@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.commands.decisions import start
+from hitl_tui.engine.commands.decisions import Start, start
 from hitl_tui.engine.graph.compiled import Node, SubgraphWork
 from hitl_tui.engine.log.events import (
     AttemptDropped,
@@ -38,7 +38,7 @@ from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import HitlError, NodeFailed, ThreadBusy
 
 if TYPE_CHECKING:
-    from hitl_tui.engine.run.loop import Run
+    from hitl_tui.engine.run.loop import RunLoop
 
 
 class InsideEvents:
@@ -78,7 +78,7 @@ _TRIES, _BETWEEN_TRIES = 40, 0.025
 
 
 async def run_subgraph(
-    session: Session, node: Node, activity: Activity, make_run: Callable[[Session], Run]
+    session: Session, node: Node, activity: Activity, make_run: Callable[[Session], RunLoop]
 ) -> Made:
     """Run the child thread of this visit, or go on with it, and reduce its outputs.
 
@@ -105,7 +105,7 @@ class _Visit:
         self.activity = activity
         self.events: InsideEvents | None = None
 
-    async def run(self, make_run: Callable[[Session], Run]) -> Made:
+    async def run(self, make_run: Callable[[Session], RunLoop]) -> Made:
         link = link_of(self.session.cursor) or self._begin_visit()
         try:
             child = open_child(self.session, self.node, link.thread_id)
@@ -132,13 +132,13 @@ class _Visit:
         session.commit_cursor(replace(session.cursor, position=at_node, branches=states))
         return link
 
-    async def _run_child(self, child: Session, link: ChildLink, run: Run) -> None:
+    async def _run_child(self, child: Session, link: ChildLink, run: RunLoop) -> None:
         unsubscribe = self.activity.on_cancel(run.give_up)
         try:
             if child.cursor.head < 0:
                 inputs, tainted = self._inputs()
                 with child.writing():
-                    start(child, inputs, tainted=tainted)
+                    start(child, Start(inputs), tainted=tainted)
             for tries_left in reversed(range(_TRIES)):
                 try:
                     await self._steps(child, link, run)
@@ -153,7 +153,7 @@ class _Visit:
             unsubscribe()
             self._roll_up(child, link)
 
-    async def _steps(self, child: Session, link: ChildLink, run: Run) -> None:
+    async def _steps(self, child: Session, link: ChildLink, run: RunLoop) -> None:
         child.cursor = replace(child.cursor, limits=self._limits(child.cursor, link))
         async with aclosing(run.steps()) as steps:
             async for _ in steps:

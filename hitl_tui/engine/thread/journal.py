@@ -261,7 +261,7 @@ def decode_snapshot(data: bytes, only: Container[str] | None = None) -> dict[str
         raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What happened in a step, besides its changes.
 
     Attributes:
@@ -289,7 +289,9 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     compensations: tuple[Compensation, ...] = ()
 
 
-def records_of(step: Step, cursor: Cursor, changes: Sequence[Change], at: int) -> tuple[UpdateRecord, ...]:
+def records_of(
+    step: StepFacts, cursor: Cursor, changes: Sequence[Change], at: int
+) -> tuple[UpdateRecord, ...]:
     """The records of a step's changes, behind those that `cursor`, the one before the step, tells of.
 
     Args:
@@ -309,7 +311,7 @@ def records_of(step: Step, cursor: Cursor, changes: Sequence[Change], at: int) -
 
 
 def checkpoint_of(
-    step: Step, cursor: Cursor, state: LiveState, records: int, *, parent_thread: str, at: int
+    step: StepFacts, cursor: Cursor, state: LiveState, records: int, *, parent_thread: str, at: int
 ) -> Checkpoint:
     """The checkpoint of a step.
 

@@ -38,7 +38,7 @@ from hitl_tui.engine.state.values import freeze
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
-from hitl_tui.engine.thread.journal import Step, checkpoint_of, open_uses, records_of
+from hitl_tui.engine.thread.journal import StepFacts, checkpoint_of, open_uses, records_of
 from hitl_tui.engine.thread.rebuild import live_state, state_at
 from hitl_tui.engine.thread.recorded import RecordedGraph, logged_digest, recorded_graph
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, UnknownThread
@@ -608,7 +608,7 @@ class Session(Outlook):
         self,
         cursor: Cursor,
         changes: Sequence[Change],
-        step: Step,
+        step: StepFacts,
         *,
         state: LiveState | None = None,
         ledger: Sequence[LedgerEntry] = (),

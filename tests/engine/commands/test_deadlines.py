@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice
-from hitl_tui.engine.commands import answering, decisions
+from hitl_tui.engine.commands import Answer, Start, UpdateState
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import SECOND, Clock, Desk, check_log, ledger_of, line, review_loop, say
@@ -21,7 +21,7 @@ CHOICES = [GateChoice("accept", "accept"), GateChoice("approve", "ok", values={"
 def waiting(store: Checkpointer, **more: Any) -> tuple[Desk, str]:
     gate = Gate("check", title="verdict", choices=CHOICES, deadline=60, **more)
     desk = Desk(review_loop(store, interrupt_after=[gate]), "t")
-    desk.do(decisions.start, {})
+    desk.do(Start({}))
     desk.run()
     return desk, desk.session.cursor.pending[0].id
 
@@ -49,7 +49,7 @@ def test_without_on_timeout_the_thread_fails_with_reason_deadline(store: Checkpo
     assert (cursor.status, cursor.reason, cursor.pending) == ("failed", "deadline", ())
     assert [entry.request_id for entry in ledger_of(store, "t", "timeout")] == [wanted]
     with pytest.raises(AnswerRefused):
-        desk.do(answering.answer, wanted, "approve", step=2)
+        desk.do(Answer(wanted, "approve", step=2))
 
 
 def test_with_on_timeout_that_answer_is_applied_as_nobody_s(store: Checkpointer) -> None:
@@ -79,7 +79,7 @@ def test_an_edit_keeps_the_deadline(store: Checkpointer) -> None:
     desk, _ = waiting(store)
     before = desk.session.cursor.pending[0].deadline
     desk.clock.advance(30)
-    desk.do(decisions.update_state, {"draft": "x"})
+    desk.do(UpdateState({"draft": "x"}))
     assert desk.session.cursor.pending[0].deadline == before
 
 
@@ -87,7 +87,7 @@ def test_a_late_answer_is_refused_and_recorded(store: Checkpointer) -> None:
     desk, wanted = waiting(store)
     desk.clock.advance(61)
     with pytest.raises(AnswerRefused, match="expired"):
-        desk.do(answering.answer, wanted, "approve", step=2, actor="ann")
+        desk.do(Answer(wanted, "approve", step=2, actor="ann"))
     assert desk.session.state.values["verdict"] == "revise"
     assert [entry.actor for entry in ledger_of(store, "t", "refused")] == ["ann"]
 
@@ -95,7 +95,7 @@ def test_a_late_answer_is_refused_and_recorded(store: Checkpointer) -> None:
 def test_an_answer_in_time_stands(store: Checkpointer) -> None:
     desk, wanted = waiting(store)
     desk.clock.advance(59)
-    desk.do(answering.answer, wanted, "approve", step=2)
+    desk.do(Answer(wanted, "approve", step=2))
     desk.clock.advance(100)
     desk.run()
     assert desk.session.cursor.status == "completed"
@@ -113,7 +113,7 @@ def test_a_failed_deadline_can_be_asked_again(store: Checkpointer) -> None:
     desk, wanted = waiting(store)
     desk.clock.advance(61)
     desk.run()
-    desk.do(decisions.update_state, {}, as_node="write")
+    desk.do(UpdateState({}, as_node="write"))
     desk.run()
     request = desk.session.cursor.pending[0]
     assert request.id != wanted
@@ -129,7 +129,7 @@ def test_a_question_inside_a_node_has_a_deadline_too(store: Checkpointer, on_tim
         return {"log": config.interrupt(question)}
 
     desk = Desk(line(store, node, say("after")), "t", Clock())
-    desk.do(decisions.start, {})
+    desk.do(Start({}))
     desk.run()
     desk.clock.advance(11)
     desk.run()
@@ -148,7 +148,7 @@ def test_resuming_after_a_missed_deadline_asks_again_and_never_passes_the_gate(s
     assert (cursor.status, cursor.reason, cursor.head) == ("waiting", "approval", 2)
     assert cursor.pending[0].deadline is not None
     assert cursor.pending[0].deadline > desk.clock.now
-    desk.do(answering.answer, cursor.pending[0].id, "approve", step=2)
+    desk.do(Answer(cursor.pending[0].id, "approve", step=2))
     desk.run()
     assert desk.session.cursor.status == "completed"
     check_log(review_loop(store), "t")

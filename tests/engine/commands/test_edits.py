@@ -15,9 +15,9 @@ from hitl_tui import (
     UsageError,
     ValueRejected,
 )
-from hitl_tui.engine.commands import decisions
+from hitl_tui.engine.commands import Start, UpdateState
 from hitl_tui.engine.log.events import StepCommitted
-from hitl_tui.engine.run.loop import Run
+from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, line, review_loop, say
@@ -102,13 +102,13 @@ def test_refused_while_the_thread_is_running(store: Checkpointer) -> None:
 
     async def go() -> None:
         desk = Desk(runner, "t")
-        desk.do(decisions.start, {})
-        steps = Run(desk.session).steps()
+        desk.do(Start({}))
+        steps = RunLoop(desk.session).steps()
         await anext(steps)
         with pytest.raises(ThreadBusy):
             runner.update_state("t", {"draft": "x"})
         with pytest.raises(ThreadBusy):
-            desk.do(decisions.update_state, {"draft": "x"})
+            desk.do(UpdateState({"draft": "x"}))
         async for _ in steps:
             pass
 
@@ -187,14 +187,14 @@ def test_threads_that_are_not_there_or_have_no_step(store: Checkpointer) -> None
         runner.update_state("none", {})
     desk = Desk(runner, "t")
     with pytest.raises(UsageError, match="no step to edit"):
-        desk.do(decisions.update_state, {"draft": "x"})
+        desk.do(UpdateState({"draft": "x"}))
 
 
 def test_what_an_edit_tells_equals_what_the_log_says(store: Checkpointer) -> None:
     desk = Desk(line(store, say("one")), "t")
-    desk.do(decisions.start, {})
+    desk.do(Start({}))
     desk.run()
-    desk.do(decisions.update_state, {"draft": "x", "log": []}, actor="ann", note="why")
+    desk.do(UpdateState({"draft": "x", "log": []}, actor="ann", note="why"))
     told = desk.told(StepCommitted)[-1]
     runner = line(store, say("one"))
     assert told.updates == runner.updates("t", 2)

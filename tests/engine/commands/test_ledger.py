@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice
-from hitl_tui.engine.commands import answering, decisions
+from hitl_tui.engine.commands import Answer, Cancel, ExtendLimits, Start, UpdateState
 from hitl_tui.engine.log.events import LedgerWritten, StepCommitted
 from hitl_tui.engine.thread.hashes import ledger_hash
 from hitl_tui.stores import Checkpointer
@@ -28,16 +28,16 @@ GATE = Gate(
 
 def a_day_of_decisions(store: Checkpointer) -> Desk:
     desk = Desk(review_loop(store, interrupt_after=[GATE]), "t", Clock())
-    desk.do(decisions.start, {}, actor="ann")
+    desk.do(Start({}, actor="ann"))
     desk.run()
     wanted = desk.session.cursor.pending[0].id
-    desk.do(decisions.update_state, {"draft": "mine"}, actor="ann", note="clearer", seen=b"1" * 32)
+    desk.do(UpdateState({"draft": "mine"}, actor="ann", note="clearer", seen=b"1" * 32))
     with pytest.raises(AnswerRefused):
-        desk.do(answering.answer, wanted, "approve", step=2, actor="bob", note="quick")
-    desk.do(answering.answer, wanted, "accept", step=3, actor="bob", note="go on")
-    desk.do(decisions.extend_limits, {"max_iterations": 50}, actor="cy", note="longer")
+        desk.do(Answer(wanted, "approve", step=2, actor="bob", note="quick"))
+    desk.do(Answer(wanted, "accept", step=3, actor="bob", note="go on"))
+    desk.do(ExtendLimits({"max_iterations": 50}, actor="cy", note="longer"))
     desk.run()
-    desk.do(decisions.cancel, actor="ann", note="enough")
+    desk.do(Cancel(actor="ann", note="enough"))
     return desk
 
 
@@ -95,7 +95,7 @@ def test_a_failed_node_is_in_it(store: Checkpointer) -> None:
         raise ValueError("no luck")
 
     desk = Desk(review_loop(store, {"write": broken}), "t")
-    desk.do(decisions.start, {})
+    desk.do(Start({}))
     desk.run()
     entry = store.ledger("t")[-1]
     assert (entry.kind, entry.data) == ("failed", {"node": "write"})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Channel, Gate, GateChoice, GraphInvalid, StateGraph
+from hitl_tui.engine.commands import Answer, execute
 from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.log.events import TaintRead
 from hitl_tui.engine.runner import GraphRunner
@@ -310,9 +311,7 @@ class TestApprove:
         runner = runner_of(store, "approve")
         waits = runner.invoke(thread_id="t", on_event=events.append)
         session = runner.open("t", events.append)
-        from hitl_tui.engine.commands.answering import answer
-
         with session.writing():
-            answer(session, waits.pending[0].id, "approve", step=1)
+            execute(session, Answer(waits.pending[0].id, "approve", step=1))
         assert session.cursor.approved_hash.startswith("sha256:")
         assert session.cursor.approved_hash not in repr(events)

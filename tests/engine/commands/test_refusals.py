@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner
-from hitl_tui.engine.commands import answering
+from hitl_tui.engine.commands import Answer
 from hitl_tui.engine.log.events import LedgerWritten
 from hitl_tui.engine.state.canonical import state_hash
 from hitl_tui.engine.thread.hashes import ledger_hash
@@ -98,9 +98,9 @@ def test_an_answer_made_on_another_state_than_the_one_there_is(store: Checkpoint
     seen = state_hash(desk.session.state.digests)
     wanted = pending_id(runner, "t")
     with pytest.raises(AnswerRefused, match="another state"):
-        desk.do(answering.answer, wanted, "approve", step=2, seen=b"x" * 32)
+        desk.do(Answer(wanted, "approve", step=2, seen=b"x" * 32))
     assert store.ledger("t")[-1].seen == b"x" * 32
-    desk.do(answering.answer, wanted, "approve", step=2, seen=seen, actor="ann")
+    desk.do(Answer(wanted, "approve", step=2, seen=seen, actor="ann"))
     assert store.ledger("t")[-1].seen == seen
 
 
@@ -166,7 +166,7 @@ def test_votes_on_what_was_there_before_an_edit_do_not_count_for_the_new_state(s
 def test_a_refusal_is_told_to_whoever_watches(store: Checkpointer) -> None:
     desk = Desk(at_gate(store), "t")
     with pytest.raises(AnswerRefused):
-        desk.do(answering.answer, "nonesuch", "approve", step=2)
+        desk.do(Answer("nonesuch", "approve", step=2))
     assert [event.entry.kind for event in desk.told(LedgerWritten)] == ["refused"]
 
 

@@ -21,8 +21,8 @@ from hitl_tui import (
     last_n,
     open_store,
 )
-from hitl_tui.engine.commands import decisions
-from hitl_tui.engine.run.loop import Run
+from hitl_tui.engine.commands import Start
+from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, channels, check_log, line, review_loop, say
@@ -278,7 +278,7 @@ def test_stop_before_says_of_each_node_why_to_stop(store: Checkpointer) -> None:
         return "a look at b" if node == "b" and not first else ""
 
     desk = Desk(line(store, say("one"), say("two"), say("three")), "t")
-    desk.do(decisions.start, {})
+    desk.do(Start({}))
     desk.run(stop_before=stop_before)
     assert list(desk.session.state.values["log"]) == ["one"]
     assert (store.ledger("t")[-1].kind, store.ledger("t")[-1].note) == ("stop", "a look at b")
@@ -294,8 +294,8 @@ def test_a_thread_that_runs_can_be_neither_run_nor_edited_nor_answered(store: Ch
 
     async def meet() -> None:
         desk = Desk(runner, "t")
-        desk.do(decisions.start, {})
-        steps = Run(desk.session).steps()
+        desk.do(Start({}))
+        steps = RunLoop(desk.session).steps()
         await anext(steps)
         for intrude in (
             lambda: runner.update_state("t", {"draft": "x"}),

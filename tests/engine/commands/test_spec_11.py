@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, GraphRunner, NodeFailed
-from hitl_tui.engine.commands import answering, decisions
+from hitl_tui.engine.commands import Answer, Start
 from hitl_tui.engine.thread.interrupts import deadlocked
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import Desk, check_log, ledger_of, line, pending_id, say
@@ -167,12 +167,12 @@ def _(store: Checkpointer) -> None:
     desk = Desk(
         line(store, say("one"), say("two"), interrupt_after=[gate(deadline=60, on_timeout="no")]), "t"
     )
-    desk.do(decisions.start, {})
+    desk.do(Start({}))
     desk.run()
     wanted = desk.session.cursor.pending[0].id
     desk.clock.advance(61)
     with pytest.raises(AnswerRefused, match="expired"):
-        desk.do(answering.answer, wanted, "yes", step=1, actor="ann")
+        desk.do(Answer(wanted, "yes", step=1, actor="ann"))
     assert [entry.kind for entry in store.ledger("t")] == ["request", "timeout", "refused"]
     assert (desk.session.cursor.pending, desk.session.state.values["draft"]) == ((), "")
     assert desk.run().cursor.status == "completed"
@@ -261,7 +261,7 @@ def _(store: Checkpointer) -> None:
         choices=[GateChoice("go", "go", values={"verdict": "nonsense"})],
     )  # fmt: skip
     desk = Desk(line(store, say("one"), interrupt_after=[bad]), "t")
-    desk.do(decisions.start, {})
+    desk.do(Start({}))
     desk.run()
     desk.clock.advance(61)
     cursor = desk.run().cursor

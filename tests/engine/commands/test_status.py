@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import Gate, GateChoice, HitlError, NodeFailed, UsageError, max_turns
-from hitl_tui.engine.commands import decisions
+from hitl_tui.engine.commands import Start
 from hitl_tui.engine.log.events import AttemptFailed, ProgressChanged, RunEnded, RunStarted
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.stores import Checkpointer
@@ -26,7 +26,7 @@ def test_pending_then_running_then_completed_end(store: Checkpointer) -> None:
     runner = line(store, say("one"), say("two"))
     desk = Desk(runner, "t")
     assert desk.session.progress.status == "pending"
-    desk.do(decisions.start, {"log": "go"})
+    desk.do(Start({"log": "go"}))
     assert standing(runner) == ("pending", "")
     desk.run()
     assert standing(runner) == ("completed", "end")
@@ -95,7 +95,7 @@ def test_failed_node_error_resumes_at_the_node_that_failed(store: Checkpointer) 
 
     runner = line(store, first, second)
     desk = Desk(runner, "t")
-    desk.do(decisions.start, {})
+    desk.do(Start({}))
     desk.run()
     assert standing(runner) == ("failed", "node_error")
     assert desk.session.cursor.error is not None
@@ -162,7 +162,7 @@ def test_cancelled_user_from_anywhere(store: Checkpointer, when: str) -> None:
 
     runner = line(store, say("one"), second, interrupt_after=["a"])
     desk = Desk(runner, "t")
-    desk.do(decisions.start, {})
+    desk.do(Start({}))
     for _ in range({"pending": 0, "waiting": 1, "failed": 2}[when]):
         desk.run()
     runner.cancel("t", actor="ann", note="enough")

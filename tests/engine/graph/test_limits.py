@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from hitl_tui import Channel, GraphInvalid, Limits, NodeResult, UsageError
-from hitl_tui.engine.commands.decisions import extend_limits, start
+from hitl_tui.engine.commands import ExtendLimits, Start, execute
 from hitl_tui.engine.log.events import Event, LimitNear, RunEnded, StepCommitted
 from hitl_tui.engine.log.outcomes import ModelUse
-from hitl_tui.engine.run.loop import Run
+from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.runner import GraphRunner, result_of
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.stores import Checkpointer
@@ -206,13 +206,13 @@ def timed(store: Checkpointer) -> tuple[Clock, Callable[[int, float], Session]]:
         runner = loop(CHANNELS, clock.node, lambda state: state["n"] < n, limits=limits, checkpointer=store)
         session = Session.new(runner.graph, store, "t", clock=clock)
         with session.writing():
-            start(session, None)
+            execute(session, Start())
         return session
 
     return clock, make
 
 
-async def drain(run: Run) -> None:
+async def drain(run: RunLoop) -> None:
     async for _ in run.steps():
         pass
 
@@ -222,33 +222,33 @@ class TestSeconds:
 
     async def test_is_checked_before_a_node(self, timed: Any) -> None:
         session = timed[1](99, 25)
-        await drain(Run(session))
+        await drain(RunLoop(session))
         result = result_of(session)
         assert (result["n"], result.status, result.reason) == (3, "failed", "limit")
         assert session.cursor.active == 30_000_000
 
     async def test_a_last_allowed_node_that_reaches_end_completes(self, timed: Any) -> None:
         session = timed[1](3, 25)
-        await drain(Run(session))
+        await drain(RunLoop(session))
         assert result_of(session).status == "completed"
 
     async def test_adds_up_over_resumes_and_leaves_out_the_time_between(self, timed: Any) -> None:
         clock, make = timed
         session = make(99, 25)
         for _ in range(2):
-            await drain(Run(session, once=True))
+            await drain(RunLoop(session, once=True))
             clock.now += 3_600_000_000
         assert session.cursor.active == 20_000_000
-        await drain(Run(session, on_limit="pause"))
+        await drain(RunLoop(session, on_limit="pause"))
         result = result_of(session)
         assert (result["n"], result.status, result.reason) == (3, "waiting", "limit")
 
     async def test_can_be_extended(self, timed: Any) -> None:
         session = timed[1](4, 5)
-        await drain(Run(session))
+        await drain(RunLoop(session))
         with session.writing():
-            extend_limits(session, {"max_seconds": 100})
-        await drain(Run(session))
+            execute(session, ExtendLimits({"max_seconds": 100}))
+        await drain(RunLoop(session))
         assert (result_of(session)["n"], result_of(session).status) == (4, "completed")
 
 
@@ -276,7 +276,7 @@ class TestAlerts:
         events: list[Event] = []
         session = timed[1](3, 32)
         session.sink = events.append
-        await drain(Run(session))
+        await drain(RunLoop(session))
         assert [alert for alert in self.told(events) if alert[0] == "max_seconds"] == [
             ("max_seconds", 50),
             ("max_seconds", 90),

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, NodeFailed, NodeResult, StateGraph
+from hitl_tui.engine.commands import Rollback
 from hitl_tui.engine.log.events import ChildMoved
 from hitl_tui.engine.log.outcomes import ModelUse
-from hitl_tui.engine.run.rollback import Rollback
+from hitl_tui.engine.run.rollback import RollbackLoop
 from hitl_tui.stores import Checkpointer
 from tests.engine.run.booking import World, book
 from tests.engine.run.nested_trip import DESK, TEAM, nested, part
@@ -193,7 +194,7 @@ def test_a_subgraph_that_the_graph_lost_is_named(
 
 def test_a_pause_stops_between_two_handlers_below(booked: GraphRunner, world: World) -> None:
     session = booked.open("t")
-    rollback = Rollback(session)
+    rollback = RollbackLoop(session, Rollback())
 
     def pause(event: Any) -> None:
         if isinstance(event, ChildMoved) and event.running == "<rollback>/spa":

@@ -19,7 +19,7 @@ from hitl_tui.engine.log.events import (
     RunStarted,
 )
 from hitl_tui.engine.log.records import Limits
-from hitl_tui.engine.run.loop import Run
+from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import HitlError, ThreadBusy
 from hitl_tui.stores import Checkpointer
@@ -225,7 +225,7 @@ async def test_of_an_attempt_that_is_given_up(store: Checkpointer) -> None:
     node = Endless()
     runner = chain(CHANNELS, good, node).compile(checkpointer=store)
     runner.step(thread_id="t")
-    run = Run(runner.open("t", events.append))
+    run = RunLoop(runner.open("t", events.append))
 
     async def drain() -> list[str]:
         return [name async for name in run.steps()]
@@ -248,7 +248,7 @@ async def test_of_a_run_that_is_paused_stops_at_the_next_node_boundary(store: Ch
     events: list[Any] = []
     runner = chain(CHANNELS, good, good, good).compile(checkpointer=store)
     runner.step(thread_id="t")
-    run = Run(runner.open("t", events.append))
+    run = RunLoop(runner.open("t", events.append))
     nodes: list[str] = []
     async for name in run.steps():
         nodes.append(name)

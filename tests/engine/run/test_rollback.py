@@ -21,8 +21,9 @@ from hitl_tui import (
     UsageError,
     open_store,
 )
+from hitl_tui.engine.commands import Rollback
 from hitl_tui.engine.log.events import AttemptFailed, NodeStarted, RunEnded, RunStarted, StepCommitted
-from hitl_tui.engine.run.rollback import Rollback
+from hitl_tui.engine.run.rollback import RollbackLoop
 from hitl_tui.stores import Checkpointer
 from tests.engine.run.booking import World, booked, graph, states, trip
 from tests.support.flows import check_log, ledger_of
@@ -362,7 +363,7 @@ class TestEvents:
         session = runner.open("t")
 
         async def some() -> None:
-            rollback = Rollback(session)
+            rollback = RollbackLoop(session, Rollback())
             async for _ in rollback.steps():
                 rollback.pause()
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hitl_tui import Channel, NodeFailed
-from hitl_tui.engine.commands.decisions import update_state
+from hitl_tui.engine.commands import UpdateState, execute
 from hitl_tui.engine.log.events import PRIVATE, StepCommitted
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.canonical import channel_hash, item_hash
@@ -38,7 +38,9 @@ def all_events(store: Checkpointer) -> list[Any]:
     runner.invoke({"key": "letmein", "keys": "letmein"}, thread_id="t", on_event=events.append)
     session = runner.open("t", events.append)
     with session.writing():
-        update_state(session, {"key": "swordfish", "keys": ["swordfish"]}, actor="ann", note="rotated")
+        execute(
+            session, UpdateState({"key": "swordfish", "keys": ["swordfish"]}, actor="ann", note="rotated")
+        )
     return events
 
 

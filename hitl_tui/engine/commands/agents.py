@@ -1,13 +1,16 @@
-"""What humans do to a thread's agents: other settings from the next step on, and forgetting."""
+"""What humans do to a thread's agents: other settings from the next step on, and forgetting.
+
+Each command is one commit; the session must be held for writing.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
+from hitl_tui.engine.commands.command import Command
 from hitl_tui.engine.commands.decisions import decision_entry
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.outcomes import ModelUse
@@ -22,58 +25,37 @@ from hitl_tui.errors import UsageError
 _ALL = 1 << 31
 
 
-class AgentControl(ABC):
-    """The part of a runner that looks at the agents of its threads and changes them."""
+class ConfigureAgents(Command[None], frozen=True):
+    """Change `model`, `instructions`, `temperature` or `api_base` of agents from the next step on.
 
-    store: Store | None
-
-    @abstractmethod
-    def open(self, thread_id: str) -> Session:
-        """A thread of the store; raises `UnknownThread`."""
-
-    def agent_infos(self, thread_id: str) -> tuple[AgentInfo, ...]:
-        """The thread's agents as they are for the next step: settings, use, turns."""
-        return agents_of(self.open(thread_id), self.store)
-
-    def configure_agent(
-        self,
-        thread_id: str,
-        agent: str,
-        *,
-        actor: str | None = None,
-        note: str | None = None,
-        **settings: Any,
-    ) -> None:
-        """Change `model`, `instructions`, `temperature` or `api_base` of an agent from the next step on.
-
-        None takes a setting back to the graph's.  Logged, and kept with the thread.
-
-        Raises:
-            UsageError: no such agent or setting.
-        """
-        session = self.open(thread_id)
-        with session.writing():
-            configure_agents(session, {agent: settings}, actor=actor, note=note)
-
-
-def configure_agents(
-    session: Session, changes: Settings, *, actor: str | None = None, note: str | None = None
-) -> None:
-    """Change model, instructions or temperature of agents from the next step on; logged.
-
-    Writes one commit; the session must be held for writing.
+    Logged, and kept with the thread.
 
     Args:
-        changes: by agent; None takes a setting back to the graph's.
+        agents: settings by agent; None takes one back to the graph's.
 
     Raises:
         UsageError: no such agent or setting, or a thread that was not started yet.
+        ThreadBusy: the thread is running.
     """
+
+    agents: Settings
+    actor: str | None = None
+    note: str | None = None
+
+
+def configure_agents(session: Session, command: ConfigureAgents) -> None:
+    """Carry out `ConfigureAgents`."""
     _refuse_unstarted(session)
     before = session.cursor.agents
-    now = merged(session.agents, before, changes)
+    now = merged(session.agents, before, command.agents)
     ledger = agent_entries(
-        session.cursor, before, now, at=session.clock(), actor=actor, note=note, signer=session.signer
+        session.cursor,
+        before,
+        now,
+        at=session.clock(),
+        actor=command.actor,
+        note=command.note,
+        signer=session.signer,
     )
     session.commit_cursor(replace(session.cursor, agents=now), ledger)
     apply(session.agents, now)
@@ -100,15 +82,29 @@ def agent_entries(
 
 
 def changed_agent(session: Session, name: str, settings: Mapping[str, Any]) -> Any:
-    """A fresh copy of an agent as it would be with other settings; raises as `configure_agents`."""
+    """A fresh copy of an agent as it would be with other settings; raises as `ConfigureAgents`."""
     now = merged(session.agents, session.cursor.agents, {name: settings})
     agent = session.agents[name].fresh()
     agent.configure(now.get(name, {}))
     return agent
 
 
-def clear_turns(session: Session, name: str, *, actor: str | None = None, note: str | None = None) -> int:
-    """Let an agent forget its turns; returns how many it had.  Logged; raises as `configure_agents`."""
+class ClearTurns(Command[int], frozen=True):
+    """Let an agent forget its chat turns; gives how many it had.  Logged.
+
+    Raises:
+        UsageError: no such agent, its turns are in a channel, or a thread that was not started yet.
+        ThreadBusy: the thread is running.
+    """
+
+    agent: str
+    actor: str | None = None
+    note: str | None = None
+
+
+def clear_turns(session: Session, command: ClearTurns) -> int:
+    """Carry out `ClearTurns`."""
+    name = command.agent
     _refuse_unstarted(session)
     agent = session.agents.get(name)
     if agent is None or not hasattr(agent, "set_turns"):
@@ -123,7 +119,7 @@ def clear_turns(session: Session, name: str, *, actor: str | None = None, note: 
         )
     count = len(agent.turns)
     data = {"agent": name, "forgot": count}
-    entry = decision_entry(session, [], "agent", actor=actor, note=note, data=data)
+    entry = decision_entry(session, [], "agent", actor=command.actor, note=command.note, data=data)
     session.commit_cursor(session.cursor, [entry])
     agent.set_turns([])
     return count

@@ -1,0 +1,75 @@
+"""The commands that run a thread, or stop it; whoever drives the thread carries them out (SPEC 5, 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from hitl_tui.engine.commands.command import Command
+
+
+class Step(Command[None], frozen=True):
+    """Run one node; accepted at once, events tell the rest."""
+
+
+class Run(Command[None], frozen=True):
+    """Run until something waits, fails or ends, or stops before a node; accepted at once.
+
+    Args:
+        stop_before: breakpoints of this run: nodes, each with its condition, "" for always
+            (see `drivers.breakpoints`).
+
+    Raises:
+        BreakpointInvalid: no such node, or a condition that can't be read.
+    """
+
+    stop_before: Mapping[str, str] = {}
+
+
+class Pause(Command[None], frozen=True):
+    """Stop at the next node boundary, of what runs inside as well.
+
+    Args:
+        actor, note: who asks and why; written down where another process runs the thread.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    actor: str | None = None
+    note: str | None = None
+
+
+class CancelAttempt(Command[None], frozen=True):
+    """Give up the node in flight, a model call included; the thread waits before that node."""
+
+    takes_graph: ClassVar[bool] = False
+
+
+class Rollback(Command[None], frozen=True):
+    """Undo what the thread's nodes did outside (SPEC 13); accepted at once, events tell the rest.
+
+    Raises:
+        ThreadBusy: the thread is running.
+    """
+
+    actor: str | None = None
+    note: str | None = None
+
+
+class PrepareGraph(Command[None], frozen=True):
+    """Build the thread's graph, as whatever runs or changes it does first; looking takes none.
+
+    Raises:
+        GraphInvalid, UsageError: it can't be built.
+    """
+
+
+class ReloadGraph(Command[tuple[str, ...]], frozen=True):
+    """Go on with the graph as its file is now; gives what is different, in words.
+
+    Raises:
+        ThreadBusy: the thread is running, here or elsewhere.
+        GraphInvalid: the file can't be built, or the thread can't go on with it as it stands.
+    """
+
+    takes_graph: ClassVar[bool] = False
+    actor: str | None = None

@@ -1,0 +1,98 @@
+"""Commands are data: each can be written as JSON and read back, and has one handler at most."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+import msgspec
+import pytest
+
+from hitl_tui import UsageError, ValueRejected
+from hitl_tui.engine import commands
+from hitl_tui.engine.commands import COMMANDS, HANDLERS, Command, decode_command, encode_command, verb
+from hitl_tui.engine.log.records import Limits
+from hitl_tui.engine.thread.agent_settings import Settings
+
+VALUES: dict[Any, Any] = {
+    str: "a\x1b[2J ü",
+    str | None: "ann",
+    int: 7,
+    int | None: 7,
+    bool: True,
+    bytes: bytes(range(32)),
+    Any: {"deep": [1, 2.5, None, "x", 2**70]},
+    tuple[str, ...]: ("one", "two"),
+    Mapping[str, str]: {"node": "n > 1"},
+    Mapping[str, Any]: {"draft": "x", "list": [1, {"a": None}]},
+    Mapping[str, Any] | None: {"draft": "x"},
+    Mapping[str, int | float | None]: {"max_iterations": 3, "max_seconds": 1.5, "max_cost": None},
+    Settings: {"worker": {"model": "demo/x", "temperature": None}},
+    Settings | None: {"worker": {"temperature": 0}},
+}
+"""A value for each type of a field, other than its default."""
+
+
+def with_every_field_set(kind: type[Command[Any]]) -> Any:
+    """A command of this kind; a field of a type that nobody thought of fails here."""
+    hints = get_type_hints(kind)
+    return kind(**{field.name: VALUES[hints[field.name]] for field in msgspec.structs.fields(kind)})
+
+
+@pytest.mark.parametrize("kind", COMMANDS, ids=verb)
+def test_a_command_is_written_as_json_and_read_back_equal(kind: type[Command[Any]]) -> None:
+    command = with_every_field_set(kind)
+    for field in msgspec.structs.fields(kind):
+        assert getattr(command, field.name) != field.default, field.name
+    text = encode_command(command)
+    assert msgspec.json.decode(text)["command"] == verb(kind)
+    for data in (text, text.decode()):
+        back = decode_command(data)
+        assert back == command
+        assert repr(back) == repr(command)  # 3 and 3.0 are equal, and not the same
+
+
+@pytest.mark.parametrize("kind", COMMANDS, ids=verb)
+def test_the_verb_is_the_name_in_snake_case(kind: type[Command[Any]]) -> None:
+    assert re.sub("_(.)", lambda found: found[1].upper(), f"_{verb(kind)}") == kind.__name__
+
+
+def test_every_kind_of_command_is_in_the_union_and_every_handler_is_of_one() -> None:
+    assert set(COMMANDS) == set(Command.__subclasses__())
+    assert set(HANDLERS) <= set(COMMANDS)
+    assert len({verb(kind) for kind in COMMANDS}) == len(COMMANDS)
+    assert {kind.__name__ for kind in COMMANDS} <= set(commands.__all__)
+
+
+def test_every_limit_can_be_extended_as_json() -> None:
+    limits = dict.fromkeys(Limits.__struct_fields__, 3)
+    assert decode_command(encode_command(commands.ExtendLimits(limits))) == commands.ExtendLimits(limits)
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        ("", "JSON"),
+        (b"\xff", "JSON"),
+        (b'"\xff"', "JSON|UTF-8"),
+        ("[]", "expected `object`, got `array`"),
+        ("{}", "missing required field `command`"),
+        ('{"command": "destroy"}', "'destroy'"),
+        ('{"command": "answer", "request_id": "r", "value": 1}', "`step`"),
+        ('{"command": "answer", "request_id": "r", "value": 1, "step": "2"}', r"int.*\$\.step"),
+        ('{"command": "cancel", "reson": "typo"}', "`reson`"),
+        ('{"command": "declassify", "channel": "c", "actor": "a", "reason": "r", "seen": "%"}', "seen"),
+        ("[" * 100_000, "JSON|recursion"),
+    ],
+)
+def test_what_is_no_command_is_refused_in_words(data: bytes | str, wanted: str) -> None:
+    with pytest.raises(UsageError, match=re.compile(wanted, re.DOTALL | re.IGNORECASE)) as refused:
+        decode_command(data)
+    assert "update_state" in refused.value.hint
+
+
+@pytest.mark.parametrize("value", [float("nan"), b"raw", {1: "x"}, {"a": {"b": object()}}])
+def test_a_value_that_is_none_of_json_is_refused_not_bent(value: Any) -> None:
+    with pytest.raises(ValueRejected, match="value"):
+        encode_command(commands.Answer("r", value, 1))
