@@ -43,6 +43,7 @@ from hitl_tui.errors import (
     HitlError,
     LogCorrupt,
     StaleWriter,
+    StoreUnusable,
     ThreadBusy,
     UnknownThread,
     UsageError,
@@ -51,6 +52,21 @@ from hitl_tui.errors import (
 from hitl_tui.stores.lease import describe, holder, is_dead, is_given_back, new_lease, process_of
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
 from hitl_tui.suggest import did_you_mean
+
+
+def of_other_version(what: str, version: int, known: int, instead: str) -> StoreUnusable:
+    """The refusal of a store or a file of another version of its format than this program's.
+
+    Args:
+        what: as it begins a sentence, as "the store runs.db was made".
+        instead: what else can be done, as "name another file".
+    """
+    newer = version > known
+    age = "a newer" if newer else "an older"
+    return StoreUnusable(
+        f"{what} by {age} hitl-tui (version {version}, this one knows {known})",
+        f"upgrade hitl-tui, or {instead}" if newer else instead,
+    )
 
 
 def check_thread_id(thread_id: str) -> str:

@@ -14,8 +14,6 @@ from typing import NamedTuple
 import msgspec
 
 _PLAIN, _PACKED, _OPAQUE = b"f", b"c", b"o"
-_WHOLE_JSON, _PACKED_JSON = b"p", b"z"
-"""How parts were stored once: a `_JsonPart`, which is slower to read."""
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -39,15 +37,8 @@ class _Part(NamedTuple):
     lists: Mapping[str, tuple[int, bytes]]
 
 
-class _JsonPart(msgspec.Struct, frozen=True):
-    values: dict[str, msgspec.Raw]
-    tails: tuple[str, ...]
-    lists: dict[str, tuple[int, bytes]]
-
-
 _encode = msgspec.json.Encoder().encode
 _decode_head = msgspec.json.Decoder(_Head).decode
-_decode_json_part = msgspec.json.Decoder(_JsonPart).decode
 _decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -89,7 +80,7 @@ def whole(parts: Iterable[bytes]) -> bytes:
     rest = iter(parts)
     newest = next(rest)
     part = _part(newest)
-    return _opaque(newest) if part is None else _text(part, _joined(part, rest))
+    return newest[1:] if part is None else _text(part, _joined(part, rest))
 
 
 def each_whole(parts: Iterable[bytes], before: Iterable[bytes]) -> Iterator[bytes]:
@@ -106,7 +97,7 @@ def each_whole(parts: Iterable[bytes], before: Iterable[bytes]) -> Iterator[byte
         part = _part(stored)
         if part is None:
             pieces = {}
-            yield _opaque(stored)
+            yield stored[1:]
             continue
         if pieces is None:
             pieces = _pieces(part, iter(before))
@@ -118,15 +109,6 @@ def each_whole(parts: Iterable[bytes], before: Iterable[bytes]) -> Iterator[byte
                 for name in part.lists
             }
         yield _text(part, {name: _list_of(pieces[name]) for name in part.tails})
-
-
-def _opaque(stored: bytes) -> bytes:
-    """A snapshot that was stored as it was; the first version of our files packed them all."""
-    data = stored.removeprefix(_OPAQUE)
-    try:
-        return zlib.decompress(data) if data[:1] == b"x" else data
-    except zlib.error as error:
-        raise ValueError(f"a snapshot can't be unpacked: {error}") from error
 
 
 def _text(part: _Part, grown: Mapping[str, Iterable[bytes | memoryview]]) -> bytes:
@@ -150,7 +132,7 @@ def _pieces(part: _Part, rest: Iterator[bytes]) -> dict[str, list[memoryview]]:
     pieces = {name: [_inside(part, name)] for name in part.lists}
     waiting = set(part.tails)
     while waiting:
-        earlier = _part(next(rest, b""))
+        earlier = _part(next(rest, _OPAQUE))
         if earlier is None or not waiting <= earlier.texts.keys():
             raise ValueError("a snapshot before this one is missing")
         for name in waiting:
@@ -186,17 +168,13 @@ def _list(text: memoryview, before: tuple[int, bytes] | None) -> tuple[tuple[int
 def _part(stored: bytes) -> _Part | None:
     """A part, or None for a snapshot that was stored as it was."""
     kind = stored[:1]
-    if kind not in (_PLAIN, _PACKED, _WHOLE_JSON, _PACKED_JSON):
+    if kind == _OPAQUE:
         return None
     data = memoryview(stored)[5:]
-    if stored[1:5] != _check(data):
+    if kind not in (_PLAIN, _PACKED) or stored[1:5] != _check(data):
         raise ValueError("a snapshot is not as it was written")
-    if kind in (_PACKED, _PACKED_JSON):
+    if kind == _PACKED:
         data = memoryview(zlib.decompress(data))
-    return _framed(data) if kind in (_PLAIN, _PACKED) else _of_json(data)
-
-
-def _framed(data: memoryview) -> _Part:
     place = 4 + int.from_bytes(data[:4])
     head = _decode_head(data[4:place])
     texts: dict[str, memoryview] = {}
@@ -204,11 +182,6 @@ def _framed(data: memoryview) -> _Part:
         texts[name] = data[place : place + size]
         place += size
     return _Part(texts, head.tails, head.lists)
-
-
-def _of_json(data: memoryview) -> _Part:
-    part = _decode_json_part(data)
-    return _Part({name: memoryview(raw) for name, raw in part.values.items()}, part.tails, part.lists)
 
 
 def _check(data: bytes | memoryview) -> bytes:

@@ -25,9 +25,9 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
 from hitl_tui.engine.nodes.children import WITHIN, inside
 from hitl_tui.engine.thread.hashes import chained, facts_hash
-from hitl_tui.errors import LogCorrupt, StoreUnusable, UsageError
+from hitl_tui.errors import LogCorrupt, UsageError
 from hitl_tui.stores import snapshots
-from hitl_tui.stores.base import Checkpointer, check_thread_id, taken, unknown
+from hitl_tui.stores.base import Checkpointer, check_thread_id, of_other_version, taken, unknown
 from hitl_tui.stores.files.json import plain, row_of
 from hitl_tui.stores.lineage import Carried, Past
 
@@ -186,7 +186,7 @@ class Reader:
 
     Raises (all of its methods):
         LogCorrupt: a damaged export; names the line.
-        StoreUnusable: an export of a newer hitl-tui.
+        StoreUnusable: an export of another version.
         UsageError: no export of a thread, or one whose private values were left out.
     """
 
@@ -206,12 +206,9 @@ class Reader:
             raise UsageError(
                 f"line {self._number}: this is no thread of hitl-tui", "give a file that `export` wrote"
             )
-        if kind.version > VERSION:
-            raise StoreUnusable(
-                f"line {self._number}: the thread was exported by a newer hitl-tui (version {kind.version}, "
-                f"this one knows {VERSION})",
-                "upgrade hitl-tui",
-            )
+        if kind.version != VERSION:
+            what = f"line {self._number}: the thread was exported"
+            raise of_other_version(what, kind.version, VERSION, "export it again")
         with self._checking():
             header = msgspec.json.decode(data, type=Header)
             _check_order(header)
@@ -402,7 +399,7 @@ def import_thread(store: Checkpointer, lines: Iterable[bytes], thread_id: str | 
     Raises:
         ThreadBusy: the name is taken, or that of a thread below it.
         UsageError: no export of a thread, or one whose private values were left out.
-        StoreUnusable: an export of a newer hitl-tui.
+        StoreUnusable: an export of another version.
         LogCorrupt: a damaged export; names the line.
     """
     reader = Reader(lines)

@@ -216,12 +216,17 @@ class TestNotOurs:
         assert str(root) in caught.value.message
         assert [(path, path.lstat()) for path in [root, *root.rglob("*")]] == before
 
-    def test_a_store_of_a_newer_version_is_refused(self, root: Path, files: FileCheckpointer) -> None:
+    @pytest.mark.parametrize(
+        ("version", "age", "hint"), [(0, "an older", "name another"), (2, "a newer", "upgrade")]
+    )
+    def test_a_store_of_another_version_is_refused(
+        self, root: Path, files: FileCheckpointer, version: int, age: str, hint: str
+    ) -> None:
         mark = root / directory.MARKER
-        mark.write_text(mark.read_text().replace("1", "2"))
-        with pytest.raises(StoreUnusable, match="newer hitl-tui") as caught:
+        mark.write_text(mark.read_text().replace("1", str(version)))
+        with pytest.raises(StoreUnusable, match=f"{age} hitl-tui") as caught:
             FileCheckpointer(root)
-        assert "upgrade" in caught.value.hint
+        assert caught.value.hint.startswith(hint)
 
     def test_a_damaged_mark_says_how_to_mend_it(self, root: Path, files: FileCheckpointer) -> None:
         (root / directory.MARKER).write_text("{")

@@ -184,11 +184,9 @@ def _middleware_action(request: Mapping[str, Any], configs: Sequence[Mapping[str
 def _action(request: Mapping[str, Any], allows: Any) -> Action:
     named = allows if isinstance(allows, list) else _MIDDLEWARE_ALLOWS
     allowed = tuple(one for one in _MIDDLEWARE_ALLOWS if one in named) or _MIDDLEWARE_ALLOWS
-    # Drafts of the middleware before 1.0 said `arguments`.
-    args = request.get("args", request.get("arguments", {}))
     schema = request.get("args_schema")
     known = schema if isinstance(schema, Mapping) else None
-    return Action(request["name"], args, _text(request.get("description")), allowed, known)
+    return Action(request["name"], request.get("args", {}), _text(request.get("description")), allowed, known)
 
 
 def _text(value: Any) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable
+from hitl_tui.stores.base import of_other_version
 
 BUSY_SECONDS = 5.0
 """How long a writer waits for another process before the thread counts as locked."""
@@ -200,7 +201,7 @@ def locked(path: Path, patience: float = BUSY_SECONDS) -> Iterator[None]:
 
 
 VERSION = 1
-"""The version of the format; a change that an older hitl-tui can't read counts it up."""
+"""The version of the format; a store of another one is not read."""
 
 MARKER = "hitl-tui-store.json"
 LOCK = "lock"
@@ -220,7 +221,7 @@ def open_directory(root: Path) -> None:
     """Make sure that a directory is a store of ours; one that is missing or empty is made one.
 
     Raises:
-        StoreUnusable: not ours, made by a newer hitl-tui, read-only or full.
+        StoreUnusable: not ours, of another version, read-only or full.
         LogCorrupt: ours, but damaged.
     """
     try:
@@ -278,12 +279,9 @@ def _is_marked(root: Path) -> bool:
         raise damaged(root / MARKER, f"{error}; {mend}") from error
     if marker.kind != _KIND:
         raise StoreUnusable(f"{root} is no files store but a {marker.kind!r}", "name another directory")
-    if marker.version > VERSION:
-        raise StoreUnusable(
-            f"the store {root} was made by a newer hitl-tui "
-            f"(version {marker.version}, this one knows {VERSION})",
-            "upgrade hitl-tui, or name another directory",
-        )
+    if marker.version != VERSION:
+        what = f"the store {root} was made"
+        raise of_other_version(what, marker.version, VERSION, "name another directory")
     return True
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from hitl_tui.engine.log.store import Durability
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ValueRejected
+from hitl_tui.stores.base import of_other_version
 from hitl_tui.stores.files.directory import make_directories, sync_directory
 from hitl_tui.stores.sqlite import schema
 
@@ -211,13 +212,9 @@ def _write_ahead(db: sqlite3.Connection) -> None:
 
 def _known_version(db: sqlite3.Connection, path: Path) -> int:
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
-    known = schema.VERSION
-    if version not in (0, known):
-        age, hint = ("a newer", "upgrade hitl-tui, or name") if version > known else ("an older", "name")
-        raise StoreUnusable(
-            f"the store {path} was made by {age} hitl-tui (version {version}, this one knows {known})",
-            f"{hint} another file",
-        )
+    if version not in (0, schema.VERSION):
+        what = f"the store {path} was made"
+        raise of_other_version(what, version, schema.VERSION, "name another file")
     return version
 
 

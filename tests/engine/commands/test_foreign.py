@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, GraphRunner
-from hitl_tui.engine.thread.approval_formats import actions_of
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import check_log, ledger_of, line
 from tests.support.spec import spec
@@ -142,29 +141,6 @@ def test_langchain_middleware(store: Checkpointer, payload: Any, answer: Any, re
 )
 def test_a_single_tool_call(store: Checkpointer, answer: Any, received: Any) -> None:
     assert answered(store, CALL, answer) == received
-
-
-OLD_CALL = {"name": "send", "arguments": {"to": "a"}}
-EDITED = {"type": "edit", "edited_action": {"name": "send", "args": {"to": "b"}}}
-
-
-@pytest.mark.parametrize(
-    ("payload", "received"),
-    [
-        ({**ONE, "action_requests": [OLD_CALL]}, {"decisions": [EDITED]}),
-        ({**OLD_CALL, "type": "tool_approval"}, EDITED),
-    ],
-    ids=["batched", "one call"],
-)
-def test_arguments_under_the_key_of_older_drafts_are_shown_and_edited(
-    store: Checkpointer, payload: Any, received: Any
-) -> None:
-    runner = asked(store, payload)
-    (request,) = runner.open("t").cursor.pending
-    (action,) = actions_of(request.shape, request.payload)
-    assert (action.name, action.args) == ("send", {"to": "a"})
-    runner.answer("t", request.id, EDIT, step=0)
-    assert runner.invoke(thread_id="t")["log"] == [received]
 
 
 @pytest.mark.parametrize(
