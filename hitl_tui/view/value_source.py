@@ -109,7 +109,7 @@ def _written(versions: Versions) -> Line:
         unchanged = f"unchanged since step {since - 1} at least" if since else "as it was at the start"
         return (trusted(unchanged, "dim"),)
     point, who, _ = versions.found[0]
-    place = f" at step {point.step}" + ("" if since else ", the first version")
+    place = f" at step {point.step}" + ("" if since else ", the first change")
     return (trusted("written by ", "dim"), untrusted(who, "name"), trusted(place, "dim"))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import Agent, GraphRunner, NodeFailed, ScriptedModel
+from hitl_tui.errors import AnswerRefused
 from tests.loading.conftest import LoadFile
 
 AGENT = '[agents.a]\nmodel = "demo/advisor"\n'
@@ -249,6 +250,15 @@ def test_a_gate_sets_channels_and_takes_words(load_file: LoadFile) -> None:
         runner.answer("t", request.id, {"choice": "a", "text": "so"}, step=request.step, actor=actor)
     result = runner.invoke(thread_id="t")
     assert (result.status, result["n"], result["m"]) == ("completed", 1, "so")
+
+
+def test_a_signed_gate_takes_no_unsigned_answer(load_file: LoadFile) -> None:
+    gate = '[nodes.work.gate]\ntitle = "Well?"\nsigned = true\nchoices = [{ id = "a" }]'
+    runner = load_file(one_node("n = {}", gate))
+    (request,) = runner.invoke(thread_id="t").pending
+    assert request.signed
+    with pytest.raises(AnswerRefused, match="wants a signed decision"):
+        runner.answer("t", request.id, "a", step=request.step, actor="ann")
 
 
 def test_interrupts_by_name_star_and_gate(load_file: LoadFile) -> None:

@@ -239,3 +239,16 @@ async def test_what_a_node_prints_is_shown_as_its_text() -> None:
     finally:
         give_output_back()
     assert sys.stdout is before
+
+
+async def test_who_changed_a_value_first_is_said_though_the_same_one_was_written_before():
+    graph = StateGraph({"text": Channel("")}, name="same")
+    graph.add_node("keep", lambda state: {"text": ""}).add_node("write", lambda state: {"text": "new"})
+    graph.add_edge(START, "keep").add_edge("keep", "write").add_edge("write", END)
+    runner = graph.compile(checkpointer=MemoryCheckpointer())
+    async with live(runner, inputs={}, ready="READY") as it:
+        await it.press("c")
+        await it.shows("DONE")
+        it.run.query_one(ChannelsPane).select("text")
+        await it.press("2")
+        await it.shows("written by write at step 2, the first change")
