@@ -15,6 +15,8 @@ from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.loading.trust import Trust
 from hitl_tui.ui.app import HitlApp, Look, Start
+from tests.support.program import APP
+from tests.support.terminal import Terminal
 from tests.ui.harness import Screen
 
 GRAPH = """
@@ -148,3 +150,16 @@ async def test_files_that_others_may_write_are_asked_about_again_with_what_chang
         assert not sent.built
         await screen.press("t")
         await screen.shows("DONE")
+
+
+def test_in_lines_it_is_asked_on_the_terminal_and_a_no_runs_nothing(sent: Sent) -> None:
+    argv = [*APP, "resume", "t", "--plain", "--store", str(sent.folder / "sent.db")]
+    with Terminal(argv) as terminal:
+        terminal.wait_for("Command:")
+        terminal.press("s", "enter")
+        assert "flow.py" in terminal.wait_for("Type yes to confirm")
+        terminal.press("no", "enter")
+        terminal.wait_for("The graph is not trusted")
+        terminal.press("q", "enter")
+        assert terminal.wait_exit() == 3
+    assert not sent.built
