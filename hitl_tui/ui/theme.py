@@ -25,34 +25,9 @@ if TYPE_CHECKING:
     from hitl_tui.ui.app import Look
 
 
-COLORS: Final = (
-    "background",
-    "surface",
-    "panel",
-    "foreground",
-    "primary",
-    "accent",
-    "success",
-    "warning",
-    "error",
-)
-ROLES: Final = (
-    "muted",
-    "faint",
-    "border",
-    "border-focus",
-    "human",
-    "added",
-    "added-back",
-    "removed",
-    "removed-back",
-    "cursor",
-    "cursor-text",
-    "cursor-quiet",
-    "route",
-)
 DEFAULT_THEME: Final = "dark"
-_TABLES: Final = {"colors": COLORS, "roles": ROLES}
+"""The bundled theme that declares which colours there are: one that is added there is known everywhere."""
+_TABLES: Final = ("colors", "roles")
 _KINDS: Final[Mapping[str, type]] = {"title": str, "dark": bool, "base": str, "colors": dict, "roles": dict}
 _WORDS: Final = {str: "text", bool: "true or false", dict: "a table"}
 _NAME: Final = re.compile(r"\w[\w.-]{0,59}")
@@ -131,7 +106,7 @@ class Themes:
                 base = _parse(path)[1].get("base")
             except ThemeInvalid:
                 break
-            path = self.path(base, without=found) if isinstance(base, str) else None
+            path = self._base(base, found) if isinstance(base, str) else None
         return found
 
     def load_file(self, path: Path) -> LoadedTheme:
@@ -162,7 +137,7 @@ class Themes:
         problems = _top_problems(data, place)
         base: _Given | None = None
         if isinstance(wanted := data.get("base"), str):
-            found = self.path(wanted, without=(*above, path))
+            found = self._base(wanted, (*above, path))
             if found is None:
                 problems.append(f"{place('base')}: base: {self._no_base(wanted, path, above)}")
             else:
@@ -180,6 +155,11 @@ class Themes:
             files=(path, *(base.files if base else ())),
         )
 
+    def _base(self, wanted: str, above: tuple[Path, ...]) -> Path | None:
+        """The file that the last of some files is based on; ours are based on ours, whatever a user has."""
+        ours = above[-1].parent == bundled_themes()
+        return (Themes() if ours else self).path(wanted, without=above)
+
     def _no_base(self, wanted: str, path: Path, above: tuple[Path, ...]) -> str:
         if self.path(wanted) is not None:
             return f"{wanted!r} is based on this theme itself"
@@ -192,6 +172,13 @@ def bundled_themes() -> Path:
     package = Path(__file__).resolve().parent.parent
     installed = package / "_bundled" / "themes"
     return installed if installed.is_dir() else package.parent / "themes"
+
+
+@cache
+def known_colours() -> Mapping[str, tuple[str, ...]]:
+    """The names of the colours that a theme has, by their tables."""
+    _, data = _parse(bundled_themes() / f"{DEFAULT_THEME}.toml")
+    return {table: tuple(data[table]) for table in _TABLES}
 
 
 @cache
@@ -234,7 +221,7 @@ def _top_problems(data: Mapping[str, Any], place: Place) -> list[str]:
 
 def _colour_problems(table: str, given: Any, place: Place, *, complete: bool) -> list[str]:
     """What is wrong with a table; with `complete` every colour must be there."""
-    known = _TABLES[table]
+    known = known_colours()[table]
     if given is None and complete:
         return [f'{place()}: the table [{table}] is missing; add it, or a line base = "{DEFAULT_THEME}"']
     if not isinstance(given, dict):
@@ -258,8 +245,9 @@ def _colour_problems(table: str, given: Any, place: Place, *, complete: bool) ->
 
 
 def _elsewhere(name: str, table: str) -> str:
+    tables = known_colours().items()
     return next(
-        (f"it belongs in [{other}]" for other in _TABLES if other != table and name in _TABLES[other]), ""
+        (f"it belongs in [{other}]" for other, known in tables if other != table and name in known), ""
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
-from hitl_tui.engine.graph.drawing import Look, made_of
+from hitl_tui.engine.graph.drawing import HERE, WAY, Look, made_of
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.view.cells import cells
 from hitl_tui.view.graph_layers import Size
@@ -35,8 +35,10 @@ _BEHIND: Final = _CELL
 _INSIDE: Final = 46.0
 """How far below a box's top the picture inside it begins."""
 _LONGEST: Final = 60
+_LIGHT: Final = f"""
+svg {{ --ink: #24292f; --quiet: #8c959f; --ground: #ffffff; --box: #f6f8fa; --way: {WAY}; --here: {HERE}; }}
+""".strip()
 _STYLE: Final = """
-svg { --ink: #24292f; --quiet: #8c959f; --ground: #ffffff; --box: #f6f8fa; --way: #0969da; --here: #bf8700; }
 @media (prefers-color-scheme: dark) {
   svg { --ink: #e6edf3; --quiet: #6e7681; --ground: #0d1117; --box: #161b22; --way: #58a6ff;
         --here: #e3b341; }
@@ -71,7 +73,7 @@ def graph_svg(graph: GraphInfo, look: Look | None = None, *, expand: bool = Fals
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label={quoteattr(name)}>',
         f"<title>{escape(name)}</title>",
-        f"<style>{_STYLE}</style>",
+        f"<style>{_LIGHT}\n{_STYLE}</style>",
         f'<rect class="ground" width="{width}" height="{height}"/>',
         *picture.parts(),
         "</svg>",

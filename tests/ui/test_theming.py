@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from textual.color import Color
 
+from hitl_tui.ui import theme
 from hitl_tui.ui.theme import ThemeInvalid, Themes, bundled_themes, theme_names
+from hitl_tui.ui.widgets.lines import ROLE_CLASSES
+from hitl_tui.view.spans import Role
 
 OURS = ("dark", "high-contrast", "light", "presenter")
 
@@ -82,6 +87,30 @@ def test_what_is_faint_elsewhere_is_seen_here(name: str):
     assert contrast(theme.variables["border"], str(theme.background)) >= 3
 
 
+def test_a_colour_is_added_in_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    ours = tmp_path / "ours"
+    shutil.copytree(bundled_themes(), ours)
+    dark = ours / "dark.toml"
+    dark.write_text(dark.read_text("utf-8") + 'glow = "#123456"\n')
+    monkeypatch.setattr(theme, "bundled_themes", lambda: ours)
+    theme.known_colours.cache_clear()
+    try:
+        assert {Themes().load(name).theme.variables["glow"] for name in OURS} == {"#123456"}
+        write(tmp_path, "mine", 'base = "light"\n[roles]\nglow = "#654321"\n')
+        assert Themes(tmp_path).load("mine").theme.variables["glow"] == "#654321"
+    finally:
+        theme.known_colours.cache_clear()
+
+
+def test_our_themes_are_based_on_ours_whatever_a_user_calls_theirs(tmp_path: Path):
+    write(tmp_path, "dark", "broken")
+    assert Themes(tmp_path).load("light").theme == Themes().load("light").theme
+
+
+def test_every_role_of_the_view_has_a_style():
+    assert {f"role--{role}" for role in get_args(Role)} - ROLE_CLASSES == {"role--plain", "role--value"}
+
+
 def test_a_theme_can_be_based_on_another(tmp_path: Path):
     write(tmp_path, "mine", 'base = "light"\ntitle = "Mine"\n[colors]\naccent = "#005500"\n')
     write(tmp_path, "more", 'base = "mine"\n[roles]\nmuted = "rgb(1,2,3)"\n')
@@ -91,7 +120,7 @@ def test_a_theme_can_be_based_on_another(tmp_path: Path):
     light = themes.load("light").theme
     assert (loaded.theme.accent, loaded.theme.variables["muted"]) == ("#005500", "rgb(1,2,3)")
     assert (loaded.theme.dark, loaded.theme.background) == (False, light.background)
-    assert [path.name for path in loaded.files] == ["more.toml", "mine.toml", "light.toml"]
+    assert [path.name for path in loaded.files] == ["more.toml", "mine.toml", "light.toml", "dark.toml"]
 
 
 def test_a_user_theme_goes_before_ours_of_the_same_name(tmp_path: Path):

@@ -67,9 +67,11 @@ def taken_edges(checkpoints: Sequence[Checkpoint], until: int) -> frozenset[tupl
 
 _NO_LOOK = Look()
 _SHAPES = {"map": ", shape=box3d", "parallel": ", shape=component", "subgraph": ", peripheries=2"}
-_VISITED = ', color="#0969da", penwidth=2'
-_CURRENT = ', color="#bf8700", penwidth=4'
-_TAKEN = 'color="#0969da", penwidth=3'
+WAY, HERE = "#0969da", "#bf8700"
+"""The colours of the way that a run took and of the node it is at, on paper as light as a page's."""
+_VISITED = f', color="{WAY}", penwidth=2'
+_CURRENT = f', color="{HERE}", penwidth=4'
+_TAKEN = f'color="{WAY}", penwidth=3'
 
 
 def to_mermaid(graph: GraphInfo, look: Look | None = None) -> str:
@@ -127,13 +129,13 @@ class _Mermaid:
         """Styles for the nodes a run was at and the edges it took."""
         marks = []
         if self._visited:
-            marks.append("    classDef visited stroke:#0969da,stroke-width:2px")
+            marks.append(f"    classDef visited stroke:{WAY},stroke-width:2px")
             marks.append(f"    class {','.join(self._visited)} visited")
         if self._current:
-            marks.append("    classDef current stroke:#bf8700,stroke-width:4px")
+            marks.append(f"    classDef current stroke:{HERE},stroke-width:4px")
             marks.append(f"    class {','.join(self._current)} current")
         if self._taken:
-            marks.append(f"    linkStyle {','.join(self._taken)} stroke:#0969da,stroke-width:3px")
+            marks.append(f"    linkStyle {','.join(self._taken)} stroke:{WAY},stroke-width:3px")
         return marks
 
 

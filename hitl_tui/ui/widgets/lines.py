@@ -6,9 +6,11 @@ role becomes a style through the component classes of the screen (`role--NAME` i
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, cast
 
 from rich.segment import Segment
@@ -28,15 +30,9 @@ from hitl_tui.ui.screens.modal import ClosesOnce
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span
 
-ROLE_CLASSES: Final = frozenset(
-    f"role--{name}"
-    for name in (
-        "plain", "dim", "name", "value", "accent", "ok", "added", "removed", "human", "node", "warning",
-        "error", "title", "private", "cursor", "cursor-quiet", "badge", "badge-ok", "badge-error",
-        "badge-dim", "added-back", "removed-back", "route", "edge", "faint", "key", "key-off", "brand",
-        "current",
-    )
-)  # fmt: skip
+_STYLES: Final = Path(__file__).parent.parent / "screens" / "base.tcss"
+ROLE_CLASSES: Final = frozenset(re.findall(r"\brole--[\w-]+", _STYLES.read_text("utf-8")))
+"""The roles that have a style; a span of any other looks like the text around it."""
 
 
 def ours(text: str, role: str) -> Span:
