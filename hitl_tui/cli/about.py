@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from hitl_tui.cli.output import emit, json_option, one_line, say, table
 from hitl_tui.errors import ExitCode, HitlError
 
 if TYPE_CHECKING:
+    from hitl_tui.cli.shapes import ThemeRow
     from hitl_tui.ui.theme import Themes
 
 
@@ -24,23 +26,22 @@ def themes(as_json: bool) -> int:
     Ours and those in your configuration directory; the one in use is marked. One that can't be used is
     told with file and line, with exit code 2.
     """
+    from hitl_tui.cli.shapes import ThemesDocument
     from hitl_tui.config import load_settings, user_themes
     from hitl_tui.ui.theme import DEFAULT_THEME, Themes
 
     settings = load_settings()
     used = settings.theme or DEFAULT_THEME
     found = Themes(user_themes())
-    rows = [{"in_use": name == used, **_theme(found, name)} for name in found.names()]
-    broken = [str(row["problem"]) for row in rows if row["problem"]]
+    rows = [_theme(found, name, in_use=name == used) for name in found.names()]
+    broken = [row.problem for row in rows if row.problem]
     if used not in found.names():
         broken.append(f"{settings.origins['theme']}: theme: {_problem(found, used)}")
     if as_json:
-        from hitl_tui.cli.documents import listed
-
-        emit(listed("themes", rows, directory=str(user_themes())))
+        emit(ThemesDocument(themes=tuple(rows), directory=str(user_themes())))
     else:
-        marks = ["*" if row["in_use"] else "!" if row["problem"] else " " for row in rows]
-        lines = [(mark, str(row["name"]), str(row["title"])) for mark, row in zip(marks, rows, strict=True)]
+        marks = ["*" if row.in_use else "!" if row.problem else " " for row in rows]
+        lines = [(mark, row.name, row.title) for mark, row in zip(marks, rows, strict=True)]
         say(*table([tuple(one_line(cell) for cell in line) for line in lines]))
         say(f"yours go into {user_themes()}")
     say(*broken, err=True)
@@ -56,18 +57,14 @@ def _problem(found: Themes, name: str) -> str:
     return ""
 
 
-def _theme(found: Themes, name: str) -> dict[str, object]:
+def _theme(found: Themes, name: str, *, in_use: bool) -> ThemeRow:
+    from hitl_tui.cli.shapes import ThemeRow
+
     try:
         theme = found.load(name)
     except HitlError as error:
-        return {"name": name, "title": "can't be used", "dark": None, "file": None, "problem": error.message}
-    return {
-        "name": name,
-        "title": theme.title,
-        "dark": theme.theme.dark,
-        "file": str(theme.files[0]),
-        "problem": None,
-    }
+        return ThemeRow(in_use, name, "can't be used", problem=error.message)
+    return ThemeRow(in_use, name, theme.title, theme.theme.dark, str(theme.files[0]))
 
 
 @click.command()
@@ -77,6 +74,7 @@ def keys(as_json: bool) -> int:
 
     As your configuration has them, and as it writes them: what is wrong there is told, with exit code 2.
     """
+    from hitl_tui.cli.shapes import KeyRow, KeysDocument
     from hitl_tui.config import load_settings
     from hitl_tui.view.actions import ALL_ACTIONS
     from hitl_tui.view.keymap import load_keymap
@@ -84,21 +82,19 @@ def keys(as_json: bool) -> int:
     settings = load_settings()
     keymap = load_keymap(settings.keys, lambda name: settings.key_places.get(name, f"keys.{name}"))
     rows = [
-        {
-            "id": one.id,
-            "keys": list(keymap.spelled(one.id)),
-            "configured": one.id in keymap.configured,
-            "group": one.group,
-            "help": one.help,
-        }
-        for one in ALL_ACTIONS
+        KeyRow(
+            action.id,
+            tuple(keymap.spelled(action.id)),
+            action.id in keymap.configured,
+            action.group,
+            action.help,
+        )
+        for action in ALL_ACTIONS
     ]
     if as_json:
-        from hitl_tui.cli.documents import listed
-
-        emit(listed("keys", rows, problems=list(keymap.problems)))
+        emit(KeysDocument(keys=tuple(rows), problems=tuple(keymap.problems)))
     else:
-        lines = [(",".join(keymap.spelled(one.id)) or "-", one.id, one.help) for one in ALL_ACTIONS]
+        lines = [(",".join(row.keys) or "-", row.id, row.help) for row in rows]
         say(*table([("KEYS", "ID", "WHAT IT DOES"), *lines], prose=True))
     say(*keymap.problems, err=True)
     return ExitCode.USAGE if keymap.problems else ExitCode.DONE
@@ -115,23 +111,19 @@ def config(*, as_json: bool, **flags: str | None) -> None:
 
     A flag, an environment variable, a line of the configuration file, or the default.
     """
+    from hitl_tui.cli.shapes import ConfigDocument, Setting
     from hitl_tui.config import config_path, load_settings
     from hitl_tui.ui.theme import DEFAULT_THEME
 
     settings = load_settings(flags)
     values = {name: getattr(settings, name) for name in settings.origins}
     values["theme"] = values["theme"] or DEFAULT_THEME
-    rows = [
-        {"name": name, "value": values[name], "origin": origin} for name, origin in settings.origins.items()
-    ]
+    rows = [Setting(name, values[name], origin) for name, origin in settings.origins.items()]
     if as_json:
-        from hitl_tui.cli.documents import listed
-
-        emit(listed("config", rows, file=str(config_path()), file_exists=config_path().exists()))
+        file = config_path()
+        emit(ConfigDocument(config=tuple(rows), file=str(file), file_exists=file.exists()))
     else:
-        shown = [
-            tuple(map(one_line, (str(row["name"]), _shown(row["value"]), str(row["origin"])))) for row in rows
-        ]
+        shown = [tuple(map(one_line, (row.name, _shown(row.value), row.origin))) for row in rows]
         shown += [
             (one_line(f"keys.{name}"), one_line(_shown(value)), one_line(settings.key_places.get(name, "-")))
             for name, value in settings.keys.items()
@@ -193,18 +185,16 @@ def new(template: str, file: Path) -> None:
         click.echo("with a model: add --model NAME, as in --model ollama/llama3.2")
 
 
-SCHEMAS = {"json": ("hitl_tui.cli", "output"), "graph-file": ("hitl_tui.loading", "graph-file")}
-
-
 @click.command()
-@click.argument("which", type=click.Choice(list(SCHEMAS)))
+@click.argument("which", type=click.Choice(("json", "graph-file")))
 def schema(which: str) -> None:
     """Write a JSON Schema of all output, or of graph files.
 
     Each field with its type and what it means. json: the documents that every command writes with --json.
     graph-file: what a graph file may hold, for an editor.
     """
-    from importlib.resources import files
+    from hitl_tui.cli.documents import output_schema
+    from hitl_tui.loading.graphfile.schema import graph_file_schema
 
-    package, name = SCHEMAS[which]
-    click.echo((files(package) / f"{name}.schema.json").read_text("utf-8"), nl=False)
+    shape = output_schema() if which == "json" else graph_file_schema()
+    click.echo(json.dumps(shape, indent=2, ensure_ascii=False))

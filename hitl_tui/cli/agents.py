@@ -76,9 +76,9 @@ async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:
     if only is not None and not shown:
         raise UsageError(f"there is no agent {only!r}", did_you_mean(only, [one.name for one in found]))
     if as_json:
-        from hitl_tui.cli.documents import listed
+        from hitl_tui.cli.shapes import AgentsDocument
 
-        emit(listed("agents", [_shape(one) for one in shown], thread=driver.thread_id))
+        emit(AgentsDocument(thread=driver.thread_id, agents=tuple(shown)))
     elif only is not None:
         for one in shown:
             say(*whole_agent(one))
@@ -86,13 +86,6 @@ async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:
         say(*table([_HEADINGS, *map(_row, shown)], give=(1, 7, 0)))
     else:
         say("the graph has no agents", err=True)
-
-
-def _shape(one: AgentInfo) -> dict[str, object]:
-    import msgspec
-
-    shape: dict[str, object] = msgspec.to_builtins(one)
-    return shape
 
 
 def _row(one: AgentInfo) -> tuple[str, ...]:

@@ -117,8 +117,8 @@ def fork(
     settings = read_settings(agents)
 
     async def work(desk: OpenThread) -> ExitCode:
-        from hitl_tui.cli.documents import document
         from hitl_tui.cli.inputs import open_place
+        from hitl_tui.cli.shapes import ForkDocument
 
         at = await open_place(desk, place)
         changes = given.for_channels(at.snapshot.graph)
@@ -132,7 +132,7 @@ def fork(
             note=note,
         )
         if as_json:
-            emit(document("fork", thread=new, parent=at.driver.thread_id, step=at.step))
+            emit(ForkDocument(thread=new, parent=at.driver.thread_id, step=at.step))
         else:
             say(f"made {new!r} from step {at.step} of {at.driver.thread_id!r}")
         return ExitCode.DONE

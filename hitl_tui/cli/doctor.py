@@ -6,13 +6,13 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from hitl_tui.cli.options import store_option
 from hitl_tui.cli.output import emit, json_option, one_line, say, table
+from hitl_tui.cli.shapes import DoctorDocument, Finding
 from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, SigningFailed
 
 _LIBRARIES = ("textual", "rich", "litellm", "click", "msgspec", "tomli", "jsonschema-rs", "rfc8785")
@@ -20,15 +20,6 @@ _KEYS = (
     "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "AZURE_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY",
     "GROQ_API_KEY", "COHERE_API_KEY", "DEEPSEEK_API_KEY", "OPENROUTER_API_KEY",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report; `ok` is False for what keeps the app from working."""
-
-    about: str
-    value: str
-    ok: bool = True
 
 
 @click.command()
@@ -42,14 +33,11 @@ def doctor(store: str | None, as_json: bool) -> int:
     found = [*_versions(), *_settings(store), *_signing(), *_terminal(), *_directories(), *_keys()]
     well = all(one.ok for one in found)
     if as_json:
-        from hitl_tui.cli.documents import listed
-
-        rows = [{"about": one.about, "value": one.value, "ok": one.ok} for one in found]
-        emit(listed("doctor", rows, ok=well))
+        emit(DoctorDocument(doctor=tuple(found), ok=well))
     else:
         say(
             *table(
-                [("ok" if one.ok else "WRONG", one.about, one_line(one.value, 300)) for one in found],
+                [("ok" if one.ok else "WRONG", one.subject, one_line(one.value, 300)) for one in found],
                 prose=True,
             )
         )

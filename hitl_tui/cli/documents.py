@@ -1,35 +1,46 @@
-"""The documents of `--json`, version 1, events included: each is one object on one line."""
+"""From facts to the documents of `--json`, version 1, and to their JSON Schema; `shapes` says what they hold.
+
+Each document is one object on one line.  Times are ISO 8601 in UTC, durations seconds, hashes `sha256:` and
+hexadecimal digits, what is private `[private]`; a text that may be missing is null where it is empty.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from functools import reduce
+from operator import attrgetter, or_
+from types import GenericAlias, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ForwardRef,
+    Literal,
+    NamedTuple,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from hitl_tui.drivers.protocol import Unfinished
-from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, NodeInfo
-from hitl_tui.engine.log import events as ev
-from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
-from hitl_tui.engine.log.outcomes import BranchOutcome, ToolUse
-from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.log.signing import SignedDecision
-from hitl_tui.engine.log.taint import Taint
-from hitl_tui.engine.log.threads import Owner, ThreadSummary
-from hitl_tui.errors import ExitCode, HitlError
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from hitl_tui.cli.shapes import INLINE, SHAPES, Document, ErrorDocument, EventDocument, From
+from hitl_tui.engine.graph.description import GraphInfo
+from hitl_tui.engine.log.events import PRIVATE, Event
+from hitl_tui.engine.log.units import about
+from hitl_tui.errors import HitlError
 
 VERSION = 1
 PRIVATE_TEXT = "[private]"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def document(kind: str, **fields: Any) -> dict[str, Any]:
-    """A document of a kind."""
-    return {"hitl_tui": VERSION, "kind": kind, **fields}
-
-
-def to_json(value: Mapping[str, Any]) -> str:
+def to_json(value: Any) -> str:
     """One line of ASCII, so that no byte of it can steer a terminal."""
     # DEL is ASCII, and the one control character that JSON leaves as it is.
     return json.dumps(value, ensure_ascii=True, default=_other).replace("\x7f", "\\u007f")
@@ -48,10 +59,8 @@ def _other(value: Any) -> Any:
     return str(value)
 
 
-def time(at: int | None) -> str | None:
-    """Microseconds since the epoch as ISO 8601."""
-    if at is None:
-        return None
+def time(at: int) -> str | None:
+    """Microseconds since the epoch as ISO 8601; None for a moment that no calendar has."""
     try:
         moment = _EPOCH + timedelta(microseconds=at)
     except OverflowError:
@@ -69,10 +78,9 @@ def has_secrets(graph: GraphInfo) -> bool:
     return any(channel.visibility == "private" for channel in graph.channels)
 
 
-def error_document(error: HitlError) -> dict[str, Any]:
+def error_document(error: HitlError) -> ErrorDocument:
     """What went wrong."""
-    return document(
-        "error",
+    return ErrorDocument(
         error=type(error).__name__,
         title=error.title,
         message=error.message,
@@ -82,422 +90,224 @@ def error_document(error: HitlError) -> dict[str, Any]:
     )
 
 
-def summary(one: ThreadSummary) -> dict[str, Any]:
-    """A thread in a list."""
-    info = one.info
-    return {
-        "thread": info.thread_id,
-        "graph": info.graph_name,
-        "status": one.status,
-        "reason": one.reason,
-        "step": one.head,
-        "next": one.next_node,
-        "waiting_for": one.waiting_for or None,
-        "waiting_since": time(one.waiting_since),
-        "last_writer": one.last_writer or None,
-        "held_by": one.held_by,
-        "parent": info.parent,
-        "fork_step": info.fork_step if info.parent else None,
-        "owner": owner(info.owner),
-        "inside": one.inside,
-        "created_at": time(info.created_at),
-        "updated_at": time(one.updated_at),
-    }
+def shown(document: Document, *, secret: bool = False) -> dict[str, Any]:
+    """A document as JSON has it.
+
+    Args:
+        secret: the graph has private channels, so that hashes of whole states are left out.
+    """
+    head = {"hitl_tui": VERSION, "kind": _tag(document)}
+    if isinstance(document, EventDocument):
+        fact = document.event
+        return {**head, "thread": document.thread, "event": _tag(fact), **_shown(fact, secret)}
+    return {**head, **_shown(document, secret)}
 
 
-def owner(one: Owner | None) -> dict[str, Any] | None:
-    """The thread and the node that the thread of a subgraph's run runs for, None for other threads."""
-    return {"thread": one.thread_id, "node": one.node} if one else None
+class _Unit(NamedTuple):
+    """How a bare value of a fact is shown: the function for it, and the type that comes of it."""
+
+    show: Callable[[Any, bool], Any]
+    shown_as: Any
 
 
-def standing(progress: Progress) -> dict[str, Any]:
-    """Where a thread stands."""
-    error = progress.error
-    return {
-        "status": progress.status,
-        "reason": progress.reason,
-        "step": progress.head,
-        "next": progress.next_node,
-        "invocation": progress.invocation,
-        "iteration": progress.iteration,
-        "tokens_in": progress.tokens_in,
-        "tokens_out": progress.tokens_out,
-        "cost": progress.cost,
-        "cost_known": progress.cost_known,
-        "active": progress.active / 1e6,
-        "pending": [request(one) for one in progress.pending],
-        "error": error
-        and {
-            "node": error.node,
-            "attempt": error.attempt,
-            "title": error.title,
-            "message": error.message,
-            "hint": error.hint,
-            "channel": error.channel or None,
-        },
-    }
-
-
-def signed_decision(one: SignedDecision) -> dict[str, Any]:
-    """Who has signed a decision."""
-    return {
-        "n": one.n,
-        "decision": one.kind,
-        "step": one.step,
-        "request": one.request,
-        "actor": one.actor,
-        "account": one.account,
-        "at": time(one.at),
-        "signature": one.found.verdict,
-        "signer": one.found.signer or None,
-        "key": one.found.key or None,
-        "thread": one.thread,
-    }
-
-
-def request(one: Request) -> dict[str, Any]:
-    """What waits for a human: `choices` are the allowed answers, `step` is what an answer names."""
-    return {
-        "id": one.id,
-        "request_kind": one.kind,
-        "node": one.node,
-        "when": one.when,
-        "step": one.step,
-        "title": one.title,
-        "payload": one.payload,
-        "subject": one.subject,
-        "schema": one.schema,
-        "choices": [{"id": each.id, "label": each.label, "text": each.text} for each in one.choices],
-        "recommended": one.recommended,
-        "breakpoint": one.breakpoint,
-        "reviewers": list(one.reviewers),
-        "quorum": one.quorum,
-        "signed": one.signed,
-        "votes": [
-            {"actor": vote.actor, "answer": vote.answer, "note": vote.note, "at": time(vote.at)}
-            for vote in one.votes
-        ],
-        "deadline": time(one.deadline),
-        "risk": one.risk,
-        "policy": one.policy or None,
-        "asked_at": time(one.asked_at),
-        "path": one.path or None,
-        "thread": one.thread or None,
-    }
-
-
-def checkpoint(one: Checkpoint, secret: bool) -> dict[str, Any]:
-    """A committed step."""
-    return {
-        "step": one.step,
-        "thread": one.thread_id,
-        "source": one.source,
-        "node": one.node or None,
-        "position": one.position,
-        "status": one.status,
-        "reason": one.reason,
-        "invocation": one.invocation,
-        "iteration": one.iteration,
-        "attempt": one.attempt,
-        "duration": one.duration / 1e6,
-        "tokens_in": one.tokens_in,
-        "tokens_out": one.tokens_out,
-        "cost": one.cost,
-        "state_hash": PRIVATE_TEXT if secret else sha(one.state_hash),
-        "at": time(one.at),
-        "actor": one.actor,
-        "note": one.note,
-        "decision": one.decision,
-        "text": one.text,
-        "branches": [branch(each) for each in one.branches],
-        "tainted": [taint(each) for each in one.tainted],
-        "read": list(one.read),
-        "calls": [tool_call(each) for each in one.calls],
-    }
-
-
-def tool_call(one: ToolUse) -> dict[str, Any]:
-    """A call of a tool as the step keeps it; long arguments are text, cut."""
-    return {
-        "agent": one.agent,
-        "tool": one.tool,
-        "arguments": one.arguments,
-        "result": one.result,
-        "error": one.error,
-        "duration": one.duration / 1e6,
-        "attempt": one.attempt,
-        "path": one.path or None,
-    }
-
-
-def branch(one: BranchOutcome) -> dict[str, Any]:
-    """What became of a branch of a step."""
-    return {
-        "path": one.path,
-        "name": one.name,
-        "index": one.index,
-        "status": one.status,
-        "error": one.error.message if one.error else None,
-        "attempts": one.attempts,
-        "duration": one.duration / 1e6,
-        "overridden": list(one.overridden),
-        "thread": one.thread or None,
-    }
-
-
-def update(one: AppliedUpdate) -> dict[str, Any]:
-    """A channel's way through its reducer."""
-    private = one.visibility == "private"
-    return {
-        "channel": one.channel,
-        "op": one.op,
-        "reducer": one.reducer,
-        "source": one.source,
-        "before": PRIVATE_TEXT if private else one.before,
-        "update": PRIVATE_TEXT if private else one.update,
-        "after": PRIVATE_TEXT if private else one.after,
-        "changed": PRIVATE_TEXT if private else one.changed,
-        "actor": one.actor,
-        "note": one.note,
-        "path": one.path or None,
-        "tainted": one.tainted,
-        "lineage": one.lineage
-        and {
-            "sources": list(one.lineage.sources),
-            "channels": list(one.lineage.channels),
-            "cleared": one.lineage.cleared,
-        },
-    }
-
-
-def taint(one: Taint) -> dict[str, Any]:
-    """A tainted channel: since when, by whom, and what from outside is in it."""
-    return {"channel": one.channel, "since": one.step, "node": one.node, "sources": list(one.sources)}
-
-
-def updates(some: Iterable[AppliedUpdate]) -> list[dict[str, Any]]:
-    """The updates of a step, in the order in which they were reduced."""
-    return [update(one) for one in some]
-
-
-def decision(one: LedgerEntry, secret: bool) -> dict[str, Any]:
-    """An entry of the decision ledger."""
-    return {
-        "n": one.n,
-        "decision": one.kind,
-        "step": one.step,
-        "request": one.request_id,
-        "actor": one.actor,
-        "account": one.account,
-        "signature": one.signature or None,
-        "note": one.note,
-        "seen": PRIVATE_TEXT if secret and one.seen else sha(one.seen),
-        "data": one.data,
-        "at": time(one.at),
-    }
-
-
-def result(
-    thread_id: str, progress: Progress, state: Mapping[str, Any], code: ExitCode, **more: Any
-) -> dict[str, Any]:
-    """What a command left behind."""
-    return document(
-        "result", thread=thread_id, **standing(progress), state=dict(state), exit_code=int(code), **more
-    )
-
-
-def graph(info: GraphInfo) -> dict[str, Any]:
-    """A graph as declared."""
-    return document(
-        "graph",
-        name=info.name,
-        digest=f"sha256:{info.digest}",
-        nodes=[node(one) for one in info.nodes],
-        edges=[edge(one) for one in info.edges],
-        channels=[
-            {
-                "name": one.name,
-                "type": one.type,
-                "reducer": one.reducer,
-                "visibility": one.visibility,
-                "description": one.description,
-                "schema": dict(one.schema),
-            }
-            for one in info.channels
-        ],
-        inputs=[
-            {"name": one.name, "channel": one.channel, "label": one.label, "example": one.example}
-            for one in info.inputs
-        ],
-    )
-
-
-def edge(one: EdgeInfo) -> dict[str, Any]:
-    """An arrow of a graph; the label is the routing key, "" for a fixed edge."""
-    return {"source": one.source, "target": one.target, "label": one.label}
-
-
-def node(one: NodeInfo) -> dict[str, Any]:
-    """A node as declared; what a map, a parallel or a subgraph is made of under `inside`."""
-    known = {
-        "name": one.name,
-        "kind": one.kind,
-        "reads": list(one.reads),
-        "writes": list(one.writes),
-        "external": one.external or None,
-        "on_taint": one.on_taint,
-        "attempts": one.attempts,
-        "timeout": one.timeout,
-    }
-    return known if one.kind == "node" else {**known, "inside": _inside(one)}
-
-
-def _inside(one: NodeInfo) -> dict[str, Any]:
-    if one.graph is not None:
-        inner = one.graph
-        return {
-            "graph": inner.name,
-            "inputs": dict(one.inputs),
-            "outputs": dict(one.outputs),
-            "nodes": [node(each) for each in inner.nodes],
-            "edges": [edge(each) for each in inner.edges],
-        }
-    return {
-        "over": one.over or None,
-        "join": one.join,
-        "max_concurrent": one.max_concurrent,
-        "max_items": one.max_items,
-        "on_error": one.on_error,
-        "members": [node(member) for member in one.members],
-    }
-
-
-def unfinished(one: Unfinished | None) -> dict[str, Any] | None:
-    """What is kept of a node with branches, or a subgraph, at which a thread was put down."""
-    if one is None:
-        return None
-    kept = [branch(each) for each in one.outcomes]
-    return {
-        "node": one.node,
-        "step": one.step,
-        "total": one.total,
-        "branches": kept,
-        "thread": one.child or None,
-    }
-
-
-def listed(kind: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
-    """A document that is a list; the list has the document's own name."""
-    return document(kind, **{kind: list(rows)}, **more)
-
-
-def event(thread_id: str, one: ev.Event, secret: bool) -> dict[str, Any]:
-    """One event; `secret` where the graph has private channels, so that hashes are left out."""
-    name, fields = _named(one, secret)
-    return document("event", thread=thread_id, event=name, **fields)
-
-
-def _named(one: ev.Event, secret: bool) -> tuple[str, dict[str, Any]]:
-    match one:
-        case ev.RunStarted() | ev.RunEnded() | ev.ProgressChanged():
-            return _PROGRESS[type(one)], standing(one.progress)
-        case ev.StepCommitted():
-            step = checkpoint(one.checkpoint, secret)
-            return "step_committed", {"checkpoint": step, "updates": updates(one.updates)}
-        case ev.LedgerWritten():
-            return "decision", decision(one.entry, secret)
-        case ev.AttemptFailed():
-            error = one.error
-            return "node_failed", {"node": error.node, "attempt": error.attempt, "message": error.message}
-        case ev.BranchStarted() | ev.BranchEnded() | ev.BranchWaits() | ev.ChildMoved():
-            return _inside_event_shapes(one)
-        case _:
-            return _work(one)
-
-
-def _inside_event_shapes(
-    one: ev.BranchStarted | ev.BranchEnded | ev.BranchWaits | ev.ChildMoved,
-) -> tuple[str, dict[str, Any]]:
-    """What the branches of a node do, and the thread of a subgraph."""
-    match one:
-        case ev.BranchStarted():
-            fields = {"name": one.name, "index": one.index, "total": one.total, "attempt": one.attempt}
-            return "branch_started", {
-                "node": one.node,
-                "path": one.path,
-                **fields,
-                "at": time(one.at),
-            }
-        case ev.BranchEnded():
-            outcome = branch(one.outcome)
-            child = outcome.pop("thread")
-            return "branch_ended", {"node": one.node, **outcome, "child": child, "at": time(one.at)}
-        case ev.BranchWaits():
-            return "branch_waits", {"node": one.node, "path": one.path, "title": one.title}
-    child = {"thread": one.thread_id, **standing(one.progress)}
-    return "child_moved", {
-        "node": one.node,
-        "path": one.path,
-        "running": one.running or None,
-        "child": child,
-    }
-
-
-def _work(one: ev.Event) -> tuple[str, dict[str, Any]]:
-    """What a node does while it runs, and what concerns the thread as a whole."""
-    match one:
-        case ev.NodeStarted():
-            at = time(one.at)
-            return "node_started", {"node": one.node, "step": one.step, "attempt": one.attempt, "at": at}
-        case ev.TextStreamed():
-            return "text", {"node": one.node, "path": one.path or None, "agent": one.agent, "text": one.text}
-        case ev.ModelCalled():
-            return "model_called", {
-                "node": one.node,
-                "path": one.path or None,
-                "agent": one.agent,
-                "model": one.model,
-                "tokens_in": one.tokens_in,
-                "tokens_out": one.tokens_out,
-                "cost": one.cost,
-                "duration": one.duration / 1e6,
-            }
-        case ev.ToolCalled():
-            return "tool_called", {
-                "node": one.node,
-                "path": one.path or None,
-                "agent": one.agent,
-                "tool": one.tool,
-                "arguments": one.arguments,
-                "result": one.result,
-                "error": one.error,
-                "duration": one.duration / 1e6,
-            }
-        case ev.NodeRetrying():
-            return "node_retrying", {
-                "node": one.node,
-                "path": one.path or None,
-                "attempt": one.attempt,
-                "max_attempts": one.max_attempts,
-                "wait": one.wait,
-                "error": one.error,
-            }
-        case ev.AttemptDropped():
-            return "attempt_dropped", {"node": one.node, "attempt": one.attempt, "why": one.why}
-        case ev.ThreadForked():
-            return "forked", {"child": one.child, "step": one.step}
-        case ev.HolderChanged():
-            return "holder_changed", {"held_by": one.holder or None}
-        case ev.LimitNear():
-            fields = {"percent": one.percent, "used": one.used, "allowed": one.allowed}
-            return "limit_near", {"limit": one.limit, **fields}
-        case ev.TaintRead():
-            return "taint_read", {"node": one.node, "channels": [taint.channel for taint in one.tainted]}
-    return "other", {}
-
-
-_PROGRESS: dict[type, str] = {
-    ev.RunStarted: "run_started",
-    ev.RunEnded: "run_ended",
-    ev.ProgressChanged: "progress",
+_SHA = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]
+_UNITS: Mapping[str, _Unit] = {
+    "time": _Unit(
+        lambda at, _: time(at), Annotated[str, Meta(extra_json_schema={"format": "date-time"})] | None
+    ),
+    "duration": _Unit(lambda duration, _: duration / 1e6, float),
+    "hash": _Unit(lambda digest, _: sha(digest), _SHA | None),
+    "state_hash": _Unit(
+        lambda digest, secret: PRIVATE_TEXT if secret and digest else sha(digest),
+        Annotated[str, Meta(pattern=r"^(sha256:[0-9a-f]{64}|\[private\])$")] | None,
+    ),
+    "maybe": _Unit(lambda text, _: text or None, str | None),
 }
+
+
+class _Field(NamedTuple):
+    """A field of a document.
+
+    Args:
+        get: its value in the fact.
+        type: as declared.
+        unit: what the value is, where its type doesn't say.
+    """
+
+    name: str
+    get: Callable[[Any], Any]
+    type: Any
+    unit: _Unit | None
+
+
+def _parts(declared: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type without `Annotated`, and what that says."""
+    return (
+        (declared.__origin__, declared.__metadata__) if get_origin(declared) is Annotated else (declared, ())
+    )
+
+
+def _members(declared: Any) -> tuple[Any, ...]:
+    """The types of a union, or the one type that it is."""
+    return get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
+
+
+def _unit(declared: Any) -> _Unit | None:
+    """What a value is by its type, or by the one of a union that says it."""
+    kind, metas = _parts(declared)
+    metas += tuple(meta for member in _members(kind) for meta in _parts(member)[1])
+    return next((_UNITS[meta.extra["unit"]] for meta in metas if isinstance(meta, Meta) and meta.extra), None)
+
+
+def _fields(fact: type) -> tuple[_Field, ...]:
+    """What a document shows of a fact; what is inlined stands in the place of its field."""
+    if fact not in _FIELDS:
+        _FIELDS[fact] = tuple(_read_fields(fact))
+    return _FIELDS[fact]
+
+
+_FIELDS: dict[type, tuple[_Field, ...]] = {}
+
+
+def _read_fields(fact: type) -> Iterator[_Field]:
+    shape = SHAPES.get(fact, fact)
+    encoded = (
+        dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
+        if (issubclass(shape, msgspec.Struct))
+        else {}
+    )
+    for name, declared in get_type_hints(shape, include_extras=True).items():
+        kind, metas = _parts(declared)
+        source = next((meta.source for meta in metas if isinstance(meta, From)), name)
+        get = attrgetter(source) if isinstance(source, str) else source
+        if INLINE in metas:
+            yield from (field._replace(get=_through(get, field.get)) for field in _fields(kind))
+        else:
+            yield _Field(encoded.get(name, name), get, declared, _unit(declared))
+
+
+def _through(outer: Callable[[Any], Any], inner: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda fact: inner(outer(fact))
+
+
+def _shown(fact: Any, secret: bool) -> dict[str, Any]:
+    """The fields of a fact, each as its type and unit say."""
+    values = ((field, field.get(fact)) for field in _fields(type(fact)))
+    return {field.name: _value(value, field.unit, secret) for field, value in values if value is not UNSET}
+
+
+def _value(value: Any, unit: _Unit | None, secret: bool) -> Any:
+    if value is None or value is PRIVATE:
+        return value
+    if unit:
+        return unit.show(value, secret)
+    if isinstance(value, msgspec.Struct) or is_dataclass(value):
+        return _shown(value, secret)
+    return [_value(item, None, secret) for item in value] if isinstance(value, tuple) else value
+
+
+def output_schema() -> dict[str, Any]:
+    """The JSON Schema of all documents."""
+    kinds = [kind for kind in Document.__subclasses__() if kind is not EventDocument]
+    roots = _Shapes().of((*kinds, *_EVENTS))
+    _, components = msgspec.json.schema_components(roots, ref_template="#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"What hitl-tui writes with --json, version {VERSION}",
+        "description": (
+            "One document a line, each of one kind. `run`, `resume` and `step` write an event as each "
+            "happens and a result last. Hashes are `sha256:` and hexadecimal digits, times ISO 8601 in UTC, "
+            "durations seconds, costs US dollars. A change that could break a reader raises `hitl_tui`."
+        ),
+        "oneOf": [{"$ref": f"#/$defs/{root.__name__}"} for root in roots],
+        "$defs": components,
+    }
+
+
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_EVENTS = get_args(Event)
+
+
+class _Shapes:
+    """For each fact a struct of just what a document shows of it, for msgspec to describe.
+
+    Nothing else may stand in it, and nothing of it may be missing but what can be `UNSET`.
+    """
+
+    def __init__(self) -> None:
+        self._structs: dict[type, type | None] = {}
+        self._recursive: set[type] = set()
+
+    def of(self, facts: Iterable[type]) -> list[type]:
+        """The structs of documents and events, with all that stands in them."""
+        roots = [self._struct(fact) for fact in facts]
+        for struct in self._structs.values():
+            for fact in self._recursive:
+                setattr(struct, _name(fact), self._structs[fact])  # where msgspec looks for a forward name
+        return roots
+
+    def _struct(self, fact: type) -> type:
+        struct = self._structs.get(fact)
+        if struct is None:
+            self._structs[fact] = None
+            shape = SHAPES.get(fact, fact)
+            fields = [(field.name, *self._declared(field)) for field in _fields(fact)]
+            struct = msgspec.defstruct(
+                _name(fact), [*_head(fact), *fields], forbid_unknown_fields=True, kw_only=True
+            )
+            struct.__doc__ = " ".join((shape.__doc__ or "").partition("\n\n")[0].split())
+            self._structs[fact] = struct
+        return struct
+
+    def _declared(self, field: _Field) -> tuple[Any, ...]:
+        """The type of a field, and its default where it may be missing."""
+        kind, metas = _parts(field.type)
+        kinds = _members(kind)
+        shown = field.unit.shown_as if field.unit else self._type(kind)
+        for meta in metas:
+            if isinstance(meta, Meta) and meta.description:
+                shown = Annotated[shown, meta]
+        return (shown, UNSET) if UnsetType in kinds else (shown,)
+
+    def _type(self, declared: Any) -> Any:
+        """What JSON has in place of a type."""
+        if unit := _unit(declared):
+            return unit.shown_as
+        kind, _ = _parts(declared)
+        if len(members := _members(kind)) > 1:
+            return reduce(or_, map(self._type, members))
+        if get_origin(kind) is tuple:
+            return GenericAlias(list, (self._type(get_args(kind)[0]),))
+        if isinstance(kind, type) and (issubclass(kind, msgspec.Struct) or is_dataclass(kind)):
+            if kind in self._structs and self._structs[kind] is None:
+                self._recursive.add(kind)
+                return ForwardRef(_name(kind))
+            return self._struct(kind)
+        return kind
+
+
+def _name(fact: type) -> str:
+    """What the schema calls a fact."""
+    if fact in _EVENTS:
+        return f"event_{_tag(fact)}"
+    if issubclass(fact, Document):
+        return f"kind_{_tag(fact)}"
+    return _WORDS.sub("_", SHAPES.get(fact, fact).__name__.removesuffix("Shape")).lower()
+
+
+def _tag(fact: Any) -> str:
+    return str(fact.__struct_config__.tag)
+
+
+def _head(fact: type) -> list[tuple[str, Any]]:
+    """What stands in a document before its own fields."""
+    event = fact in _EVENTS
+    if not event and not issubclass(fact, Document):
+        return []
+    fields: list[tuple[str, Any, str]] = [
+        ("hitl_tui", Literal[VERSION], "The version of these documents."),
+        ("kind", Literal["event" if event else _tag(fact)], "What this document is."),
+    ]
+    if event:
+        fields += [("event", Literal[_tag(fact)], "What happened."), ("thread", str, "The thread.")]
+    return [(name, Annotated[kind, about(words)]) for name, kind, words in fields]

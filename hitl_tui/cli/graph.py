@@ -66,9 +66,9 @@ def graph(
         info = open_graph(graph, MemoryCheckpointer(), {"model": model} if model else {}).graph.info
     assert info is not None
     if as_json or form == "json":
-        from hitl_tui.cli.documents import graph as shape
+        from hitl_tui.cli.shapes import GraphDocument
 
-        emit(shape(info))
+        emit(GraphDocument(graph=info))
     elif form == "mermaid":
         say(to_mermaid(info, look).rstrip())
     elif form == "dot":

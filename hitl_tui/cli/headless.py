@@ -218,21 +218,33 @@ async def tell_run(driver: Driver, start: Callable[[], Awaitable[None]], *, as_j
         raise
 
 
-async def report(driver: Driver, *, as_json: bool, done: bool = False, **more: object) -> ExitCode:
+async def report(
+    driver: Driver, *, as_json: bool, done: bool = False, made_step: int | None = None
+) -> ExitCode:
     """Tell where a thread stands; returns the exit code for it.
 
     Args:
         done: the command has done its work wherever the thread stands.
-        more: further fields of the result document.
+        made_step: the step that the command made.
     """
-    from hitl_tui.cli import documents
+    from msgspec import UNSET
+
+    from hitl_tui.cli.shapes import ResultDocument
     from hitl_tui.plain.loop import standing_code
 
     snapshot = await driver.snapshot()
     progress = snapshot.progress
     code = ExitCode.DONE if done else standing_code(progress)
     if as_json:
-        emit(documents.result(driver.thread_id, progress, snapshot.values, code, **more))
+        emit(
+            ResultDocument(
+                thread=driver.thread_id,
+                progress=progress,
+                state=snapshot.values,
+                exit_code=int(code),
+                made_step=UNSET if made_step is None else made_step,
+            )
+        )
     else:
         say(*standing_lines(snapshot))
     return code
@@ -292,9 +304,9 @@ class _Telling:
     def _event(self, event: Event) -> None:
         """One event; ends and beginnings are for programs, for people the last line says it."""
         if self._as_json:
-            from hitl_tui.cli.documents import event as shape
+            from hitl_tui.cli.shapes import EventDocument
 
-            emit(shape(self._thread_id, event, self._secret))
+            emit(EventDocument(thread=self._thread_id, event=event), secret=self._secret)
         else:
             say(*self._told.lines(event))
 

@@ -16,6 +16,7 @@ from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hitl_tui.cli.inputs import OpenPlace
+    from hitl_tui.cli.shapes import ThreadDocument
     from hitl_tui.drivers.protocol import Driver
     from hitl_tui.engine.log.events import AppliedUpdate
     from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
@@ -34,17 +35,18 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
     """
 
     async def work(desk: OpenThread) -> ExitCode:
-        from hitl_tui.cli.documents import document
         from hitl_tui.cli.inputs import open_place
-        from hitl_tui.plain.words import compared, diff_lines
+        from hitl_tui.cli.shapes import DiffDocument, Place
+        from hitl_tui.plain.words import diff_lines
+        from hitl_tui.view.diff import compare_states
 
         left, right = await open_place(desk, a, reading=True), await open_place(desk, b, reading=True)
         before, after = await left.driver.state_at(left.step), await right.driver.state_at(right.step)
-        rows = compared(before, after)
+        rows = compare_states(before, after)
         if as_json:
-            places = [{"thread": one.driver.thread_id, "step": one.step} for one in (left, right)]
-            equal = all(row["change"] in ("same", "private") for row in rows)
-            emit(document("diff", a=places[0], b=places[1], equal=equal, channels=rows))
+            places = [Place(at.driver.thread_id, at.step) for at in (left, right)]
+            equal = all(row.change in ("same", "private") for row in rows)
+            emit(DiffDocument(a=places[0], b=places[1], equal=equal, channels=rows))
         else:
             say(f"--- {left.name}", f"+++ {right.name}", *diff_lines(rows))
         return ExitCode.DONE
@@ -74,6 +76,7 @@ def show(
     """
 
     async def work(desk: OpenThread) -> ExitCode:
+        from hitl_tui.cli.documents import has_secrets
         from hitl_tui.cli.inputs import open_place
 
         at = await open_place(desk, place, reading=True)
@@ -84,7 +87,7 @@ def show(
         elif channel is not None:
             values = {channel: _value(values, channel)}
         if as_json:
-            emit(await _document(at, values))
+            emit(await _document(at, values), secret=has_secrets(at.snapshot.graph))
         elif channel is not None or reveal is not None:
             _say_value(*values.values())
         else:
@@ -112,25 +115,23 @@ async def _checkpoint(at: OpenPlace) -> Checkpoint:
     return (await at.driver.history(before=at.step + 1, limit=1))[0]
 
 
-async def _document(at: OpenPlace, values: dict[str, Any]) -> dict[str, Any]:
-    from hitl_tui.cli import documents
+async def _document(at: OpenPlace, values: dict[str, Any]) -> ThreadDocument:
+    from hitl_tui.cli.shapes import ThreadDocument
 
     snapshot = at.snapshot
-    secret = documents.has_secrets(snapshot.graph)
-    return documents.document(
-        "thread",
+    return ThreadDocument(
         thread=at.driver.thread_id,
         graph=snapshot.graph.name,
         parent=snapshot.parent,
         fork_step=snapshot.fork_step if snapshot.parent else None,
-        owner=documents.owner(snapshot.owners[-1] if snapshot.owners else None),
-        unfinished=documents.unfinished(snapshot.unfinished),
-        held_by=snapshot.held_by or None,
-        standing=documents.standing(snapshot.progress),
+        owner=snapshot.owners[-1] if snapshot.owners else None,
+        unfinished=snapshot.unfinished,
+        held_by=snapshot.held_by,
+        standing=snapshot.progress,
         step=at.step,
-        checkpoint=documents.checkpoint(await _checkpoint(at), secret),
+        checkpoint=await _checkpoint(at),
         state=values,
-        updates=documents.updates(await at.driver.updates_at(at.step)),
+        updates=await at.driver.updates_at(at.step),
     )
 
 
@@ -175,15 +176,12 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
         points = (await driver.history(before=before, limit=limit))[::-1]
         steps = _with_updates(driver, points)
         if as_json:
-            from hitl_tui.cli import documents
+            from hitl_tui.cli.documents import has_secrets
+            from hitl_tui.cli.shapes import LogDocument, LoggedStep
 
-            secret = documents.has_secrets(snapshot.graph)
-            shown = [
-                {**documents.checkpoint(point, secret), "updates": documents.updates(some)}
-                async for point, some in steps
-            ]
-            decisions = [documents.decision(entry, secret) for entry in snapshot.ledger]
-            emit(documents.document("log", thread=thread, checkpoints=shown, decisions=decisions))
+            shown = tuple([LoggedStep(point, updates) async for point, updates in steps])
+            document = LogDocument(thread=thread, checkpoints=shown, decisions=snapshot.ledger)
+            emit(document, secret=has_secrets(snapshot.graph))
             return ExitCode.DONE
         from hitl_tui.plain.words import step_lines
 
@@ -269,8 +267,8 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
     """
 
     async def work(desk: OpenThread) -> ExitCode:
-        from hitl_tui.cli.documents import document
         from hitl_tui.cli.inputs import open_place
+        from hitl_tui.cli.shapes import BlameDocument
         from hitl_tui.view.blame import blame as last_writers
 
         at = await open_place(desk, place, reading=True)
@@ -279,16 +277,14 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
         versions, reached = await _versions(at, channel, keys, limit)
         lines = last_writers(versions)
         if as_json:
-            rows = [{"step": line.step, "who": line.who, "text": line.text} for line in lines]
             emit(
-                document(
-                    "blame",
+                BlameDocument(
                     thread=at.driver.thread_id,
                     step=at.step,
                     channel=channel,
-                    path=keys,
+                    path=tuple(keys),
                     complete=reached == 0,
-                    lines=rows,
+                    lines=lines,
                 )
             )
             return ExitCode.DONE

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hitl_tui.drivers.node_streams import keep_output, own_err, own_out
 from hitl_tui.errors import HitlError
+
+if TYPE_CHECKING:
+    from hitl_tui.cli.shapes import Document
 
 R = TypeVar("R")
 _UNICODE = ("utf-8", "utf8")
@@ -49,12 +52,16 @@ def one_line(text: str, limit: int = 200) -> str:
     return sanitise_line(text, limit)
 
 
-def emit(document: Mapping[str, Any]) -> None:
-    """Write one document as one line of JSON, and at once: who reads a stream wants it as it comes."""
-    from hitl_tui.cli.documents import to_json
+def emit(document: Document, *, secret: bool = False) -> None:
+    """Write one document as one line of JSON, and at once: who reads a stream wants it as it comes.
+
+    Args:
+        secret: the graph has private channels, so that hashes of whole states are left out.
+    """
+    from hitl_tui.cli.documents import shown, to_json
 
     out = own_out()
-    click.echo(to_json(document), file=out)
+    click.echo(to_json(shown(document, secret=secret)), file=out)
     out.flush()
 
 

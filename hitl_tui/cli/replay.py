@@ -48,20 +48,17 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
 
 
 def _emit(thread: str, report: ReplayReport) -> None:
-    import msgspec
-
-    from hitl_tui.cli.documents import document
+    from hitl_tui.cli.shapes import ReplayDocument
 
     emit(
-        document(
-            "replay",
+        ReplayDocument(
             thread=thread,
             ok=report.ok,
             steps=report.steps,
             records=report.records,
             nodes=report.nodes,
-            changed_reducers=list(report.changed_reducers),
-            mismatches=[msgspec.structs.asdict(one) for one in report.mismatches],
+            changed_reducers=report.changed_reducers,
+            mismatches=report.mismatches,
         )
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,7 +22,7 @@ from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from hitl_tui.drivers.protocol import Driver, RollbackEntry
+    from hitl_tui.drivers.protocol import Driver
 
 
 @click.command()
@@ -220,22 +220,19 @@ def _agreed() -> bool:
 
 
 async def _outcome(driver: Driver, code: ExitCode, *, as_json: bool, dry_run: bool) -> ExitCode:
-    from hitl_tui.cli.documents import document, standing
     from hitl_tui.cli.headless import standing_lines
+    from hitl_tui.cli.shapes import RollbackDocument
     from hitl_tui.view.rollback import entry_line, summary
 
     snapshot = await driver.snapshot()
     entries = await driver.rollback_entries()
     if as_json:
-        facts: dict[str, Any] = standing(snapshot.progress)
-        shown = [_shape(one) for one in entries]
         emit(
-            document(
-                "rollback",
+            RollbackDocument(
                 thread=driver.thread_id,
-                **facts,
+                progress=snapshot.progress,
                 dry_run=dry_run,
-                entries=shown,
+                entries=tuple(entries),
                 exit_code=int(code),
             )
         )
@@ -243,16 +240,3 @@ async def _outcome(driver: Driver, code: ExitCode, *, as_json: bool, dry_run: bo
         failed = [f"  {entry_line(one)}" for one in entries if one.state == "failed"]
         say(*standing_lines(snapshot), f"  {summary(entries)}", *failed)
     return code
-
-
-def _shape(one: RollbackEntry) -> dict[str, Any]:
-    return {
-        "thread": one.thread or None,
-        "step": one.step,
-        "node": one.node,
-        "handler": one.handler,
-        "args": one.args,
-        "state": one.state,
-        "error": one.error or None,
-        "attempts": one.attempts,
-    }

@@ -36,8 +36,8 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
     """
 
     async def work(desk: OpenThread) -> ExitCode:
-        from hitl_tui.cli import documents
         from hitl_tui.cli.inputs import open_place
+        from hitl_tui.cli.shapes import TaintDocument, TaintedChannel
 
         at = await open_place(desk, place, reading=True)
         if channel is not None:
@@ -46,11 +46,8 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
         tainted = [one for one in point.tainted if channel in (None, one.channel)]
         ways = {one.channel: await at.driver.lineage(one.channel, at.step) for one in tainted}
         if as_json:
-            rows = [
-                {**documents.taint(one), "lineage": [_way(way) for way in ways[one.channel]]}
-                for one in tainted
-            ]
-            emit(documents.document("taint", thread=at.driver.thread_id, step=at.step, channels=rows))
+            rows = tuple(TaintedChannel(taint, ways[taint.channel]) for taint in tainted)
+            emit(TaintDocument(thread=at.driver.thread_id, step=at.step, channels=rows))
         else:
             _say(tainted, ways, channel)
         return ExitCode.DONE
@@ -106,17 +103,6 @@ def _check_known(snapshot: Snapshot, channel: str) -> None:
     names = [one.name for one in snapshot.graph.channels]
     if channel not in names:
         raise UsageError(f"there is no channel {channel!r}", did_you_mean(channel, names))
-
-
-def _way(way: Arrival) -> dict[str, object]:
-    return {
-        "channel": way.channel,
-        "step": way.step,
-        "node": way.node or None,
-        "path": way.path or None,
-        "sources": list(way.sources),
-        "channels": list(way.channels),
-    }
 
 
 def _say(tainted: list[Taint], ways: dict[str, tuple[Arrival, ...]], channel: str | None) -> None:

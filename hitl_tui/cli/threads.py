@@ -49,9 +49,9 @@ def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str |
     one_more = _found(settings, query, limit + 1, inside=inside, waiting=waiting, told=not as_json)
     found, more = one_more[:limit], len(one_more) > limit
     if as_json:
-        from hitl_tui.cli.documents import listed, summary
+        from hitl_tui.cli.shapes import ThreadsDocument
 
-        emit(listed("threads", [summary(one) for one, _ in found], more=more))
+        emit(ThreadsDocument(threads=tuple(summary for summary, _ in found), more=more))
         return
     if not found:
         none = (

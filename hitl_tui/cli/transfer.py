@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -82,10 +82,10 @@ def export_command(
     finally:
         opened.close()
     if as_json:
-        from hitl_tui.cli.documents import document
+        from hitl_tui.cli.shapes import ExportDocument
 
-        facts = {"lines": count, "private": private, "threads": threads[1:]}
-        emit(document("export", thread=thread, file=str(target), **facts))
+        inside = tuple(threads[1:])
+        emit(ExportDocument(thread=thread, file=str(target), lines=count, private=private, threads=inside))
     else:
         also = f", those of {_inside_it(threads[1:])} among them" if threads[1:] else ""
         say(f"wrote {count:,} lines to {target}{also}")
@@ -115,9 +115,9 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
     finally:
         opened.close()
     if as_json:
-        from hitl_tui.cli.documents import document
+        from hitl_tui.cli.shapes import ImportDocument
 
-        emit(document("import", thread=name, file=str(file), threads=inside))
+        emit(ImportDocument(thread=name, file=str(file), threads=tuple(inside)))
     else:
         also = f" with {_inside_it(inside)}" if inside else ""
         say(f"imported {name!r}{also}")
@@ -174,9 +174,11 @@ def verify(
     finally:
         opened.close()
     if as_json:
-        from hitl_tui.cli.documents import document
+        import msgspec
 
-        emit(document("verify", thread=thread, ok=report.ok, **_counts(report)))
+        from hitl_tui.cli.shapes import VerifyDocument
+
+        emit(VerifyDocument(thread=thread, ok=report.ok, **msgspec.structs.asdict(report)))
     else:
         say(*_findings(report))
     return ExitCode.DONE if report.ok else ExitCode.FAILED
@@ -193,10 +195,8 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
     Keep it where those who can write the store can't; `verify --anchor` then finds a store that was put
     back to an earlier copy or written anew as a whole.
     """
-    import msgspec
-
-    from hitl_tui.cli.documents import document
     from hitl_tui.cli.opening import find_thread, open_existing
+    from hitl_tui.cli.shapes import AnchorDocument
     from hitl_tui.config import load_settings
     from hitl_tui.engine.audit.anchor import anchor as stands
     from hitl_tui.engine.thread.session import now_us
@@ -206,7 +206,7 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
         found = stands(opened, find_thread(opened, thread), now_us())
     finally:
         opened.close()
-    emit(document("anchor", **msgspec.structs.asdict(found)))
+    emit(AnchorDocument(anchor=found))
     return ExitCode.DONE
 
 
@@ -315,22 +315,6 @@ def _verify(
     info = store.info(thread)
     assert info is not None
     return build_now(store, info).verify(thread, strict=True, anchor=anchors, signers=allowed)
-
-
-def _counts(report: VerifyReport) -> dict[str, Any]:
-    import msgspec
-
-    from hitl_tui.cli.documents import signed_decision
-
-    return {
-        "records": report.records,
-        "checkpoints": report.checkpoints,
-        "unchecked": report.unchecked,
-        "threads": list(report.threads),
-        "missing": list(report.missing),
-        "mismatches": [msgspec.structs.asdict(one) for one in report.mismatches],
-        "decisions": None if report.decisions is None else list(map(signed_decision, report.decisions)),
-    }
 
 
 def _findings(report: VerifyReport) -> list[str]:

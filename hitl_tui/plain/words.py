@@ -14,7 +14,7 @@ from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint
 from hitl_tui.plain.console import content, on_terminal, spans
 from hitl_tui.view.branches import branch_lens, branches_of_step, counted, outcome_lines
 from hitl_tui.view.card import ReviewCard
-from hitl_tui.view.diff import DiffLine, compare_states, near_changes, value_diff
+from hitl_tui.view.diff import Compared, DiffLine, compare_states, near_changes, value_diff
 from hitl_tui.view.format import cost, duration, limit_line, preview, tokens, writer
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import EMPTY, InsideView, call_lines, tool_line
@@ -297,24 +297,16 @@ def numbered(lines: Iterable[str]) -> list[str]:
 _SIGNS = {"same": "    ", "added": "  + ", "removed": "  - "}
 
 
-def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each channel of either state, with how it differs: same, changed, added, removed or private."""
-    return [
-        {"channel": row.channel, "change": row.change, "before": row.before, "after": row.after}
-        for row in compare_states(before, after)
-    ]
-
-
-def diff_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def diff_lines(rows: Sequence[Compared]) -> Iterator[str]:
     """What differs, in lines; content never stands at the beginning of one."""
     shown = False
     for row in rows:
-        name = sanitise(row["channel"], multiline=False)
-        if row["change"] == "private":
+        name = sanitise(row.channel, multiline=False)
+        if row.change == "private":
             yield f"{name}: [private], not compared"
-        elif row["change"] != "same":
-            yield f"{name}: {row['change']}"
-            yield from changed_lines(value_diff(row["before"], row["after"]))
+        elif row.change != "same":
+            yield f"{name}: {row.change}"
+            yield from changed_lines(value_diff(row.before, row.after))
             shown = True
     if not shown:
         yield "no difference"
@@ -324,7 +316,7 @@ async def changed_since(driver: Driver, step: int, now: int) -> str:
     """What a thread's channels have become since a step, for somebody who decided about that step."""
     if not 0 <= step < now:
         return ""
-    rows = compared(await driver.state_at(step), await driver.state_at(now))
+    rows = compare_states(await driver.state_at(step), await driver.state_at(now))
     return "\n".join((f"changed since step {step}:", *diff_lines(rows)))
 
 

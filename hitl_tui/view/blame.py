@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from hitl_tui.engine.log.records import Checkpoint
+from hitl_tui.engine.log.units import about
 from hitl_tui.view.diff import opcodes
 from hitl_tui.view.format import inline, kind, writer
 from hitl_tui.view.sanitise import sanitise, sanitise_line
@@ -19,9 +20,9 @@ _WIDE: Final = 240
 class BlameLine:
     """A line (of a text), key (of an object) or item (of a list) and who wrote it last; sanitised."""
 
-    step: int
-    who: str
-    text: str
+    step: Annotated[int, about("The step.")]
+    who: Annotated[str, about("The node or person.")]
+    text: Annotated[str, about("The line, key or item.")]
 
 
 def blame(versions: Sequence[tuple[Checkpoint, Any]]) -> tuple[BlameLine, ...]:

@@ -8,11 +8,12 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE
+from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.canonical import equal
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role, Span, untrusted
@@ -164,10 +165,10 @@ MARKS: Final[dict[Change, str]] = {"same": "=", "changed": "≠", "added": "+", 
 class Compared:
     """A channel in two states; `before` or `after` is None where it isn't in that state."""
 
-    channel: str
-    change: Change
-    before: Any
-    after: Any
+    channel: Annotated[str, about("The channel.")]
+    change: Annotated[Change, about("How it differs; a private one is named, not compared.")]
+    before: Annotated[Any, about("Its value in `a`.")]
+    after: Annotated[Any, about("Its value in `b`.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import msgspec
 import pytest
+from jsonschema_rs import validator_for
 
-from hitl_tui.cli.documents import VERSION
+from hitl_tui.cli.documents import VERSION, output_schema, shown, to_json
 from hitl_tui.cli.main import COMMANDS
-from tests.support.commands import OUTPUT_SCHEMA, App
+from hitl_tui.cli.shapes import Document, EventDocument
+from hitl_tui.engine.graph.description import NodeInfo
+from hitl_tui.engine.log.events import (
+    PRIVATE,
+    AppliedUpdate,
+    Event,
+    LedgerWritten,
+    ModelCalled,
+    NodeStarted,
+    StepCommitted,
+)
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
+from hitl_tui.loading.graphfile.schema import graph_file_schema
+from tests.support.commands import OUTPUT_SCHEMA, App, check_document
+
+VALIDATOR = validator_for(OUTPUT_SCHEMA)
 
 KINDS = {name.removeprefix("kind_") for name in OUTPUT_SCHEMA["$defs"] if name.startswith("kind_")}
 EVENTS = {name.removeprefix("event_") for name in OUTPUT_SCHEMA["$defs"] if name.startswith("event_")}
@@ -38,14 +57,118 @@ def fields(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def test_every_kind_and_every_field_is_explained() -> None:
-    for name, one in OUTPUT_SCHEMA["$defs"].items():
-        assert one["description"], name
-        for field, shape in one["properties"].items():
+    for name, document in OUTPUT_SCHEMA["$defs"].items():
+        assert document["description"], name
+        for field, shape in document["properties"].items():
             assert shape["description"].endswith("."), f"{name}.{field}"
-    versions = [shape["const"] for field, shape in fields(OUTPUT_SCHEMA["$defs"]) if field == "hitl_tui"]
-    assert set(versions) == {VERSION}
-    listed = {one["$ref"].rpartition("/")[2] for one in OUTPUT_SCHEMA["oneOf"]}
+    versions = [shape["enum"] for field, shape in fields(OUTPUT_SCHEMA["$defs"]) if field == "hitl_tui"]
+    assert all(version == [VERSION] for version in versions)
+    listed = {document["$ref"].rpartition("/")[2] for document in OUTPUT_SCHEMA["oneOf"]}
     assert listed == {f"kind_{name}" for name in KINDS} | {f"event_{name}" for name in EVENTS}
+
+
+WRITE = NodeInfo("write", ("*",), ("draft",))
+EXAMPLES: dict[Any, Any] = {
+    str: "words",
+    int: 7,
+    float: 0.5,
+    bool: True,
+    bytes: b"\x01" * 32,
+    Any: {"a": [1]},
+    NodeInfo: NodeInfo("both", ("*",), ("*",), "parallel", members=(WRITE,)),
+}
+
+
+def example(kind: Any) -> Any:
+    """Some value of a type, for texts, numbers and facts alike."""
+    if kind in EXAMPLES:
+        return EXAMPLES[kind]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return example(arguments[0])
+    if origin is Literal:
+        return arguments[0]
+    if origin in (Union, UnionType):
+        return example(arguments[0])
+    if origin is tuple:
+        return (example(arguments[0]),)
+    if origin in (dict, Mapping):
+        return {"key": example(arguments[1])}
+    assert isinstance(kind, type)
+    assert issubclass(kind, msgspec.Struct) or is_dataclass(kind)
+    return kind(**{name: example(field) for name, field in get_type_hints(kind, include_extras=True).items()})
+
+
+@pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)
+def test_every_event_is_a_document_of_its_own(kind: type) -> None:
+    document = json.loads(to_json(shown(EventDocument(thread="t", event=example(kind)))))
+    check_document(document)
+    assert document["event"] != "other"
+    assert f"event_{document['event']}" in OUTPUT_SCHEMA["$defs"]
+
+
+def test_events_have_names_of_their_own() -> None:
+    assert (
+        len({kind.__struct_config__.tag for kind in get_args(Event)}) == len(get_args(Event)) == len(EVENTS)
+    )
+
+
+@pytest.mark.parametrize("kind", Document.__subclasses__(), ids=lambda kind: kind.__name__)
+def test_every_kind_fits_the_schema_whatever_is_in_it(kind: type) -> None:
+    document = example(kind)
+    whole = json.loads(to_json(shown(document)))
+    check_document(whole)
+    assert VALIDATOR.is_valid(whole)
+    for field in set(whole) - {"made_step"}:
+        assert not VALIDATOR.is_valid({name: value for name, value in whole.items() if name != field}), field
+    assert not VALIDATOR.is_valid({**whole, "more_of_it": 1})
+
+
+def test_no_object_of_the_schema_takes_what_it_does_not_name() -> None:
+    for name, shape in OUTPUT_SCHEMA["$defs"].items():
+        assert shape["additionalProperties"] is False, name
+        optional = set(shape["properties"]) - set(shape["required"])
+        assert (
+            optional <= {"kind_result": {"made_step"}, "node": {"inside"}}.get(name, set())
+            or name == "inside"
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"status": "sleeping"}, "status"),
+        ({"step": "4"}, "step"),
+        ({"hitl_tui": 2}, "hitl_tui"),
+        ({"exit_code": None}, "exit_code"),
+        ({"pending": [{"id": "q1"}]}, "pending"),
+    ],
+)
+def test_a_result_that_is_none_is_refused(app: App, change: dict[str, Any], wrong: str) -> None:
+    whole = app.expect(3, "run", "booking", "--json", "--input", "city=Lisbon").document
+    assert VALIDATOR.is_valid(whole)
+    assert not VALIDATOR.is_valid(whole | change), wrong
+
+
+def test_units_are_shown_as_people_and_programs_read_them() -> None:
+    started = shown(EventDocument(thread="t", event=NodeStarted("write", 3, 1, 1_700_000_000_123_456)))
+    assert started["at"] == "2023-11-14T22:13:20.123456Z"
+    called = ModelCalled("write", "worker", "m", 1, 2, None, 1_500_000)
+    assert shown(EventDocument(thread="t", event=called))["duration"] == 1.5
+    assert shown(EventDocument(thread="t", event=called))["path"] is None
+    entry = LedgerEntry("t", 1, "answer", 3, None, None, None, b"\xab" * 32, None, 0, b"", b"")
+    written = EventDocument(thread="t", event=LedgerWritten(entry))
+    assert shown(written)["seen"] == f"sha256:{'ab' * 32}"
+    assert shown(written, secret=True)["seen"] == "[private]"
+
+
+def test_what_is_private_is_named_and_not_told() -> None:
+    update = AppliedUpdate(
+        "token", "reduce", "overwrite", "private", "node", PRIVATE, PRIVATE, PRIVATE, changed=True
+    )
+    step = shown(EventDocument(thread="t", event=StepCommitted(example(Checkpoint), (update,), None)))  # type: ignore[arg-type]
+    told = json.loads(to_json(step))["updates"][0]
+    assert {told[field] for field in ("before", "update", "after", "changed")} == {"[private]"}
 
 
 @pytest.mark.parametrize("sample", RUNS)
@@ -79,6 +202,7 @@ def test_the_help_says_where_they_are_described(app: App, name: str) -> None:
 def test_the_schemas_are_written_by_a_command(app: App, which: str, title: str) -> None:
     schema = json.loads(app.expect(0, "schema", which).out)
     assert title in schema["title"]
+    assert schema == (output_schema() if which == "json" else graph_file_schema())
 
 
 def test_commands_that_the_schema_names_are_there() -> None:

@@ -147,7 +147,9 @@ def test_a_node_that_warns_runs_and_says_so_in_words_in_data_and_in_the_log(app:
     assert "Warning: send may read what came from outside:" in words
     assert "page  from web, since step 1 by fetch" in words
     told = [one for one in app.expect(0, *run, "b", "--json").documents if one.get("event") == "taint_read"]
-    assert [(one["node"], one["channels"]) for one in told] == [("send", ["page"])]
+    assert [(one["node"], [taint["channel"] for taint in one["tainted"]]) for one in told] == [
+        ("send", ["page"])
+    ]
     for thread in ("a", "b"):
         (decision,) = app.expect(0, "log", thread, "--json").document["decisions"]
         assert (decision["decision"], decision["note"]) == ("taint", "page (web, since step 1, fetch)")

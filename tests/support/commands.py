@@ -6,16 +6,16 @@ import json
 import logging
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import pytest
 
+from hitl_tui.cli.documents import output_schema
 from hitl_tui.cli.failures import guarded
 from hitl_tui.cli.main import cli
 from hitl_tui.drivers.node_streams import give_output_back
 
-OUTPUT_SCHEMA: dict[str, Any] = json.loads((files("hitl_tui.cli") / "output.schema.json").read_text("utf-8"))
+OUTPUT_SCHEMA = output_schema()
 
 
 @dataclass(frozen=True)

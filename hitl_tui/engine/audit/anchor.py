@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import Annotated
 
 import msgspec
 
 from hitl_tui.engine.audit.findings import Mismatch
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Part
+from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.canonical import show_hash
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.engine.thread.session import standing
@@ -31,12 +33,12 @@ class Anchor(msgspec.Struct, frozen=True):
         at: when that was, in microseconds since the Unix epoch.
     """
 
-    thread: str
-    step: int
-    checkpoint_hash: str
-    decision: int
-    ledger_hash: str
-    at: int
+    thread: Annotated[str, about("The thread.")]
+    step: Annotated[int, about("The newest step, -1 where there is none.")]
+    checkpoint_hash: Annotated[str, about("The hash that the next step is chained to.")]
+    decision: Annotated[int, about("The number of the newest decision, 0 where there is none.")]
+    ledger_hash: Annotated[str, about("The hash that the next decision is chained to.")]
+    at: Annotated[int, about("When that was, in microseconds since 1970, UTC.")]
 
     def __str__(self) -> str:
         fields = {"hitl_tui": 1, "kind": "anchor"} | msgspec.structs.asdict(self)
@@ -63,7 +65,7 @@ def read_anchor(line: str | bytes) -> Anchor:
         raise UsageError(f"this is no line of an anchor: {error}", _HINT) from None
 
 
-def about(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> tuple[Anchor, ...]:
+def anchors_of(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> tuple[Anchor, ...]:
     """The anchors that say something of a thread: under its name, or one that its rows were written under."""
     parts = store.parts(thread_id)
     return tuple([one for one in anchors if one.thread == thread_id or _within(one, parts)])
@@ -81,7 +83,7 @@ def _within(anchor: Anchor, parts: list[Part]) -> bool:
 
 def moved(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> Iterator[Mismatch]:
     """What of a thread is not as its anchors have it; of others' anchors nothing."""
-    known = about(store, thread_id, anchors)
+    known = anchors_of(store, thread_id, anchors)
     if not known:
         return
     parts = store.parts(thread_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import Annotated, Any, overload
 
 import msgspec
 
@@ -11,6 +11,7 @@ from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Checkpoint, Limits, Status
 from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.units import about
 from hitl_tui.engine.run.rollback import rollback_entries
 from hitl_tui.engine.thread.journal import open_uses
 from hitl_tui.engine.thread.session import Session
@@ -21,13 +22,13 @@ _ALL, _PAGE = 1 << 31, 256
 class CostLine(msgspec.Struct, frozen=True):
     """What one agent used of one model; `cost` is US dollars, None where a price is unknown."""
 
-    agent: str
-    provider: str
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
+    agent: Annotated[str, about("The agent.")]
+    provider: Annotated[str, about("The provider.")]
+    model: Annotated[str, about("The model.")]
+    calls: Annotated[int, about("Model calls.")]
+    tokens_in: Annotated[int, about("Tokens sent.")]
+    tokens_out: Annotated[int, about("Tokens written.")]
+    cost: Annotated[float | None, about("US dollars; null where a price is unknown.")]
 
 
 class Spent(msgspec.Struct, frozen=True):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from hitl_tui.engine.log.signing import SignedDecision
+from hitl_tui.engine.log.units import about
 
 Kind = Literal[
     "gap",
@@ -50,14 +51,16 @@ class Mismatch(msgspec.Struct, frozen=True):
         thread: of a subgraph's run, whose log it is; "" for the thread's own.
     """
 
-    kind: Kind
-    seq: int | None
-    step: int | None
-    channel: str | None
-    field: str
-    expected: Any
-    actual: Any
-    thread: str = ""
+    kind: Annotated[Kind, about("What kind of thing, as `record`, `snapshot`, `anchor`, `signature`.")]
+    seq: Annotated[int | None, about("Number of the record or the decision.")]
+    step: Annotated[int | None, about("The step.")]
+    channel: Annotated[str | None, about("The channel.")]
+    field: Annotated[str, about("Of the record, checkpoint, entry or cursor.")]
+    expected: Annotated[Any, about("What it should be.")]
+    actual: Annotated[Any, about("What it is.")]
+    thread: Annotated[
+        str, about("The thread of a subgraph's run whose log it is; empty for the thread's own.")
+    ] = ""
 
 
 class VerifyReport(msgspec.Struct, frozen=True):

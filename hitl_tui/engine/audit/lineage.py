@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 
 from hitl_tui.engine.log.records import UpdateRecord
+from hitl_tui.engine.log.units import Maybe, about
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -18,12 +20,12 @@ class Arrival(msgspec.Struct, frozen=True):
         channels: the tainted channels it had read.
     """
 
-    channel: str
-    step: int
-    node: str
-    path: str
-    sources: tuple[str, ...]
-    channels: tuple[str, ...]
+    channel: Annotated[str, about("The channel.")]
+    step: Annotated[int, about("The step.")]
+    node: Annotated[Maybe, about("The node that wrote it.")]
+    path: Annotated[Maybe, about("The branch.")]
+    sources: Annotated[tuple[str, ...], about("What it brought in itself.")]
+    channels: Annotated[tuple[str, ...], about("The tainted channels that it read.")]
 
 
 def lineage(records: Iterable[UpdateRecord], channel: str) -> tuple[Arrival, ...]:

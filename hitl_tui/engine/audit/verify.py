@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from hitl_tui.engine.audit import signatures
-from hitl_tui.engine.audit.anchor import Anchor, about, moved
+from hitl_tui.engine.audit.anchor import Anchor, anchors_of, moved
 from hitl_tui.engine.audit.findings import Kind, Mismatch, VerifyReport
 from hitl_tui.engine.audit.gate_trace import GateFinding, GateTrace
 from hitl_tui.engine.audit.tracing import ChannelSets, TaintTrace, Trace
@@ -526,7 +526,7 @@ def verify_tree(
         UnknownThread, UsageError: as `verify`.
         UsageError: no anchor is about the thread.
     """
-    if anchors and not about(store, thread_id, anchors):
+    if anchors and not anchors_of(store, thread_id, anchors):
         named = ", ".join(sorted({repr(one.thread) for one in anchors})[:3])
         raise UsageError(
             f"none of these anchors is about thread {thread_id!r}, but about {named}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
@@ -17,6 +17,7 @@ from hitl_tui.engine.graph.options import check_tried
 from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.log.outcomes import Compensation
 from hitl_tui.engine.log.records import ROLLBACK
+from hitl_tui.engine.log.units import Maybe, about
 from hitl_tui.engine.state.values import normalise
 from hitl_tui.errors import GraphInvalid, HitlError, in_words
 from hitl_tui.suggest import did_you_mean
@@ -48,16 +49,19 @@ class RollbackEntry(msgspec.Struct, frozen=True):
         thread: of a subgraph's run: its thread, whose step that is; "" for the thread's own.
     """
 
-    step: int
-    index: int
-    invocation: int
-    node: str
-    handler: str
-    args: Any
-    state: Literal["open", "done", "failed", "inherited"]
-    error: str = ""
-    attempts: int = 0
-    thread: str = ""
+    step: Annotated[int, about("The step that left it.")]
+    index: Annotated[int, about("Its place among the entries of that step.")]
+    invocation: Annotated[int, about("Which run of the graph that was.")]
+    node: Annotated[str, about("Its node, a branch with its path.")]
+    handler: Annotated[str, about("What runs.")]
+    args: Annotated[Any, about("With what.")]
+    state: Annotated[
+        Literal["open", "done", "failed", "inherited"],
+        about("Whether it is undone; `inherited` where only the thread it was forked from can."),
+    ]
+    error: Annotated[Maybe, about("What it failed of.")] = ""
+    attempts: Annotated[int, about("How often it was tried.")] = 0
+    thread: Annotated[Maybe, about("The thread of a subgraph's run whose entry it is.")] = ""
 
     @property
     def runs_as(self) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from hitl_tui.engine.log.records import StoredGraph
 from hitl_tui.engine.log.requests import Choice, RequestKind
 from hitl_tui.engine.log.taint import OnTaint
+from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.errors import LogCorrupt
 
@@ -60,18 +61,18 @@ class NodeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 class EdgeInfo(msgspec.Struct, frozen=True):
     """An arrow of the graph; `label` is the routing key, "" for a fixed edge."""
 
-    source: str
-    target: str
-    label: str
+    source: Annotated[str, about("A node, or `START`.")]
+    target: Annotated[str, about("A node, or `END`.")]
+    label: Annotated[str, about("The value of the route that leads there; empty for a plain edge.")]
 
 
 class InputField(msgspec.Struct, frozen=True):
     """What a graph asks for when a thread starts: a name for people, and the channel it goes to."""
 
-    name: str
-    channel: str
-    label: str
-    example: str = ""
+    name: Annotated[str, about("What `--input` names.")]
+    channel: Annotated[str, about("The channel it fills.")]
+    label: Annotated[str, about("The question.")]
+    example: Annotated[str, about("A value that fits.")] = ""
 
 
 class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -85,21 +86,28 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         on_timeout: the id of the choice that counts then, "" where the thread fails.
     """
 
-    node: str
-    when: Literal["before", "after"]
-    title: str
-    kind: RequestKind
-    choices: tuple[Choice, ...]
-    sets: dict[str, dict[str, Any]] = {}
-    subject: str | None = None
-    recommended: str | None = None
-    reviewers: tuple[str, ...] = ()
-    quorum: int = 1
-    one_account: bool = False
-    signed: bool = False
-    deadline: float | None = None
-    on_timeout: str = ""
-    risk: Literal["normal", "high"] = "normal"
+    node: Annotated[str, about("The node that it stands at.")]
+    when: Annotated[Literal["before", "after"], about("Before or after it.")]
+    title: Annotated[str, about("The question.")]
+    kind: Annotated[RequestKind, about("What is wanted.")]
+    choices: Annotated[tuple[Choice, ...], about("The allowed answers.")]
+    sets: Annotated[
+        dict[str, dict[str, Any]],
+        about(
+            "By the id of a choice, the channels' values that it sets, where they are no function's and not private."
+        ),
+    ] = {}
+    subject: Annotated[str | None, about("The channel that is decided about.")] = None
+    recommended: Annotated[str | None, about("The choice that is recommended.")] = None
+    reviewers: Annotated[tuple[str, ...], about("Who may answer; empty for anybody.")] = ()
+    quorum: Annotated[int, about("How many must agree.")] = 1
+    one_account: Annotated[bool, about("Whether one account may give several votes.")] = False
+    signed: Annotated[bool, about("Whether an answer must be signed.")] = False
+    deadline: Annotated[float | None, about("Seconds until it expires; null where it never does.")] = None
+    on_timeout: Annotated[
+        str, about("The id of the choice that counts then; empty where the thread fails.")
+    ] = ""
+    risk: Annotated[Literal["normal", "high"], about("High wants `--yes`.")] = "normal"
 
 
 class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):

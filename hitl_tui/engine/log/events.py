@@ -6,8 +6,9 @@ Values of private channels are replaced by `PRIVATE` before they get here (SPEC 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -15,6 +16,9 @@ from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, ModelUse
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Limits, Operation, Source, Status, Visibility
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
+from hitl_tui.engine.log.units import Duration, Maybe, Time, about
+
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class _Private:
@@ -46,7 +50,7 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
     changed: bool
     actor: str | None = None
     note: str | None = None
-    path: str = ""
+    path: Maybe = ""
     tainted: bool = False
     lineage: Lineage | None = None
 
@@ -86,61 +90,65 @@ class Progress(msgspec.Struct, frozen=True):
     tokens_out: int
     cost: float
     cost_known: bool
-    active: int
+    active: Duration
     limits: Limits
     pending: tuple[Request, ...]
     error: ErrorInfo | None
     uses: tuple[ModelUse, ...] = ()
 
 
-class RunStarted(msgspec.Struct, frozen=True):
+class Fact(msgspec.Struct, frozen=True, tag_field="event", tag=lambda name: _WORDS.sub("_", name).lower()):
+    """Something that happened; its tag is what documents call it."""
+
+
+class RunStarted(Fact, frozen=True):
     """A run or a single step begins."""
 
     thread_id: str
     progress: Progress
 
 
-class NodeStarted(msgspec.Struct, frozen=True):
+class NodeStarted(Fact, frozen=True):
     """A node begins; `step` is the step it will commit as."""
 
-    node: str
-    step: int
-    attempt: int
-    at: int
+    node: Annotated[str, about("The node.")]
+    step: Annotated[int, about("The step it will be.")]
+    attempt: Annotated[int, about("From 1.")]
+    at: Annotated[Time, about("When.")]
 
 
-class BranchStarted(msgspec.Struct, frozen=True):
+class BranchStarted(Fact, frozen=True):
     """A branch of a map or a parallel begins: number `index` (from 0) of `total`."""
 
-    node: str
-    path: str
-    name: str
-    index: int
-    total: int
-    attempt: int
-    at: int
+    node: Annotated[str, about("The node.")]
+    path: Annotated[str, about("The branch.")]
+    name: Annotated[str, about("What it runs.")]
+    index: Annotated[int, about("Its place, from 0.")]
+    total: Annotated[int, about("How many there are.")]
+    attempt: Annotated[int, about("From 1.")]
+    at: Annotated[Time, about("When.")]
 
 
-class BranchEnded(msgspec.Struct, frozen=True):
+class BranchEnded(Fact, frozen=True):
     """A branch has ended; what it did counts once the step is committed.
 
     Branches that had not begun when the others settled the join end without a start.
     """
 
-    node: str
-    outcome: BranchOutcome
-    at: int
+    node: Annotated[str, about("The node.")]
+    outcome: Annotated[BranchOutcome, about("What became of it.")]
+    at: Annotated[Time, about("When.")]
 
 
-class BranchWaits(msgspec.Struct, frozen=True):
+class BranchWaits(Fact, frozen=True):
     """A branch asks a human; the others go on until all have ended or ask."""
 
-    node: str
-    path: str
-    title: str
+    node: Annotated[str, about("The node.")]
+    path: Annotated[str, about("The branch.")]
+    title: Annotated[str, about("The question.")]
 
 
-class ChildMoved(msgspec.Struct, frozen=True):
+class ChildMoved(Fact, frozen=True):
     """The thread of a subgraph's run began, began a node, committed or stopped.
 
     `path` is the place in this thread's graph, as `team` or `team/inner`; `running` the child's node in
@@ -150,71 +158,71 @@ class ChildMoved(msgspec.Struct, frozen=True):
     node: str
     path: str
     thread_id: str
-    running: str
+    running: Maybe
     progress: Progress
 
 
-class TextStreamed(msgspec.Struct, frozen=True):
+class TextStreamed(Fact, frozen=True, tag="text"):
     """A piece of text a node or its agent wrote while running; `agent` is "" for the node itself.
 
     `path` names the branch, or the node inside a subgraph, that wrote it.
     """
 
-    node: str
-    agent: str
-    text: str
-    path: str = ""
+    node: Annotated[str, about("The node.")]
+    agent: Annotated[str, about("The agent; empty for the node itself.")]
+    text: Annotated[str, about("The piece.")]
+    path: Annotated[Maybe, about("The branch.")] = ""
 
 
-class ModelCalled(msgspec.Struct, frozen=True):
+class ModelCalled(Fact, frozen=True):
     """A model call ended; `cost` is None where the price is unknown."""
 
-    node: str
-    agent: str
-    model: str
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
-    duration: int
-    path: str = ""
+    node: Annotated[str, about("The node.")]
+    agent: Annotated[str, about("The agent.")]
+    model: Annotated[str, about("The model.")]
+    tokens_in: Annotated[int, about("Tokens sent.")]
+    tokens_out: Annotated[int, about("Tokens written.")]
+    cost: Annotated[float | None, about("US dollars; null where the price is unknown.")]
+    duration: Annotated[Duration, about("Seconds.")]
+    path: Annotated[Maybe, about("The branch.")] = ""
 
 
-class TaintRead(msgspec.Struct, frozen=True):
+class TaintRead(Fact, frozen=True):
     """A node that warns of taint is about to run on tainted channels."""
 
-    node: str
-    tainted: tuple[Taint, ...]
+    node: Annotated[str, about("The node.")]
+    tainted: Annotated[tuple[Taint, ...], about("The tainted channels that it may read.")]
 
 
-class ToolCalled(msgspec.Struct, frozen=True):
+class ToolCalled(Fact, frozen=True):
     """An agent called a tool: the arguments it ran with, and its result or what went wrong.
 
     `arguments` is what the model wrote where that could not be read.  A call that a human's answer
     restarted the node over is told again, though it ran only once.
     """
 
-    node: str
-    agent: str
-    tool: str
-    arguments: Any
-    result: str | None
-    error: str | None
-    duration: int
-    path: str = ""
+    node: Annotated[str, about("The node.")]
+    agent: Annotated[str, about("The agent.")]
+    tool: Annotated[str, about("The tool.")]
+    arguments: Annotated[Any, about("With what.")]
+    result: Annotated[str | None, about("What it gave.")]
+    error: Annotated[str | None, about("What it failed of.")]
+    duration: Annotated[Duration, about("Seconds.")]
+    path: Annotated[Maybe, about("The branch.")] = ""
 
 
-class NodeRetrying(msgspec.Struct, frozen=True):
+class NodeRetrying(Fact, frozen=True):
     """An attempt failed and the next one follows after `wait` seconds."""
 
-    node: str
-    attempt: int
-    max_attempts: int
-    wait: float
-    error: str
-    path: str = ""
+    node: Annotated[str, about("The node.")]
+    attempt: Annotated[int, about("The attempt that failed.")]
+    max_attempts: Annotated[int, about("How often it is tried.")]
+    wait: Annotated[float, about("Seconds until then.")]
+    error: Annotated[str, about("What it failed of.")]
+    path: Annotated[Maybe, about("The branch.")] = ""
 
 
-class StepCommitted(msgspec.Struct, frozen=True):
+class StepCommitted(Fact, frozen=True):
     """A step is in the log: its checkpoint and every update of it."""
 
     checkpoint: Checkpoint
@@ -222,65 +230,69 @@ class StepCommitted(msgspec.Struct, frozen=True):
     progress: Progress
 
 
-class ProgressChanged(msgspec.Struct, frozen=True):
+class ProgressChanged(Fact, frozen=True, tag="progress"):
     """The thread's status, cursor or pending requests changed without a step."""
 
     progress: Progress
 
 
-class LedgerWritten(msgspec.Struct, frozen=True):
+class LedgerWritten(Fact, frozen=True, tag="decision"):
     """A decision, a refusal or another entry came into the ledger."""
 
     entry: LedgerEntry
 
 
-class AttemptFailed(msgspec.Struct, frozen=True):
+class AttemptFailed(Fact, frozen=True, tag="node_failed"):
     """A node's last attempt failed; nothing of it was committed."""
 
     error: ErrorInfo
 
 
-class AttemptDropped(msgspec.Struct, frozen=True):
+class AttemptDropped(Fact, frozen=True):
     """An attempt in flight was given up (cancel, quit); nothing of it was committed."""
 
-    node: str
-    attempt: int
-    why: str
+    node: Annotated[str, about("The node.")]
+    attempt: Annotated[int, about("Which.")]
+    why: Annotated[str, about("Why.")]
 
 
-class ThreadForked(msgspec.Struct, frozen=True):
+class ThreadForked(Fact, frozen=True, tag="forked"):
     """A fork of this thread was made at `step`."""
 
-    child: str
-    step: int
+    child: Annotated[str, about("The new thread.")]
+    step: Annotated[int, about("At which step.")]
 
 
-class HolderChanged(msgspec.Struct, frozen=True):
-    """Another process took the thread, or gave it back; `holder` says who, "" for nobody."""
+class HolderChanged(Fact, frozen=True):
+    """Another process took the thread, or gave it back."""
 
-    holder: str
+    holder: Annotated[Maybe, about("Who: user, host and process; nobody where it was given back.")] = (
+        msgspec.field(name="held_by")
+    )
 
 
-class GraphChanged(msgspec.Struct, frozen=True):
+class GraphChanged(Fact, frozen=True):
     """The file of the thread's graph was saved; `differences` says what isn't as it was, () for nothing
     that shows from outside.  The thread goes on with the graph as it was until it is reloaded."""
 
-    differences: tuple[str, ...]
+    differences: Annotated[
+        tuple[str, ...], about("What isn't as it was, a line each; empty where nothing shows from outside.")
+    ]
 
 
-class LimitNear(msgspec.Struct, frozen=True):
+class LimitNear(Fact, frozen=True):
     """A thread has used up `percent` (50, 75, 90 or 100) of a limit; told once on the way up.
 
     `limit` is the field of `Limits`; `used` and `allowed` are in its unit.
     """
 
-    limit: str
-    percent: int
-    used: float
-    allowed: float
+    limit: Annotated[str, about("As `max_iterations`.")]
+    percent: Annotated[int, about("How much of it: 50, 75, 90 or 100.")]
+    used: Annotated[float, about("What is used, in its unit.")]
+    allowed: Annotated[float, about("The limit.")]
 
 
-class RunEnded(msgspec.Struct, frozen=True):
+class RunEnded(Fact, frozen=True):
     """The one terminal event of a run or a single step."""
 
     progress: Progress

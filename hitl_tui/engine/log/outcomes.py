@@ -6,11 +6,12 @@ Units are those of `records`.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from hitl_tui.engine.log.taint import Lineage
+from hitl_tui.engine.log.units import Duration, Maybe, about
 
 BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
 
@@ -28,18 +29,18 @@ class ErrorInfo(msgspec.Struct, frozen=True):
     message: str
     hint: str = ""
     details: str = ""
-    channel: str = ""
+    channel: Maybe = ""
 
 
 class ModelUse(msgspec.Struct, frozen=True):
     """One model call's use; `cost` in US dollars, None where the price is unknown."""
 
-    agent: str
-    provider: str
-    model: str
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
+    agent: Annotated[str, about("The agent.")]
+    provider: Annotated[str, about("The provider.")]
+    model: Annotated[str, about("The model.")]
+    tokens_in: Annotated[int, about("Tokens sent.")]
+    tokens_out: Annotated[int, about("Tokens written.")]
+    cost: Annotated[float | None, about("US dollars; null where the price is unknown.")]
 
     def __post_init__(self) -> None:
         # As it is read back from a store: its hash must come out the same.
@@ -58,14 +59,14 @@ class ToolUse(msgspec.Struct, frozen=True):
         path: the branch it was made for, "" for a plain node.
     """
 
-    agent: str
-    tool: str
-    arguments: Any
-    result: str | None = None
-    error: str | None = None
-    duration: int = 0
-    attempt: int = 1
-    path: str = ""
+    agent: Annotated[str, about("Who called.")]
+    tool: Annotated[str, about("What was called.")]
+    arguments: Annotated[Any, about("With what; text where it is long.")]
+    result: Annotated[str | None, about("What it gave.")] = None
+    error: Annotated[str | None, about("What it failed of.")] = None
+    duration: Annotated[Duration, about("Seconds.")] = 0
+    attempt: Annotated[int, about("The attempt of the node.")] = 1
+    path: Annotated[Maybe, about("The branch.")] = ""
 
 
 class Compensation(msgspec.Struct, frozen=True):
@@ -110,9 +111,9 @@ class BranchOutcome(msgspec.Struct, frozen=True):
     status: BranchStatus
     error: ErrorInfo | None = None
     attempts: int = 0
-    duration: int = 0
+    duration: Duration = 0
     overridden: tuple[str, ...] = ()
-    thread: str = ""
+    thread: Maybe = ""
 
 
 class ChildLink(msgspec.Struct, frozen=True):

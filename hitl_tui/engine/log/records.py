@@ -21,6 +21,7 @@ from hitl_tui.engine.log.outcomes import (
 )
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
+from hitl_tui.engine.log.units import Duration, Maybe, StateHash, Time
 
 Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
 Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
@@ -100,21 +101,21 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     parent_thread: str | None
     parent_step: int
     source: Source
-    node: str
+    node: Maybe
     position: str
     status: Status
     reason: str
     invocation: int
     iteration: int
     attempt: int
-    duration: int
+    duration: Duration
     tokens_in: int
     tokens_out: int
     cost: float | None
-    state_hash: bytes
+    state_hash: StateHash
     first_seq: int
     last_seq: int
-    at: int
+    at: Time
     actor: str | None = None
     note: str | None = None
     decision: str | None = None
@@ -171,14 +172,14 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     request_id: str | None
     actor: str | None
     note: str | None
-    seen: bytes
+    seen: StateHash
     data: Any
-    at: int
+    at: Time
     prev_hash: bytes
     hash: bytes
     request_hash: bytes = b""
     account: str = ""
-    signature: str = ""
+    signature: Maybe = ""
 
 
 class Limits(msgspec.Struct, frozen=True):

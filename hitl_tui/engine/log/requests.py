@@ -5,9 +5,11 @@ Times are microseconds since the Unix epoch, UTC.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
+
+from hitl_tui.engine.log.units import Maybe, Time, about
 
 RequestKind = Literal["approve", "edit", "choose", "ask"]
 When = Literal["before", "after", "inside"]
@@ -27,10 +29,12 @@ class Choice(msgspec.Struct, frozen=True):
         text: whether the answer carries words of the person's own.
     """
 
-    id: str
-    label: str
-    key: str = ""
-    text: Literal["none", "optional", "required"] = "optional"
+    id: Annotated[str, about("What an answer names.")]
+    label: Annotated[str, about("What a person reads.")]
+    key: Annotated[str, about("The key suggested for it on screen; empty for none.")] = ""
+    text: Annotated[Literal["none", "optional", "required"], about("Whether the answer carries words.")] = (
+        "optional"
+    )
 
 
 class Vote(msgspec.Struct, frozen=True):
@@ -39,11 +43,11 @@ class Vote(msgspec.Struct, frozen=True):
     `account` is the operating system's account and host that it came from.
     """
 
-    actor: str
-    answer: Any
-    at: int
-    note: str | None = None
-    account: str = ""
+    actor: Annotated[str, about("Who.")]
+    answer: Annotated[Any, about("The answer.")]
+    at: Annotated[Time, about("When.")]
+    note: Annotated[str | None, about("Why.")] = None
+    account: Annotated[str, about("The account and host that it came from, as ann@box.")] = ""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -85,13 +89,13 @@ class Request(msgspec.Struct, frozen=True):
     reviewers: tuple[str, ...] = ()
     quorum: int = 1
     votes: tuple[Vote, ...] = ()
-    deadline: int | None = None
+    deadline: Time | None = None
     on_timeout: Any = None
     risk: Literal["normal", "high"] = "normal"
-    asked_at: int = 0
+    asked_at: Time = 0
     shape: Shape = ""
-    path: str = ""
-    thread: str = ""
+    path: Maybe = ""
+    thread: Maybe = ""
     thread_step: int = -1
     policy: Literal["", "on_taint"] = ""
     key: str = ""

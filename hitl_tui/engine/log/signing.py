@@ -9,6 +9,8 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
+from hitl_tui.engine.log.units import Maybe, Time
+
 DECISIONS: Final = frozenset(
     (
         "answer",
@@ -51,8 +53,8 @@ class Signature(msgspec.Struct, frozen=True):
     """
 
     verdict: Verdict
-    signer: str = ""
-    key: str = ""
+    signer: Maybe = ""
+    key: Maybe = ""
 
 
 class Signers(Protocol):
@@ -75,6 +77,6 @@ class SignedDecision(msgspec.Struct, frozen=True):
     request: str | None
     actor: str | None
     account: str
-    at: int
+    at: Time
     found: Signature
     thread: str = ""

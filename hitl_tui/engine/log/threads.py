@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from hitl_tui.engine.log.records import Status
+from hitl_tui.engine.log.units import Maybe, Time
 
 LONGEST_ID: Final = 200
 """How many characters the id of a thread may have."""
@@ -58,7 +59,7 @@ class ThreadInfo(msgspec.Struct, frozen=True):
     parent: str | None
     fork_step: int
     fork_seq: int
-    created_at: int
+    created_at: Time
     created_by: str | None = None
     owner: Owner | None = None
     facts_hash: bytes = b""
@@ -91,10 +92,10 @@ class ThreadSummary(msgspec.Struct, frozen=True):
     status: Status
     reason: str
     next_node: str | None
-    waiting_for: str
-    waiting_since: int | None
-    last_writer: str
-    updated_at: int
+    waiting_for: Maybe
+    waiting_since: Time | None
+    last_writer: Maybe
+    updated_at: Time
     held_by: str | None = None
     inside: int | None = None
 

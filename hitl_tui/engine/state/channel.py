@@ -6,11 +6,12 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from hitl_tui.engine.log.records import Visibility
+from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.canonical import channel_hash
 from hitl_tui.engine.state.reducers import Reducer, ReducerLike, Refused, as_reducer, last_n, overwrite
 from hitl_tui.engine.state.schema import ChannelSchema, as_schema, type_word
@@ -25,13 +26,15 @@ class ChannelInfo(msgspec.Struct, frozen=True):
     exported as it is.
     """
 
-    name: str
-    type: str
-    reducer: str
-    visibility: Visibility
-    description: str
-    schema: Mapping[str, Any]
-    default: Any = None
+    name: Annotated[str, about("Its name.")]
+    type: Annotated[str, about("A short word, as `text`, `list`, `number`.")]
+    reducer: Annotated[str, about("Its reducer.")]
+    visibility: Annotated[Visibility, about("Whether its values are shown.")]
+    description: Annotated[str, about("What it is for.")]
+    schema: Annotated[Mapping[str, Any], about("JSON Schema of its values; empty fits any.")]
+    default: Annotated[
+        Any, about("What it holds before any node has written; null for a private channel.")
+    ] = None
 
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")

@@ -7,11 +7,12 @@ The engine knows no models.  An agent is anything; one that can be changed has `
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from hitl_tui.engine.log.outcomes import ModelUse
+from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.values import normalise, thaw
 from hitl_tui.errors import UsageError
 
@@ -33,21 +34,26 @@ class AgentInfo(msgspec.Struct, frozen=True):
     of what it may call.
     """
 
-    name: str
-    model: str
-    instructions: str
-    role: str
-    temperature: float | None
-    changed: tuple[str, ...]
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
-    turns: tuple[Mapping[str, Any], ...]
-    history: str | None
-    can_change: bool
-    last: ModelUse | None = None
-    tools: tuple[str, ...] = ()
+    name: Annotated[str, about("Its name.")]
+    model: Annotated[str, about("Provider and model.")]
+    instructions: Annotated[str, about("What it is told.")]
+    role: Annotated[str, about("What it is in its workflow.")]
+    temperature: Annotated[float | None, about("Null for the model's own.")]
+    changed: Annotated[tuple[str, ...], about("The settings that a human changed.")]
+    calls: Annotated[int, about("Model calls of the committed steps.")]
+    tokens_in: Annotated[int, about("Tokens sent.")]
+    tokens_out: Annotated[int, about("Tokens written.")]
+    cost: Annotated[float | None, about("US dollars; null where a price is unknown.")]
+    turns: Annotated[
+        tuple[Mapping[str, Any], ...], about("Its chat turns, as far as this process can know them.")
+    ]
+    history: Annotated[
+        str | None,
+        about("The channel that keeps its turns; null where they live in the process that runs it."),
+    ]
+    can_change: Annotated[bool, about("Whether its settings can be changed.")]
+    last: Annotated[ModelUse | None, about("Its newest model call.")] = None
+    tools: Annotated[tuple[str, ...], about("What it may call.")] = ()
 
 
 class Agents(dict[str, Any]):

@@ -1,0 +1,795 @@
+"""What the documents of `--json` hold, version 1; their JSON Schema is made of these classes.
+
+A fact stands in a document as its own struct declares it, where `@shows` names no other shape for it: one
+that leaves out what is of no use outside, or calls it by the word that people say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from hitl_tui.drivers.protocol import Unfinished
+from hitl_tui.engine.audit.anchor import Anchor
+from hitl_tui.engine.audit.costs import CostLine, NodeCost, Spent, StepCost
+from hitl_tui.engine.audit.findings import Mismatch
+from hitl_tui.engine.audit.lineage import Arrival
+from hitl_tui.engine.graph.compensation import RollbackEntry
+from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, InputField, NodeInfo
+from hitl_tui.engine.log import events as ev
+from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
+from hitl_tui.engine.log.outcomes import BranchOutcome, BranchStatus, ErrorInfo, ToolUse
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Operation, Source, Status
+from hitl_tui.engine.log.requests import Choice, Request, RequestKind, Vote, When
+from hitl_tui.engine.log.signing import SignedDecision, Verdict
+from hitl_tui.engine.log.taint import Lineage, OnTaint, Taint
+from hitl_tui.engine.log.threads import Owner, ThreadSummary
+from hitl_tui.engine.log.units import Duration, Maybe, StateHash, Time, about
+from hitl_tui.engine.state.channel import ChannelInfo
+from hitl_tui.engine.thread.agent_settings import AgentInfo
+from hitl_tui.view.blame import BlameLine
+from hitl_tui.view.diff import Compared
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class From:
+    """Where a field's value comes from: another attribute, as `info.thread_id`, or a function of the fact."""
+
+    source: str | Callable[[Any], Any]
+
+
+INLINE: Final = object()
+Inline: TypeAlias = Annotated[T, INLINE]
+"""Its fields stand in the place of this one."""
+
+SHAPES: Final[dict[type, type]] = {}
+"""The shape in which each fact is shown that is not shown as it is."""
+
+
+def shows(fact: type) -> Callable[[type[T]], type[T]]:
+    """The decorated class is the shape of a fact."""
+
+    def register(shape: type[T]) -> type[T]:
+        SHAPES[fact] = shape
+        return shape
+
+    return register
+
+
+@shows(Owner)
+class OwnerShape(msgspec.Struct):
+    """The thread and the node that a subgraph's thread runs for."""
+
+    thread: Annotated[str, about("The thread."), From("thread_id")]
+    node: Annotated[str, about("The node.")]
+
+
+@shows(ErrorInfo)
+class FailureShape(msgspec.Struct):
+    """What a node failed of."""
+
+    node: Annotated[str, about("The node.")]
+    attempt: Annotated[int, about("Its last attempt, from 1.")]
+    title: Annotated[str, about("What kind of failure.")]
+    message: Annotated[str, about("What was wrong, and where.")]
+    hint: Annotated[str, about("How to mend it; empty where there is nothing to say.")]
+    channel: Annotated[Maybe, about("The channel whose value must be mended.")]
+
+
+@shows(Request)
+class RequestShape(msgspec.Struct):
+    """What waits for a human."""
+
+    id: Annotated[str, about("What `answer` names.")]
+    request_kind: Annotated[RequestKind, about("What is wanted."), From("kind")]
+    node: Annotated[str, about("The node that asks.")]
+    when: Annotated[When, about("Before, after or inside the node.")]
+    step: Annotated[int, about("The step it is about: what `--step` names.")]
+    title: Annotated[str, about("The question.")]
+    payload: Annotated[Any, about("What the asker hands over.")]
+    subject: Annotated[str | None, about("The channel that is decided about.")]
+    schema: Annotated[
+        dict[str, Any] | None, about("JSON Schema of the answer; null for a choice or a free text.")
+    ]
+    choices: Annotated[tuple[Choice, ...], about("The allowed answers; none where a value is asked for.")]
+    recommended: Annotated[str | None, about("The choice that the asker recommends.")]
+    breakpoint: Annotated[bool, about("True where it only stopped: `resume` goes on.")]
+    reviewers: Annotated[tuple[str, ...], about("Who may answer; empty for anybody.")]
+    quorum: Annotated[int, about("How many must agree.")]
+    signed: Annotated[bool, about("Whether an answer must be signed.")]
+    votes: Annotated[tuple[Vote, ...], about("Who has answered so far.")]
+    deadline: Annotated[Time | None, about("When it answers itself.")]
+    risk: Annotated[Literal["normal", "high"], about("High wants `--yes`.")]
+    policy: Annotated[Maybe, about("The policy that asks, as `on_taint`.")]
+    asked_at: Annotated[Time, about("When it was asked.")]
+    path: Annotated[Maybe, about("The branch that asks.")]
+    thread: Annotated[Maybe, about("The thread of a subgraph's run that asks.")]
+
+
+@shows(Taint)
+class TaintShape(msgspec.Struct):
+    """A channel that holds something from outside."""
+
+    channel: Annotated[str, about("The channel.")]
+    since: Annotated[int, about("The step that brought it in."), From("step")]
+    node: Annotated[str, about("The node that wrote it.")]
+    sources: Annotated[tuple[str, ...], about("Where it came from.")]
+
+
+@shows(BranchOutcome)
+class BranchShape(msgspec.Struct):
+    """What became of a branch of a map or a parallel, or of a subgraph's run."""
+
+    path: Annotated[str, about("Its name in the step, as `scan[2]`.")]
+    name: Annotated[str, about("What it runs.")]
+    index: Annotated[int, about("Its place, from 0.")]
+    status: Annotated[BranchStatus, about("How it ended; `unneeded` where the others were enough.")]
+    error: Annotated[
+        str | None,
+        about("What it failed of."),
+        From(lambda outcome: outcome.error.message if outcome.error else None),
+    ]
+    attempts: Annotated[int, about("How often it was tried.")]
+    duration: Annotated[Duration, about("Seconds.")]
+    overridden: Annotated[tuple[str, ...], about("Channels in which a later branch replaced what it wrote.")]
+    thread: Annotated[Maybe, about("The thread of a subgraph's run.")]
+
+
+@shows(Checkpoint)
+class CheckpointShape(msgspec.Struct):
+    """A committed step."""
+
+    step: Annotated[int, about("Its number, from 0.")]
+    thread: Annotated[
+        str, about("The thread it was made in: a parent's, for the steps before a fork."), From("thread_id")
+    ]
+    source: Annotated[Source, about("Who made it.")]
+    node: Annotated[Maybe, about("The node that made it.")]
+    position: Annotated[str, about("Where the run goes on, as `node:write`, `route:check`, `end`.")]
+    status: Annotated[Status, about("Where the thread stood then.")]
+    reason: Annotated[str, about("Why.")]
+    invocation: Annotated[int, about("The run it belongs to.")]
+    iteration: Annotated[int, about("Node runs of that run so far.")]
+    attempt: Annotated[int, about("The attempt of the node that succeeded.")]
+    duration: Annotated[Duration, about("Seconds.")]
+    tokens_in: Annotated[int, about("Tokens sent in this step.")]
+    tokens_out: Annotated[int, about("Tokens written in this step.")]
+    cost: Annotated[float | None, about("US dollars of this step; null where a price is unknown.")]
+    state_hash: Annotated[
+        StateHash,
+        about("Hash of the state it made; `[private]` where that would tell of private channels."),
+    ]
+    at: Annotated[Time, about("When it was committed.")]
+    actor: Annotated[str | None, about("The person who made it.")]
+    note: Annotated[str | None, about("Why they did.")]
+    decision: Annotated[str | None, about("What they decided.")]
+    text: Annotated[str | None, about("What the node says of itself, as a verdict or a route.")]
+    branches: Annotated[tuple[BranchOutcome, ...], about("What ran inside it.")]
+    tainted: Annotated[tuple[Taint, ...], about("The channels that hold something from outside.")]
+    read: Annotated[tuple[str, ...], about("The channels that its node read.")]
+    calls: Annotated[tuple[ToolUse, ...], about("The tools that its agents called.")]
+
+
+@shows(Lineage)
+class LineageShape(msgspec.Struct):
+    """What from outside an update was made from."""
+
+    sources: Annotated[tuple[str, ...], about("Where it came from.")]
+    channels: Annotated[tuple[str, ...], about("The tainted channels that were read.")]
+    cleared: Annotated[bool, about("True where a human declassified it.")]
+
+
+def _public(field: str) -> From:
+    """A field of an update that would tell of a private channel's value."""
+    return From(lambda update: PRIVATE if update.visibility == "private" else getattr(update, field))
+
+
+@shows(AppliedUpdate)
+class UpdateShape(msgspec.Struct):
+    """A channel's way through its reducer."""
+
+    channel: Annotated[str, about("The channel.")]
+    op: Annotated[Operation, about("`reduce`, or `set` for an edit.")]
+    reducer: Annotated[str, about("The reducer, as `append`.")]
+    source: Annotated[Source, about("Who wrote.")]
+    before: Annotated[Any, about("The value before."), _public("before")]
+    update: Annotated[Any, about("What was written."), _public("update")]
+    after: Annotated[Any, about("What the reducer made of it."), _public("after")]
+    changed: Annotated[
+        bool | Literal["[private]"],
+        about("Whether it is another value; `[private]` for a private channel."),
+        _public("changed"),
+    ]
+    actor: Annotated[str | None, about("The person who wrote.")]
+    note: Annotated[str | None, about("Why.")]
+    path: Annotated[Maybe, about("The branch that wrote.")]
+    tainted: Annotated[bool, about("Whether it holds something from outside now.")]
+    lineage: Annotated[Lineage | None, about("What from outside it was made from.")]
+
+
+@shows(LedgerEntry)
+class DecisionShape(msgspec.Struct):
+    """An entry of the decision ledger."""
+
+    n: Annotated[int, about("Its number, from 1.")]
+    decision: Annotated[
+        str,
+        about("As `request`, `answer`, `update_state`, `refused`, `takeover`, `cancel`, `declassify`."),
+        From("kind"),
+    ]
+    step: Annotated[int, about("The step it is about.")]
+    request: Annotated[str | None, about("The request."), From("request_id")]
+    actor: Annotated[str | None, about("Who.")]
+    account: Annotated[str, about("The account and host that wrote it, as ann@box.")]
+    signature: Annotated[Maybe, about("By the key of who decided, as `ssh-keygen -Y sign` gives it.")]
+    note: Annotated[str | None, about("Why, or the question of a request.")]
+    seen: Annotated[StateHash, about("Hash of the state that was looked at.")]
+    data: Annotated[dict[str, Any] | None, about("The facts of its kind, as the answer.")]
+    at: Annotated[Time, about("When.")]
+
+
+@shows(SignedDecision)
+class SignedDecisionShape(msgspec.Struct):
+    """A decision, and what is known of its signature."""
+
+    n: Annotated[int, about("Its number, from 1.")]
+    decision: Annotated[str, about("As `answer`, `vote`, `update_state`, `cancel`."), From("kind")]
+    step: Annotated[int, about("The step it is about.")]
+    request: Annotated[str | None, about("The request.")]
+    actor: Annotated[str | None, about("Who it says decided.")]
+    account: Annotated[str, about("The account and host that wrote it, as ann@box.")]
+    at: Annotated[Time, about("When.")]
+    signature: Annotated[
+        Verdict,
+        about(
+            "Whether it is signed by who decided: `good`; `unsigned`; by a key that is nobody's: `unknown`; "
+            "by somebody else: `other`; not of this decision: `wrong`."
+        ),
+        From("found.verdict"),
+    ]
+    signer: Annotated[Maybe, about("Who has signed, as the file of signers has it."), From("found.signer")]
+    key: Annotated[Maybe, about("Fingerprint of the key."), From("found.key")]
+    thread: Annotated[
+        str, about("The thread of a subgraph's run whose decision it is; empty for the thread's own.")
+    ]
+
+
+@shows(Progress)
+class StandingShape(msgspec.Struct):
+    """Where a thread stands."""
+
+    status: Annotated[Status, about("Where the thread stands.")]
+    reason: Annotated[
+        str,
+        about(
+            "Why it stands there, as `end`, `approval`, `interrupt`, `limit`, `paused`, `user`; empty while "
+            "it runs."
+        ),
+    ]
+    step: Annotated[int, about("The newest step, 0 for the input, -1 before it."), From("head")]
+    next: Annotated[
+        str | None,
+        about("The node that runs next, `END`, or null where a route has yet to be asked."),
+        From("next_node"),
+    ]
+    invocation: Annotated[int, about("Number of the run since the thread began or began anew, from 1.")]
+    iteration: Annotated[int, about("Node runs of this invocation.")]
+    tokens_in: Annotated[int, about("Tokens sent to models so far.")]
+    tokens_out: Annotated[int, about("Tokens that models wrote so far.")]
+    cost: Annotated[float, about("US dollars so far.")]
+    cost_known: Annotated[bool, about("False where a price is unknown: then `cost` is what is known of it.")]
+    active: Annotated[Duration, about("Seconds in which nodes ran.")]
+    pending: Annotated[tuple[Request, ...], about("What waits for a human.")]
+    error: Annotated[ErrorInfo | None, about("What the last run failed of.")]
+
+
+@shows(Unfinished)
+class UnfinishedShape(msgspec.Struct):
+    """What is kept of a node with branches at which a thread was put down."""
+
+    node: Annotated[str, about("The node.")]
+    step: Annotated[int, about("The step it will be.")]
+    total: Annotated[int, about("How many branches it has.")]
+    branches: Annotated[tuple[BranchOutcome, ...], about("Those that are kept."), From("outcomes")]
+    thread: Annotated[Maybe, about("The thread of a subgraph's run."), From("child")]
+
+
+@shows(ThreadSummary)
+class ThreadSummaryShape(msgspec.Struct):
+    """A thread in a list."""
+
+    thread: Annotated[str, about("The thread."), From("info.thread_id")]
+    graph: Annotated[str, about("Its graph's name."), From("info.graph_name")]
+    status: Annotated[Status, about("Where the thread stands.")]
+    reason: Annotated[str, about("Why it stands there, as in a result; empty while it runs.")]
+    step: Annotated[int, about("The newest step, 0 for the input, -1 before it."), From("head")]
+    next: Annotated[
+        str | None,
+        about("The node that runs next; null where it has ended or a route has yet to be asked."),
+        From("next_node"),
+    ]
+    waiting_for: Annotated[Maybe, about("The question, or what it waits for.")]
+    waiting_since: Annotated[Time | None, about("Since when.")]
+    last_writer: Annotated[Maybe, about("The node or person of the newest step.")]
+    held_by: Annotated[str | None, about("Who runs it now: user, host and process.")]
+    parent: Annotated[str | None, about("The thread it was forked from."), From("info.parent")]
+    fork_step: Annotated[
+        int | None,
+        about("At which step."),
+        From(lambda summary: summary.info.fork_step if summary.info.parent else None),
+    ]
+    owner: Annotated[Owner | None, about("For whom a subgraph's thread runs."), From("info.owner")]
+    inside: Annotated[
+        int | None,
+        about(
+            "How many threads of subgraphs ran directly inside it; null where a part of a name was "
+            "searched for."
+        ),
+    ]
+    created_at: Annotated[Time, about("When it began."), From("info.created_at")]
+    updated_at: Annotated[Time, about("When it changed last.")]
+
+
+@shows(Spent)
+class SpentShape(msgspec.Struct):
+    """What something has cost."""
+
+    calls: Annotated[int, about("Model calls.")]
+    tokens_in: Annotated[int, about("Tokens sent.")]
+    tokens_out: Annotated[int, about("Tokens written.")]
+    cost: Annotated[
+        float | None,
+        about("US dollars; null where a price is unknown."),
+        From(lambda spent: spent.cost if spent.cost_known else None),
+    ]
+    cost_at_least: Annotated[float, about("US dollars of those calls whose price is known."), From("cost")]
+
+
+@shows(NodeCost)
+class NodeCostShape(msgspec.Struct):
+    """What a node has cost."""
+
+    node: Annotated[str, about("The node.")]
+    runs: Annotated[int, about("How often it ran.")]
+    spent: Inline[Spent]
+
+
+@shows(StepCost)
+class StepCostShape(msgspec.Struct):
+    """What a step has cost."""
+
+    step: Annotated[int, about("The step.")]
+    node: Annotated[str, about("Its node.")]
+    spent: Inline[Spent]
+
+
+class Inside(msgspec.Struct):
+    """What a node is made of: the graph of a subgraph, or what a map or a parallel runs, and how."""
+
+    graph: Annotated[str | UnsetType, about("Of a subgraph: the graph's name.")] = UNSET
+    inputs: Annotated[dict[str, str] | UnsetType, about("The outer graph's channel to its own.")] = UNSET
+    outputs: Annotated[dict[str, str] | UnsetType, about("Its channel to the outer graph's.")] = UNSET
+    nodes: Annotated[tuple[NodeInfo, ...] | UnsetType, about("Its nodes.")] = UNSET
+    edges: Annotated[tuple[EdgeInfo, ...] | UnsetType, about("Its ways.")] = UNSET
+    over: Annotated[
+        Maybe | UnsetType, about("Of a map: the channel or path whose items it goes through.")
+    ] = UNSET
+    join: Annotated[str | UnsetType, about("As `all`, `first` or `quorum(2)`.")] = UNSET
+    max_concurrent: Annotated[
+        int | UnsetType | None, about("How many branches run at once; null for all.")
+    ] = UNSET
+    max_items: Annotated[int | UnsetType | None, about("More items are an error.")] = UNSET
+    on_error: Annotated[
+        str | UnsetType, about("`fail` where one failed branch fails the node, or `collect`.")
+    ] = UNSET
+    members: Annotated[tuple[NodeInfo, ...] | UnsetType, about("The nodes of a parallel.")] = UNSET
+
+
+def _inside(node: NodeInfo) -> Inside | UnsetType:
+    if node.kind == "node":
+        return UNSET
+    if inner := node.graph:
+        return Inside(inner.name, dict(node.inputs), dict(node.outputs), inner.nodes, inner.edges)
+    return Inside(
+        over=node.over,
+        join=node.join,
+        max_concurrent=node.max_concurrent,
+        max_items=node.max_items,
+        on_error=node.on_error,
+        members=node.members,
+    )
+
+
+@shows(NodeInfo)
+class NodeShape(msgspec.Struct):
+    """A node as declared."""
+
+    name: Annotated[str, about("Its name.")]
+    kind: Annotated[Literal["node", "map", "parallel", "subgraph"], about("What it is made of.")]
+    reads: Annotated[tuple[str, ...], about("What it may read; `*` for all.")]
+    writes: Annotated[tuple[str, ...], about("What it may write; `*` for all.")]
+    external: Annotated[Maybe, about("What it brings in from outside.")]
+    on_taint: Annotated[OnTaint, about("What happens before it reads what is tainted.")]
+    attempts: Annotated[int, about("How often it is tried.")]
+    timeout: Annotated[float | None, about("Seconds an attempt may take.")]
+    inside: Annotated[
+        Inside | UnsetType,
+        about("What a map, a parallel or a subgraph is made of; not there for a plain node."),
+        From(_inside),
+    ]
+
+
+@shows(GraphInfo)
+class GraphShape(msgspec.Struct):
+    """A graph as declared."""
+
+    name: Annotated[str, about("Its name.")]
+    digest: Annotated[str, about("Hash of what it declares."), From(lambda graph: f"sha256:{graph.digest}")]
+    nodes: Annotated[tuple[NodeInfo, ...], about("Its nodes.")]
+    edges: Annotated[tuple[EdgeInfo, ...], about("Its ways.")]
+    channels: Annotated[tuple[ChannelInfo, ...], about("Its channels.")]
+    inputs: Annotated[tuple[InputField, ...], about("What it asks for.")]
+    gates: Annotated[tuple[GateInfo, ...], about("The questions before and after its nodes.")]
+
+
+# Events that are not shown as they are.
+
+
+@shows(ev.RunStarted)
+class RunStartedEvent(msgspec.Struct):
+    """A run begins."""
+
+    progress: Inline[Progress]
+
+
+@shows(ev.RunEnded)
+class RunEndedEvent(msgspec.Struct):
+    """A run has ended."""
+
+    progress: Inline[Progress]
+
+
+@shows(ev.ProgressChanged)
+class ProgressEvent(msgspec.Struct):
+    """Where the thread stands has changed."""
+
+    progress: Inline[Progress]
+
+
+@shows(ev.StepCommitted)
+class StepCommittedEvent(msgspec.Struct):
+    """A step is in the log."""
+
+    checkpoint: Annotated[Checkpoint, about("The step.")]
+    updates: Annotated[tuple[AppliedUpdate, ...], about("What it changed.")]
+
+
+@shows(ev.LedgerWritten)
+class DecisionEvent(msgspec.Struct):
+    """An entry of the decision ledger."""
+
+    entry: Inline[LedgerEntry]
+
+
+@shows(ev.AttemptFailed)
+class NodeFailedEvent(msgspec.Struct):
+    """A node has failed for good; nothing of it was committed."""
+
+    error: Inline[ErrorInfo]
+
+
+class Child(msgspec.Struct):
+    """Where the thread of a subgraph stands."""
+
+    thread: Annotated[str, about("The thread.")]
+    progress: Inline[Progress]
+
+
+def _child(event: ev.ChildMoved) -> Child:
+    return Child(event.thread_id, event.progress)
+
+
+@shows(ev.ChildMoved)
+class ChildMovedEvent(msgspec.Struct):
+    """The thread of a subgraph has moved."""
+
+    node: Annotated[str, about("The node.")]
+    path: Annotated[str, about("The branch.")]
+    running: Annotated[Maybe, about("The node that runs in it.")]
+    child: Annotated[Child, about("Where it stands."), From(_child)]
+
+
+# What no fact holds as a document shows it.
+
+
+class LoggedStep(msgspec.Struct):
+    """A committed step with its updates."""
+
+    checkpoint: Inline[Checkpoint]
+    updates: Annotated[tuple[AppliedUpdate, ...], about("In the order in which they were reduced.")]
+
+
+class TaintedChannel(msgspec.Struct):
+    """A tainted channel and its way."""
+
+    taint: Inline[Taint]
+    lineage: Annotated[tuple[Arrival, ...], about("How it came, the oldest first.")]
+
+
+class Place(msgspec.Struct):
+    """A step of a thread."""
+
+    thread: Annotated[str, about("The thread.")]
+    step: Annotated[int, about("The step.")]
+
+
+class ThemeRow(msgspec.Struct):
+    """A theme."""
+
+    in_use: Annotated[bool, about("Whether it is the chosen one.")]
+    name: Annotated[str, about("What `--theme` names.")]
+    title: Annotated[str, about("What a person reads.")]
+    dark: Annotated[bool | None, about("Whether it is dark; null where it can't be used.")] = None
+    file: Annotated[str | None, about("Its file.")] = None
+    problem: Annotated[str | None, about("Why it can't be used, with file and line.")] = None
+
+
+class KeyRow(msgspec.Struct):
+    """An action of the screen."""
+
+    id: Annotated[str, about("What `[keys]` names.")]
+    keys: Annotated[tuple[str, ...], about("Its keys, as `[keys]` writes them.")]
+    configured: Annotated[bool, about("Whether they are your own.")]
+    group: Annotated[str, about("Where the help lists it.")]
+    help: Annotated[str, about("What it does.")]
+
+
+class Setting(msgspec.Struct):
+    """A setting."""
+
+    name: Annotated[str, about("Its key in the configuration file.")]
+    value: Annotated[
+        Any, about("What holds; null for the graph's, the provider's or the locale's own choice.")
+    ]
+    origin: Annotated[str, about("`flag`, an environment variable, file and line, or `default`.")]
+
+
+class Finding(msgspec.Struct):
+    """Something that was looked at."""
+
+    subject: Annotated[str, about("What.")] = msgspec.field(name="about")
+    value: Annotated[str, about("What was found; of keys only whether they are set.")]
+    ok: Annotated[bool, about("False where it is wrong.")] = True
+
+
+# The documents.  Each one's tag is its kind.
+
+
+class Document(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag_field="kind",
+    tag=lambda name: name.removesuffix("Document").lower(),
+):
+    """One line of what a command writes."""
+
+
+class EventDocument(Document, frozen=True):
+    """`run`, `resume`, `step`, `rollback`: what happens, as it happens."""
+
+    thread: Annotated[str, about("The thread.")]
+    event: ev.Event
+
+
+class ResultDocument(Document, frozen=True):
+    """`run`, `resume`, `step` last; `answer`, `approve`, `revise`, `update-state`, `declassify`, `extend`,
+    `cancel`, `pause`: where the thread stands now."""
+
+    thread: Annotated[str, about("The thread.")]
+    progress: Inline[Progress]
+    state: Annotated[Mapping[str, Any], about("Every channel with its value; `[private]` for private ones.")]
+    exit_code: Annotated[int, about("The exit code of the command.")]
+    made_step: Annotated[
+        int | UnsetType, about("The step that the command made; of `update-state` and `declassify`.")
+    ] = UNSET
+
+
+class ThreadsDocument(Document, frozen=True):
+    """`threads`, newest first."""
+
+    threads: Annotated[tuple[ThreadSummary, ...], about("The threads.")]
+    more: Annotated[bool, about("Whether there are more than `--limit`.")]
+
+
+class ThreadDocument(Document, frozen=True):
+    """`show`: a thread at a step."""
+
+    thread: Annotated[str, about("The thread.")]
+    graph: Annotated[str, about("Its graph's name.")]
+    parent: Annotated[str | None, about("The thread it was forked from.")]
+    fork_step: Annotated[int | None, about("At which step.")]
+    owner: Annotated[Owner | None, about("For whom a subgraph's thread runs.")]
+    unfinished: Annotated[Unfinished | None, about("What is kept of a node with branches.")]
+    held_by: Annotated[Maybe, about("Who runs it now: user, host and process.")]
+    standing: Annotated[Progress, about("Where the thread stands now, whichever step is shown.")]
+    step: Annotated[int, about("The shown step.")]
+    checkpoint: Annotated[Checkpoint, about("The shown step.")]
+    state: Annotated[Mapping[str, Any], about("Every channel with its value; `[private]` for private ones.")]
+    updates: Annotated[tuple[AppliedUpdate, ...], about("What the step changed.")]
+
+
+class LogDocument(Document, frozen=True):
+    """`log`, oldest first."""
+
+    thread: Annotated[str, about("The thread.")]
+    checkpoints: Annotated[tuple[LoggedStep, ...], about("The steps.")]
+    decisions: Annotated[tuple[LedgerEntry, ...], about("The decision ledger.")]
+
+
+class DiffDocument(Document, frozen=True):
+    """`diff`."""
+
+    a: Annotated[Place, about("The first step.")]
+    b: Annotated[Place, about("The second step.")]
+    equal: Annotated[bool, about("Whether no channel that may be compared differs.")]
+    channels: Annotated[tuple[Compared, ...], about("Every channel.")]
+
+
+class BlameDocument(Document, frozen=True):
+    """`blame`."""
+
+    thread: Annotated[str, about("The thread.")]
+    step: Annotated[int, about("At which step.")]
+    channel: Annotated[str, about("The channel.")]
+    path: Annotated[tuple[str, ...], about("The way into its value.")]
+    complete: Annotated[bool, about("False where older steps were not looked at: `--limit`.")]
+    lines: Annotated[tuple[BlameLine, ...], about("Each part with its last writer.")]
+
+
+class CostDocument(Document, frozen=True):
+    """`cost`."""
+
+    thread: Annotated[str, about("The thread.")]
+    agents: Annotated[tuple[CostLine, ...], about("By agent and model.")]
+    nodes: Annotated[tuple[NodeCost, ...], about("By node.")]
+    steps: Annotated[tuple[StepCost, ...], about("By step.")]
+    without_step: Annotated[Spent, about("What attempts cost that made no step.")]
+    total: Annotated[Spent, about("All of it.")]
+
+
+class TaintDocument(Document, frozen=True):
+    """`taint`."""
+
+    thread: Annotated[str, about("The thread.")]
+    step: Annotated[int, about("At which step.")]
+    channels: Annotated[tuple[TaintedChannel, ...], about("Each tainted channel and its way.")]
+
+
+class AgentsDocument(Document, frozen=True):
+    """`agents`."""
+
+    thread: Annotated[str, about("The thread.")]
+    agents: Annotated[tuple[AgentInfo, ...], about("The agents of the thread.")]
+
+
+class GraphDocument(Document, frozen=True):
+    """`graph`."""
+
+    graph: Inline[GraphInfo]
+
+
+class ForkDocument(Document, frozen=True):
+    """`fork`."""
+
+    thread: Annotated[str, about("The new thread.")]
+    parent: Annotated[str, about("The thread it was made from.")]
+    step: Annotated[int, about("At which step.")]
+
+
+class ExportDocument(Document, frozen=True):
+    """`export` to a file."""
+
+    thread: Annotated[str, about("The thread.")]
+    file: Annotated[str, about("The file.")]
+    lines: Annotated[int, about("How many lines it has.")]
+    private: Annotated[bool, about("Whether private values are in it.")]
+    threads: Annotated[tuple[str, ...], about("The threads of subgraphs that are in it, too.")]
+
+
+class ImportDocument(Document, frozen=True):
+    """`import`."""
+
+    thread: Annotated[str, about("Its name here.")]
+    file: Annotated[str, about("The file.")]
+    threads: Annotated[tuple[str, ...], about("The threads of subgraphs that came along.")]
+
+
+class VerifyDocument(Document, frozen=True):
+    """`verify`."""
+
+    thread: Annotated[str, about("The thread.")]
+    ok: Annotated[bool, about("Whether all is as it should be.")]
+    records: Annotated[int, about("Records that were checked.")]
+    checkpoints: Annotated[int, about("Checkpoints that were checked.")]
+    unchecked: Annotated[int, about("Records that `--strict` would reduce again.")]
+    threads: Annotated[tuple[str, ...], about("The threads of subgraphs that were checked.")]
+    missing: Annotated[tuple[str, ...], about("Those that are not in the store.")]
+    mismatches: Annotated[tuple[Mismatch, ...], about("What is wrong.")]
+    decisions: Annotated[
+        tuple[SignedDecision, ...] | None, about("Who has signed what; with `--signers` alone.")
+    ]
+
+
+class AnchorDocument(Document, frozen=True):
+    """`anchor`."""
+
+    anchor: Inline[Anchor]
+
+
+class ReplayDocument(Document, frozen=True):
+    """`replay`."""
+
+    thread: Annotated[str, about("The thread.")]
+    ok: Annotated[bool, about("Whether the graph goes the same way today.")]
+    steps: Annotated[int, about("Steps that were gone through.")]
+    records: Annotated[int, about("Updates that were reduced again.")]
+    nodes: Annotated[int, about("Results that were served.")]
+    changed_reducers: Annotated[tuple[str, ...], about("Channels that reduce otherwise today.")]
+    mismatches: Annotated[tuple[Mismatch, ...], about("Where it differs.")]
+
+
+class RollbackDocument(Document, frozen=True):
+    """`rollback`."""
+
+    thread: Annotated[str, about("The thread.")]
+    progress: Inline[Progress]
+    dry_run: Annotated[bool, about("Whether it was only looked at.")]
+    entries: Annotated[tuple[RollbackEntry, ...], about("In the order they run.")]
+    exit_code: Annotated[int, about("The exit code of the command.")]
+
+
+class ThemesDocument(Document, frozen=True):
+    """`themes`."""
+
+    themes: Annotated[tuple[ThemeRow, ...], about("Ours and yours.")]
+    directory: Annotated[str, about("Where yours go.")]
+
+
+class KeysDocument(Document, frozen=True):
+    """`keys`."""
+
+    keys: Annotated[tuple[KeyRow, ...], about("Every action.")]
+    problems: Annotated[tuple[str, ...], about("What is wrong in `[keys]`, with its place.")]
+
+
+class ConfigDocument(Document, frozen=True):
+    """`config`."""
+
+    config: Annotated[tuple[Setting, ...], about("Every setting.")]
+    file: Annotated[str, about("The configuration file.")]
+    file_exists: Annotated[bool, about("Whether it is there.")]
+
+
+class DoctorDocument(Document, frozen=True):
+    """`doctor`."""
+
+    doctor: Annotated[tuple[Finding, ...], about("What was looked at.")]
+    ok: Annotated[bool, about("Whether nothing is wrong.")]
+
+
+class ErrorDocument(Document, frozen=True):
+    """Any command with an exit code above 0 that has no other document to say it."""
+
+    error: Annotated[str, about("The name of the error.")]
+    title: Annotated[str, about("What kind of error.")]
+    message: Annotated[str, about("What was wrong, and where.")]
+    hint: Annotated[str, about("How to mend it; empty where there is nothing to say.")]
+    details: Annotated[str, about("A traceback of your code, or what has changed since.")]
+    exit_code: Annotated[int, about("The exit code of the command.")]
