@@ -49,6 +49,11 @@ def test_mistakes_do_not_fit_it(text: str) -> None:
     assert not jsonschema_rs.validator_for(json.loads(schema_text())).is_valid(tomli.loads(text))
 
 
+def test_no_table_takes_a_key_that_it_does_not_name() -> None:
+    for name, table in json.loads(schema_text())["$defs"].items():
+        assert table["additionalProperties"] is False, name
+
+
 def test_everything_in_it_is_explained() -> None:
     tables = json.loads(schema_text())["$defs"]
     obvious = {"pattern", "channel", "temperature", "max_tokens", "max_cost_usd", "text_match"}

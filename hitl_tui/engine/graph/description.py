@@ -94,7 +94,8 @@ class GateInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     sets: Annotated[
         dict[str, dict[str, Any]],
         about(
-            "By the id of a choice, the channels' values that it sets, where they are no function's and not private."
+            "By the id of a choice, the channels' values that it sets, where they are no function's and not "
+            "private."
         ),
     ] = {}
     subject: Annotated[str | None, about("The channel that is decided about.")] = None
