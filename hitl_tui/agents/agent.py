@@ -14,9 +14,9 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from hitl_tui.agents.cassettes import Cassette, in_use, sampling, taped
-from hitl_tui.agents.exchange import DEFAULT_RETRIES, Cost, Exchange, Read, Setup, Tally, Tokens
+from hitl_tui.agents.exchange import DEFAULT_RETRIES, ChatExchange, Cost, Read, Setup, Tally, Tokens
 from hitl_tui.agents.models import Message, ModelBackend, check_settings, find_backend, options_for
-from hitl_tui.agents.structured import Answer
+from hitl_tui.agents.structured import StructuredOutput
 from hitl_tui.agents.tool_calls import Approver, ToolBox
 from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve
 from hitl_tui.agents.turns import Turns, channel_name
@@ -181,12 +181,12 @@ class Agent:
             ModelFailed: the second reply did not fit either; names path and what was found there.
             GraphInvalid: no schema can be made of it.
         """
-        answer = Answer(schema)
+        answer = StructuredOutput(schema)
         return self._wait(self._begin(answer.ask(prompt)), answer.read)
 
     async def achat_structured(self, prompt: str, schema: Any) -> Any:
         """As `chat_structured`, without blocking the event loop it is awaited on."""
-        answer = Answer(schema)
+        answer = StructuredOutput(schema)
         return await self._await(self._begin(answer.ask(prompt)), answer.read)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
@@ -293,13 +293,13 @@ class Agent:
             copy.configure(self._settings)
         return copy
 
-    def _begin(self, prompt: str) -> Exchange:
+    def _begin(self, prompt: str) -> ChatExchange:
         if not isinstance(prompt, str):
             raise UsageError(f"agent {self.name!r}: the prompt is {in_words(prompt)}, not text")
         activity = current_activity.get()
         conversation = self._turns.conversation
         turns = self._turns.read(activity)
-        return Exchange(
+        return ChatExchange(
             self._setup(), prompt, turns, conversation=conversation, tally=self._tally, activity=activity
         )
 
@@ -320,21 +320,21 @@ class Agent:
         content = "\n\n".join(part for part in parts if part)
         return [{"role": "system", "content": content}] if content else []
 
-    def _wait(self, exchange: Exchange, read: Read | None = None) -> Any:
+    def _wait(self, exchange: ChatExchange, read: Read | None = None) -> Any:
         call = self._submit(exchange, _ignore, read)
         with exchange.attended(call):
             reply = call.result()
         self._keep(exchange)
         return reply
 
-    async def _await(self, exchange: Exchange, read: Read | None = None) -> Any:
+    async def _await(self, exchange: ChatExchange, read: Read | None = None) -> Any:
         call = self._submit(exchange, _ignore, read)
         with exchange.attended(call):
             reply = await asyncio.wrap_future(call)
         self._keep(exchange)
         return reply
 
-    def _pieces(self, exchange: Exchange, context: contextvars.Context) -> Generator[str, None, None]:
+    def _pieces(self, exchange: ChatExchange, context: contextvars.Context) -> Generator[str, None, None]:
         pieces: SimpleQueue[str | None] = SimpleQueue()
         call = context.run(self._submit, exchange, pieces.put)
         call.add_done_callback(lambda _: pieces.put(None))
@@ -346,11 +346,11 @@ class Agent:
         self._keep(exchange)
 
     @staticmethod
-    def _submit(exchange: Exchange, emit: Callable[[str], None], read: Read | None = None) -> Future[Any]:
+    def _submit(exchange: ChatExchange, emit: Callable[[str], None], read: Read | None = None) -> Future[Any]:
         exchange.check()
         return submit(exchange.answer(emit, read))
 
-    def _keep(self, exchange: Exchange) -> None:
+    def _keep(self, exchange: ChatExchange) -> None:
         self._turns.keep(exchange.new, exchange.conversation, exchange.activity)
 
 

@@ -31,7 +31,7 @@ _SHOWN = 60
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Request(msgspec.Struct, frozen=True):
+class RecordedRequest(msgspec.Struct, frozen=True):
     """What a model was asked; `options` are those that change what it says."""
 
     model: str
@@ -49,7 +49,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_after: float | None = None
 
 
-class Entry(Request, frozen=True, omit_defaults=True, kw_only=True):
+class RecordedCall(RecordedRequest, frozen=True, omit_defaults=True, kw_only=True):
     """One model call; `pieces` are [milliseconds since the one before, text]."""
 
     agent: str = ""
@@ -80,8 +80,8 @@ class Cassette:
         self.recording = record
         self.pace = pace
         self._lock = threading.Lock()
-        self._entries: list[Entry] = []
-        self._left: dict[bytes, deque[Entry]] = {}
+        self._entries: list[RecordedCall] = []
+        self._left: dict[bytes, deque[RecordedCall]] = {}
         try:
             if record:
                 self._begin()
@@ -96,12 +96,12 @@ class Cassette:
         what = "recording" if self.recording else f"{len(self._entries)} calls"
         return f"Cassette({str(self.path)!r}, {what})"
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: RecordedCall) -> None:
         """Write one call down, at once and whole."""
         with self._lock, self.path.open("ab") as file:
             file.write(_encode(entry) + b"\n")
 
-    def take(self, agent: str, request: Request) -> Entry:
+    def take(self, agent: str, request: RecordedRequest) -> RecordedCall:
         """The next recorded answer to exactly this request.
 
         Raises:
@@ -133,7 +133,7 @@ class Cassette:
             file.write(_encode(_Header(VERSION)) + b"\n")
 
     def _load(self) -> None:
-        decode = msgspec.json.Decoder(Entry).decode
+        decode = msgspec.json.Decoder(RecordedCall).decode
         with self.path.open("rb") as file:
             self._check_header(file.readline())
             for number, line in enumerate(file, 2):
@@ -159,7 +159,7 @@ class Cassette:
                 "use a newer hitl-tui, or record it anew",
             )
 
-    def _nearest(self, agent: str, request: Request) -> str:
+    def _nearest(self, agent: str, request: RecordedRequest) -> str:
         known = [entry for entry in self._entries if entry.agent == agent] or self._entries
         if not known:
             return "it is empty"
@@ -168,17 +168,17 @@ class Cassette:
         return f"the nearest is call {number}: {_difference(nearest, request)}"
 
 
-def _key(request: Request) -> bytes:
+def _key(request: RecordedRequest) -> bytes:
     return _encode((request.model, request.messages, request.tools, request.options))
 
 
-def _likeness(entry: Entry, request: Request) -> tuple[int, float]:
+def _likeness(entry: RecordedCall, request: RecordedRequest) -> tuple[int, float]:
     same = sum(one == other for one, other in zip(entry.messages, request.messages, strict=False))
     first, second = (str(one.messages[-1].get("content")) if one.messages else "" for one in (entry, request))
     return same, _alike(first, second) / (1 + max(len(first), len(second)))
 
 
-def _difference(entry: Entry, request: Request) -> str:
+def _difference(entry: RecordedCall, request: RecordedRequest) -> str:
     """The first thing that is not as it was recorded, in words."""
     for number, (old, new) in enumerate(zip(entry.messages, request.messages, strict=False), 1):
         if old != new:
@@ -302,9 +302,9 @@ class _Recorder:
             raise
         self._write(request, pieces=_hidden(pieces, hide), calls=calls, use=use)
 
-    def _write(self, request: Request, **came: Any) -> None:
-        asked = {name: getattr(request, name) for name in Request.__struct_fields__}
-        self._tape.add(Entry(agent=self._agent, **asked, **came))
+    def _write(self, request: RecordedRequest, **came: Any) -> None:
+        asked = {name: getattr(request, name) for name in RecordedRequest.__struct_fields__}
+        self._tape.add(RecordedCall(agent=self._agent, **asked, **came))
 
 
 class _Player:
@@ -346,8 +346,10 @@ class _Player:
 
 def _request(
     model: str, messages: Sequence[Message], options: Mapping[str, Any], hide: Callable[[Any], Any]
-) -> Request:
-    return Request(model, hide(list(messages)), hide(list(options.get("tools", ()))), hide(sampling(options)))
+) -> RecordedRequest:
+    return RecordedRequest(
+        model, hide(list(messages)), hide(list(options.get("tools", ()))), hide(sampling(options))
+    )
 
 
 def _hidden(pieces: list[tuple[int, str]], hide: Callable[[Any], Any]) -> list[tuple[int, str]]:

@@ -278,7 +278,7 @@ _DONE = {
 _TAKEN_UP = "Taken up: “"
 
 
-class Draft(msgspec.Struct, frozen=True):
+class StoryDraft(msgspec.Struct, frozen=True):
     """Which draft it is: version 1 to 3 and the wishes that were taken up on the way."""
 
     version: int
@@ -292,7 +292,7 @@ def story_of(task: str, wishes: frozenset[str] = frozenset()) -> Story:
     return COAT if "no kitchen" in wishes else KITCHEN
 
 
-def compose(task: str, draft: Draft) -> str:
+def compose(task: str, draft: StoryDraft) -> str:
     """The text of a draft."""
     story = story_of(task, draft.wishes)
     shortened = "short" in draft.wishes and draft.version > 1
@@ -306,7 +306,7 @@ def compose(task: str, draft: Draft) -> str:
     return "\n\n".join(paragraphs)
 
 
-def recognise(task: str, text: str) -> Draft | None:
+def recognise(task: str, text: str) -> StoryDraft | None:
     """Which draft `text` is; None when a human's hand was in it.
 
     Drafts that read alike count as the latest version.
@@ -315,7 +315,7 @@ def recognise(task: str, text: str) -> Draft | None:
     for version in range(LAST_VERSION, 0, -1):
         for size in range(len(WISHES) + 1):
             for wishes in combinations(WISHES, size):
-                draft = Draft(version, frozenset(wishes))
+                draft = StoryDraft(version, frozenset(wishes))
                 if _plain(compose(task, draft)) == body:
                     return draft
     return None
@@ -398,7 +398,7 @@ def advisor_reply(messages: Sequence[Message]) -> str:
         return _revise(task, feedback, draft)
     if _ADVISES.search(system):
         return _advise(prompt, prompt)
-    return compose(prompt, Draft(1))
+    return compose(prompt, StoryDraft(1))
 
 
 def _advise(task: str, text: str) -> str:
@@ -429,7 +429,7 @@ def _revise(task: str, feedback: str, text: str) -> str:
     if draft:
         # An earlier wish may not show yet in the text: version 2 has no code to leave out.
         kept = draft.wishes | wishes_in(task, note_in(text)) | wishes
-        revised = compose(task, Draft(min(draft.version + 1, LAST_VERSION), kept))
+        revised = compose(task, StoryDraft(min(draft.version + 1, LAST_VERSION), kept))
     else:
         wishes -= {"no kitchen"}
         revised = rework(task, text, wishes)

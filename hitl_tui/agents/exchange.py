@@ -214,7 +214,7 @@ class Setup:
         return sha256(msgspec.json.encode(asked, enc_hook=repr, order="deterministic")).hexdigest()[:32]
 
 
-class Exchange:
+class ChatExchange:
     """One prompt with what was said before it, for whoever asked.
 
     Args:

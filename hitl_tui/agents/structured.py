@@ -19,7 +19,7 @@ _PROBLEMS = 5
 _SHOWN = 200
 
 
-class Answer:
+class StructuredOutput:
     """What is asked for: a JSON Schema, or a type whose values are wanted.
 
     Args:

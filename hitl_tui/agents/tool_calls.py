@@ -57,7 +57,7 @@ class ToolRequest:
 
 
 @dataclass(frozen=True)
-class Decision:
+class ToolDecision:
     """What a person decided: `words` is a reason, or with "respond" the result in the tool's place."""
 
     verdict: Verdict
@@ -75,7 +75,7 @@ def must_ask(tool: Tool, arguments: Mapping[str, Any], default: Approve) -> bool
     return bool(rule(arguments)) if callable(rule) else rule == "always"
 
 
-def read_decision(answer: Any, tool: Tool) -> Decision:
+def read_decision(answer: Any, tool: Tool) -> ToolDecision:
     """What an answer means: our own ("approve", {"choice": "edit", "args": {...}}), True or False, or
     LangChain's ({"type": "edit", "edited_action": {"name", "args"}}, {"decisions": [one]}).
 
@@ -83,7 +83,7 @@ def read_decision(answer: Any, tool: Tool) -> Decision:
         BadArguments: it is none of these, or the edited arguments don't fit the tool.
     """
     if isinstance(answer, bool):
-        return Decision("approve" if answer else "reject")
+        return ToolDecision("approve" if answer else "reject")
     if isinstance(answer, str):
         answer = {"choice": answer}
     if (
@@ -97,9 +97,9 @@ def read_decision(answer: Any, tool: Tool) -> Decision:
     verdict = answer.get("choice", answer.get("type"))
     words = answer.get("text") or answer.get("message") or ""
     if verdict == "edit":
-        return Decision("edit", _edited(answer, words, tool))
+        return ToolDecision("edit", _edited(answer, words, tool))
     if verdict in ("approve", "reject", "respond"):
-        return Decision(verdict, None, str(words))
+        return ToolDecision(verdict, None, str(words))
     raise BadArguments(f"an answer is approve, edit or reject, not {verdict!r}")
 
 
@@ -248,7 +248,7 @@ class ToolBox:
                 arguments = dict(decision.arguments)
         return tool, arguments
 
-    async def _ask(self, request: ToolRequest, activity: Activity | None, key: str) -> Decision:
+    async def _ask(self, request: ToolRequest, activity: Activity | None, key: str) -> ToolDecision:
         """A person's decision; one that can't be taken is asked for again, saying why."""
         if activity is None or activity.interrupt is None:
             return await self._ask_approver(request)
@@ -267,7 +267,7 @@ class ToolBox:
                 words = f"Your answer could not be taken: {problem}"
                 request = ToolRequest(request.agent, request.tool, request.arguments, request.call_id, words)
 
-    async def _ask_approver(self, request: ToolRequest) -> Decision:
+    async def _ask_approver(self, request: ToolRequest) -> ToolDecision:
         if self.approver is None:
             raise UsageError(
                 f"agent {self.agent!r}: a person must agree to calls of {request.tool.name!r}, and there is "

@@ -12,7 +12,7 @@ from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
 
 if TYPE_CHECKING:
     from hitl_tui.engine.graph.description import GraphInfo
-    from hitl_tui.engine.graph.drawing import Look
+    from hitl_tui.engine.graph.drawing import RunMarks
 
 _FORMATS = ("text", "mermaid", "dot", "svg", "json")
 
@@ -81,7 +81,7 @@ def graph(
         say(*_text(info, look, expand=expand))
 
 
-def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | None, Look]:
+def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | None, RunMarks]:
     """The thread's `own` graph where that is wanted, and what it has made of its graph."""
     from contextlib import closing
 
@@ -98,7 +98,7 @@ def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | Non
         return Session.recorded(opened, thread, with_state=False).graph.info if own else None, look
 
 
-def _text(info: GraphInfo, look: Look | None, *, expand: bool = False) -> Iterator[str]:
+def _text(info: GraphInfo, look: RunMarks | None, *, expand: bool = False) -> Iterator[str]:
     from hitl_tui.view.sanitise import sanitise
     from hitl_tui.view.spans import plain_text
     from hitl_tui.view.taint import contract_lines

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.graph.description import InputField
     from hitl_tui.engine.log.events import Event
     from hitl_tui.engine.log.requests import Request
-    from hitl_tui.engine.thread.approval_formats import Action
+    from hitl_tui.engine.thread.approval_formats import ToolAction
     from hitl_tui.view.form import Field, Form
 
 
@@ -118,7 +118,7 @@ def _subject(snapshot: Snapshot, request: Request, show: str) -> list[str]:
     return [f"  about {name(subject)}:", *content(value_lines(value, "text"), _MOST_LINES, whole)]
 
 
-def _actions(asked: Sequence[Action]) -> list[str]:
+def _actions(asked: Sequence[ToolAction]) -> list[str]:
     """Every action with all its arguments: one answer may be for all of them."""
     from hitl_tui.plain.console import content
     from hitl_tui.view.value_lines import value_lines

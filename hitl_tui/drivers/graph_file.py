@@ -25,7 +25,7 @@ EVERY = 1.0
 """Seconds between looks at the file."""
 
 
-class GraphFile:
+class GraphFileWatch:
     """Follows the files that the graph of an open thread is built from: its own, and those it loads.
 
     A graph that can't be loaded is looked for in all files beside it: any of them may be what was wrong.
@@ -116,10 +116,10 @@ class GraphFile:
 
 def follow_file(
     session: Session, build: BuildGraph | None, tell: Callable[[Event], None]
-) -> GraphFile | None:
+) -> GraphFileWatch | None:
     """The file of a session's graph, None where it has none of the user's own."""
     path = source_file(session.info.source) if build else None
-    return GraphFile(session, path, build, tell=tell) if build and path else None
+    return GraphFileWatch(session, path, build, tell=tell) if build and path else None
 
 
 def graph_notice(session: Session, old: CompiledGraph) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver, Unbuilt, only_reading
-from hitl_tui.drivers.nested import Below
+from hitl_tui.drivers.nested import SubgraphRuns
 from hitl_tui.drivers.protocol import Capabilities, Driver
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.signing import Signer
@@ -43,7 +43,7 @@ class LocalHub:
         self._unbuilt = unbuilt
         self._signer = signer
         self._drivers: dict[str, LocalDriver] = {}
-        self._below = Below()
+        self._below = SubgraphRuns()
         self._ask_person: Ask | None = None
 
     def ask_by(self, ask: Ask) -> None:

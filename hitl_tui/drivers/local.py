@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from hitl_tui.drivers.breakpoints import Stops
 from hitl_tui.drivers.buffer import EventBuffer
 from hitl_tui.drivers.graph_file import BuildGraph, graph_notice
-from hitl_tui.drivers.nested import Below, Follower, Runner
+from hitl_tui.drivers.nested import Follower, Runner, SubgraphRuns
 from hitl_tui.drivers.node_streams import tell_the_rest
 from hitl_tui.drivers.protocol import (
     NO_BREAKPOINTS,
@@ -257,7 +257,7 @@ class Nested(DriverPart):
     """
 
     _run: RunLoop | None
-    _below: Below
+    _below: SubgraphRuns
     _follower: Follower | None = None
 
     @property
@@ -540,7 +540,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         graph_of: GraphOf | None = None,
         ask: AskIfAny | None = None,
         build: BuildGraph | None = None,
-        below: Below | None = None,
+        below: SubgraphRuns | None = None,
         unbuilt: Unbuilt | None = None,
         capabilities: Capabilities | None = None,
     ) -> None:
@@ -553,7 +553,7 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         self._open_session = open_session
         self._store = store
         self._build = build
-        self._below = below or Below()
+        self._below = below or SubgraphRuns()
         self._buffer = EventBuffer()
         self._engine = EngineThread(f"hitl-tui engine {thread_id}")
         self._callers = SyncCaller()

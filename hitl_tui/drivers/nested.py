@@ -46,7 +46,7 @@ class _RunBelow:
     tape: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT))
 
 
-class Below:
+class SubgraphRuns:
     """The runs of subgraphs in one process, by their threads; may be called from any thread."""
 
     def __init__(self) -> None:

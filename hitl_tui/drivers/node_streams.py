@@ -75,7 +75,7 @@ class _Keeper:
         self.forked = False
         # An object that is collected meanwhile may print, too.
         self._lock = threading.RLock()
-        self._lines = Lines()
+        self._lines = LineSplitter()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._real: list[int] = []
         self._pipe = -1
@@ -322,7 +322,7 @@ def _edited_line(prompt: str, out: TextIO) -> str:
     return typed.decode(sys.stdin.encoding, "strict").removesuffix("\n")
 
 
-class Lines:
+class LineSplitter:
     """Makes lines of pieces of text; a line without an end comes as it is once it is long."""
 
     LONGEST = 64 * 1024

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from hitl_tui.drivers.graph_file import BuildGraph, GraphFile, follow_file
+from hitl_tui.drivers.graph_file import BuildGraph, GraphFileWatch, follow_file
 from hitl_tui.engine.commands.decisions import note_pause
 from hitl_tui.engine.graph.limits import limits_near
 from hitl_tui.engine.log.events import Event, HolderChanged, LedgerWritten, ProgressChanged, StepCommitted
@@ -269,7 +269,7 @@ class Alongside:
         self._session = session
         self._tell = tell
         self.watcher = Watcher(session, store, tell=tell, resync=resync, busy=busy, inside=inside)
-        self.graph_file: GraphFile | None = None
+        self.graph_file: GraphFileWatch | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self) -> None:

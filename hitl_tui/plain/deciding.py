@@ -10,7 +10,7 @@ from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.state.values import thaw
-from hitl_tui.engine.thread.approval_formats import Action
+from hitl_tui.engine.thread.approval_formats import ToolAction
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, ThreadBusy, UsageError
 from hitl_tui.plain.answers import named_choice
 from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, content, json_of, refusal
@@ -28,7 +28,7 @@ from hitl_tui.view.card import (
     wants_text,
 )
 from hitl_tui.view.diff import value_diff
-from hitl_tui.view.form import Field, Form, Path, Problem, Reading, mismatch, read_field, read_form
+from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, mismatch, read_field, read_form
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.value_lines import value_lines
 
@@ -165,7 +165,7 @@ def _ask_field(console: Console, field: Field, text: str) -> str:
         typed = _typed(console, field, text)
         try:
             read_field(field, typed)
-        except Problem as problem:
+        except FieldProblem as problem:
             console.say(*content([f"{field.label} {problem}"]))
         else:
             return typed
@@ -319,7 +319,7 @@ def _decide_actions(talk: Talk, request: Request) -> list[Any]:
     return decided
 
 
-def _decide_action(talk: Talk, request: Request, action: Action) -> Any:
+def _decide_action(talk: Talk, request: Request, action: ToolAction) -> Any:
     """A decision for one action; edited arguments that are not taken after all lead back to its answers."""
     while True:
         choice = _choose(talk, allowed(action))

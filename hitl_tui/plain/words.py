@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hitl_tui.drivers.node_streams import Lines
+from hitl_tui.drivers.node_streams import LineSplitter
 from hitl_tui.drivers.protocol import Driver, Unfinished
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import Progress
@@ -146,7 +146,7 @@ class NodeText:
     """Tells events in lines, and among them what nodes write, in whole lines behind the bar."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, str], Lines] = {}
+        self._open: dict[tuple[str, str], LineSplitter] = {}
         self._heard = ("", "")
 
     def lines(self, event: ev.Event) -> list[str]:
@@ -160,7 +160,7 @@ class NodeText:
         if event.agent:
             return []
         writer = (event.node, event.path)
-        return self._told(writer, self._open.setdefault(writer, Lines()).add(event.text))
+        return self._told(writer, self._open.setdefault(writer, LineSplitter()).add(event.text))
 
     def _told(self, writer: tuple[str, str], lines: list[str]) -> list[str]:
         if not lines:

@@ -35,7 +35,7 @@ FORMAT = "hitl-tui thread"
 VERSION = 3
 
 
-class Place(NamedTuple):
+class ChildPlace(NamedTuple):
     """A thread of a subgraph's run, and the thread it is below."""
 
     thread_id: str
@@ -50,7 +50,7 @@ class Header(msgspec.Struct):
     info: ThreadInfo
     past: tuple[Past, ...]
     left_out: tuple[str, ...]
-    inside: tuple[Place, ...] = ()
+    inside: tuple[ChildPlace, ...] = ()
 
 
 class Line(msgspec.Struct):
@@ -167,12 +167,12 @@ def sourceless(info: ThreadInfo) -> ThreadInfo:
     return replace(info, source={WITHIN: way} if named else {})
 
 
-def _is_own(place: Place) -> bool:
+def _is_own(place: ChildPlace) -> bool:
     """Whether a thread has the name of the one it is below: else a fork shares it."""
     return place.thread_id.startswith(f"{place.of}/")
 
 
-def _after(above: str, place: Place) -> str:
+def _after(above: str, place: ChildPlace) -> str:
     """The name of a thread below one that is now called `above`."""
     own = place.thread_id.removeprefix(f"{place.of}/")
     return child_id(above, own if _is_own(place) else own.rpartition("/")[2])
@@ -303,7 +303,7 @@ class Reader:
 def _check_order(header: Header) -> None:
     """Refuse threads that are below none before them, or named twice."""
     known = {header.info.thread_id}
-    for thread_id, of in (Place(*place) for place in header.inside):
+    for thread_id, of in (ChildPlace(*place) for place in header.inside):
         if of not in known or thread_id in known:
             raise ValueError(f"the thread {thread_id!r} is not below one before it")
         known.add(thread_id)
@@ -428,7 +428,7 @@ def _standing(store: Checkpointer, thread_id: str, of: str, private: bool) -> _S
 
 
 def _all_lines(store: Checkpointer, threads: list[_Standing]) -> Iterator[Any]:
-    places = tuple(Place(one.info.thread_id, one.of) for one in threads[1:])
+    places = tuple(ChildPlace(one.info.thread_id, one.of) for one in threads[1:])
     for one in threads:
         past = store.past(one.info.thread_id, one.cursor)
         yield Header(FORMAT, VERSION, sourceless(one.info), past, tuple(sorted(one.secret)), places)

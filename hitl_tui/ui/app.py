@@ -89,7 +89,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class AppStart:
     """What a session begins with; see `run_app`."""
 
     open_driver: OpenDriver
@@ -124,7 +124,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         Binding("question_mark,f1", "help", "Help", show=False, id="app.help"),
     ]
 
-    def __init__(self, start: Start, look: Look | None = None) -> None:
+    def __init__(self, start: AppStart, look: Look | None = None) -> None:
         super().__init__()
         self.start = start
         self.actor = start.actor
@@ -415,7 +415,7 @@ def run_app(
         Exception: whatever nobody caught, once the terminal is as it was before.
     """
     keep_output(_log_written)
-    app = HitlApp(Start(open_driver, actor, inputs, ask_inputs, list_threads, breaks), look)
+    app = HitlApp(AppStart(open_driver, actor, inputs, ask_inputs, list_threads, breaks), look)
     app.driver_class = on_our_terminal(app.driver_class)
     take_any_bytes()
     with short_turns(), keyboard_kept(from_all=True):

@@ -10,7 +10,7 @@ from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.requests import Choice, Request, Vote
 from hitl_tui.engine.state.values import thaw
-from hitl_tui.engine.thread.approval_formats import Action, actions_of, choices_of
+from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of, choices_of
 from hitl_tui.engine.thread.interrupts import deadlocked
 from hitl_tui.errors import UsageError
 from hitl_tui.view.diff import changed_lines
@@ -70,12 +70,12 @@ EDIT = "edit"
 """The choice of an action that takes changed arguments."""
 
 
-def actions(request: Request) -> tuple[Action, ...]:
+def actions(request: Request) -> tuple[ToolAction, ...]:
     """The actions that a request asks to approve, in their order; none for other requests."""
     return actions_of(request.shape, request.payload)
 
 
-def allowed(action: Action) -> tuple[Choice, ...]:
+def allowed(action: ToolAction) -> tuple[Choice, ...]:
     """The decisions that one action takes."""
     return choices_of([action])
 
@@ -87,7 +87,7 @@ def answer_form(request: Request) -> Form | None:
     return form_of(request.schema)
 
 
-def edit_form(request: Request, action: Action | None = None) -> Form | None:
+def edit_form(request: Request, action: ToolAction | None = None) -> Form | None:
     """The form to edit an action's arguments in, or the payload of a request to edit it; None for a text."""
     schema, value = (action.schema, action.args) if action else (request.schema, request.payload)
     return form_of(schema, value) or form_of_value(value)
@@ -466,7 +466,7 @@ class AnswerDraft:
         return tuple(self._labels)
 
     @property
-    def action(self) -> Action | None:
+    def action(self) -> ToolAction | None:
         """The action that is decided about, None for other requests."""
         return self.actions[self.part] if self.part < len(self.actions) else None
 

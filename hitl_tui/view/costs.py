@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hitl_tui.engine.audit.costs import CostReport, Spent
+from hitl_tui.engine.audit.costs import CostReport, ModelUseTotal
 from hitl_tui.view.cells import cells
 from hitl_tui.view.format import cost
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted
 
 _NAME: Final = 28
-_NOTHING: Final = Spent()
+_NOTHING: Final = ModelUseTotal()
 UNKNOWN: Final = "unknown"
 Row = tuple[str, ...]
 
@@ -25,7 +25,9 @@ def cost_lines(report: CostReport) -> tuple[Line, ...]:
         (
             *map(_name, (line.agent, f"{line.provider}/{line.model}")),
             *_figures(
-                Spent(line.calls, line.tokens_in, line.tokens_out, line.cost or 0.0, line.cost is not None)
+                ModelUseTotal(
+                    line.calls, line.tokens_in, line.tokens_out, line.cost or 0.0, line.cost is not None
+                )
             ),
         )
         for line in report
@@ -51,7 +53,7 @@ def _name(text: str) -> str:
     return sanitise_line(text, _NAME)
 
 
-def _figures(spent: Spent) -> Row:
+def _figures(spent: ModelUseTotal) -> Row:
     """Calls, tokens in and out, and cost; a price that is not known is never shown as 0."""
     if spent == _NOTHING:
         return "0", "", "", ""

@@ -89,7 +89,7 @@ _KINDS: Final = {
 _MOST_NAMES = 4
 
 
-class Problem(ValueError):
+class FieldProblem(ValueError):
     """A text that is no value of its field; the message says why."""
 
 
@@ -214,9 +214,9 @@ def _number(text: str, *, whole: bool) -> int | float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise Problem("must be a whole number" if whole else "must be a number")
+        raise FieldProblem("must be a whole number" if whole else "must be a number")
     if whole and not number.is_integer():
-        raise Problem("must be a whole number")
+        raise FieldProblem("must be a whole number")
     return int(number) if whole else number
 
 
@@ -225,7 +225,7 @@ def _yes(text: str) -> bool:
         return True
     if text.lower() in _NO:
         return False
-    raise Problem("must be yes or no")
+    raise FieldProblem("must be yes or no")
 
 
 def _option(text: str, options: Sequence[Named]) -> Any:
@@ -236,7 +236,7 @@ def _option(text: str, options: Sequence[Named]) -> Any:
                 return option.value
     if text.isascii() and text.isdigit() and 1 <= int(text) <= len(options):
         return options[int(text) - 1].value
-    raise Problem(f"must be one of: {', '.join(option.word for option in options)}")
+    raise FieldProblem(f"must be one of: {', '.join(option.word for option in options)}")
 
 
 def _split(text: str) -> list[str]:
@@ -261,7 +261,7 @@ def _date(text: str, form: str) -> str:
     try:
         read(text)
     except ValueError:
-        raise Problem(f"must be {what}") from None
+        raise FieldProblem(f"must be {what}") from None
     return text
 
 
@@ -269,7 +269,7 @@ def _json(text: str) -> Any:
     try:
         return read_json(text)
     except NotJson as error:
-        raise Problem(f"is no JSON: {error}") from None
+        raise FieldProblem(f"is no JSON: {error}") from None
 
 
 Path = tuple[str, ...]
@@ -285,7 +285,7 @@ _UNSET: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class FieldOption:
     """One of the values to choose from, and the word that names it."""
 
     word: str
@@ -316,7 +316,7 @@ class Field:
     hint: str = ""
     help: str = ""
     text: str = ""
-    options: tuple[Option, ...] = ()
+    options: tuple[FieldOption, ...] = ()
     long: bool = False
     empty: Literal["out", "null", "text"] = "out"
 
@@ -395,7 +395,7 @@ def read_form(form: Form, texts: Mapping[Path, str]) -> Reading:
     for field in form.fields:
         try:
             value = read_field(field, texts.get(field.path, ""))
-        except Problem as problem:
+        except FieldProblem as problem:
             problems[field.path] = str(problem)
         else:
             if value is not None:
@@ -409,15 +409,15 @@ def read_form(form: Form, texts: Mapping[Path, str]) -> Reading:
 
 
 def read_field(field: Field, text: str) -> tuple[Any] | None:
-    """The value of one field, None where it is left out; raises `Problem` with what is wrong."""
+    """The value of one field, None where it is left out; raises `FieldProblem` with what is wrong."""
     if not text.strip():
         if field.required:
-            raise Problem("is required")
+            raise FieldProblem("is required")
         return None if field.empty == "out" else (text if field.empty == "text" else None,)
     value = read_text(field.kind, text, field.options, field.schema)
     wrong = mismatch(field.schema, value)
     if wrong:
-        raise Problem(wrong)
+        raise FieldProblem(wrong)
     return (value,)
 
 
@@ -464,7 +464,7 @@ class _Fields:
         inner = bare.get("items")
         items = plain_schema(inner, root) if isinstance(inner, Mapping) else {}
         options = tuple(
-            Option(sanitise_line(word, _NAME), one)
+            FieldOption(sanitise_line(word, _NAME), one)
             for word, one in options_of(
                 "yesno" if kind == "yesno" else "one", bare if kind == "json" else items or bare
             )

@@ -18,9 +18,9 @@ from typing import Final, Literal
 from hitl_tui.engine.graph.description import EdgeInfo
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.view.cells import cells, cut
-from hitl_tui.view.graph_channels import Channel, Link
 from hitl_tui.view.graph_lanes import Lane, lanes_of
 from hitl_tui.view.graph_layers import Item, Layers, Pair, Size, levels
+from hitl_tui.view.graph_tracks import Link, Tracks
 
 Point = tuple[int, int]
 _FAR: Final = 100_000
@@ -57,7 +57,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Route:
+class EdgePath:
     """An edge in the picture.
 
     Args:
@@ -83,7 +83,7 @@ class Layout:
     """A picture without characters; its upper left cell is (0, 0)."""
 
     boxes: Mapping[str, Box]
-    routes: tuple[Route, ...]
+    routes: tuple[EdgePath, ...]
     width: int
     height: int
     crossings: int
@@ -171,7 +171,7 @@ def lay_out(
     return best
 
 
-def crossed_cells(routes: Iterable[Route]) -> set[Point]:
+def crossed_cells(routes: Iterable[EdgePath]) -> set[Point]:
     """The cells in which a line runs across another one; where one turns, they meet."""
     across: set[Point] = set()
     down: set[Point] = set()
@@ -255,7 +255,7 @@ class _Picture:
         }
         self._columns: dict[int, int] = {}
         count = len(layers.rows)
-        self._channels = [Channel(self._links(at)) for at in range(count + 1)]
+        self._tracks = [Tracks(self._links(at)) for at in range(count + 1)]
         self._stack(graph.air)
         self.boxes = {name: self._boxed(item) for name, item in layers.nodes.items()}
         self._entered = {(lane.target, lane.side) for lane in lanes if not lane.from_above}
@@ -265,7 +265,7 @@ class _Picture:
         return Box(item.node, item.x - item.before, self._tops[item.layer], size.width, size.height)
 
     def _links(self, at: int) -> list[Link]:
-        """What runs through the channel above a layer."""
+        """What runs in the tracks above a layer."""
         links: list[Link] = []
         if at:
             for item in self._layers.rows[at - 1]:
@@ -286,19 +286,19 @@ class _Picture:
         return Link(lane, item, self._far[lane], item.top, from_above=False)
 
     def _stack(self, air: Air) -> None:
-        """Give each layer and each channel its rows."""
+        """Give each layer and the tracks above it their rows."""
         self._tops: list[int] = []
         self._bottoms: list[int] = []
         self._track_rows: list[int] = []
         y = 0
-        for at, channel in enumerate(self._channels):
+        for at, tracks in enumerate(self._tracks):
             row = self._layers.rows[at] if at < len(self._layers.rows) else []
             labels = bool(row) and not any(item.node for item in row)
             after_nodes = at > 0 and any(item.node for item in self._layers.rows[at - 1])
-            stub = air.rows if after_nodes and row and (channel.tracks or not labels) else 0
-            stub = stub or int(after_nodes and not row and channel.tracks > 0)
+            stub = air.rows if after_nodes and row and (tracks.count or not labels) else 0
+            stub = stub or int(after_nodes and not row and tracks.count > 0)
             self._track_rows.append(y + stub)
-            y += stub + channel.tracks + (air.head if at and (stub or channel.tracks) else 0)
+            y += stub + tracks.count + (air.head if at and (stub or tracks.count) else 0)
             if not row:
                 break
             self._tops.append(y)
@@ -326,9 +326,9 @@ class _Picture:
         return Layout(boxes, moved, width, self._height, len(crossed_cells(moved)))
 
     def _corners(self, at: int, link: Link) -> list[Point]:
-        return [(x, self._track_rows[at] + track) for x, track in self._channels[at].corners(link)]
+        return [(x, self._track_rows[at] + track) for x, track in self._tracks[at].corners(link)]
 
-    def _down(self, pair: Pair) -> Route:
+    def _down(self, pair: Pair) -> EdgePath:
         """An edge down through the layers."""
         chain = self._layers.chains[pair]
         points = [(chain[0].bottom, self.boxes[pair[0]].bottom)]
@@ -338,15 +338,15 @@ class _Picture:
             if lower.label:
                 label_at = (lower.x + 2, self._tops[lower.layer])
         points.append((chain[-1].top, self._tops[chain[-1].layer]))
-        return Route(*pair, _corners_only(points), self._labels[pair], label_at)
+        return EdgePath(*pair, _corners_only(points), self._labels[pair], label_at)
 
-    def _back(self, routes: Sequence[Route], space: Space) -> list[Route] | None:
+    def _back(self, routes: Sequence[EdgePath], space: Space) -> list[EdgePath] | None:
         """The edges on lanes, each lane beside all in its rows; None where a label has no room."""
         edges = _Edges(self.boxes.values(), routes)
         rows = {lane: self._rows_of(lane) for lane in self._lanes}
         busy = {self._enters(lane) for lane in self._lanes}
         busy |= {self._leaves(lane, pair) for lane in self._lanes for pair in lane.exits}
-        done: list[tuple[int, Route]] = []
+        done: list[tuple[int, EdgePath]] = []
         sides: set[str] = set()
         for lane in sorted(self._lanes, key=lambda lane: rows[lane][1] - rows[lane][0]):
             right = lane.side == "right"
@@ -354,7 +354,7 @@ class _Picture:
             sides.add(lane.side)
             x = edges.beyond(*rows[lane], right=right, gap=gap)
             for pair in lane.exits:
-                route = Route(*pair, self._on_lane(lane, pair, x))
+                route = EdgePath(*pair, self._on_lane(lane, pair, x))
                 edges.add(route)
                 if self._labels[pair] and space != "tight":
                     beside = _label_rows(route, x, busy)
@@ -366,8 +366,8 @@ class _Picture:
         return self._squeezed(done, busy, edges)
 
     def _labelled(
-        self, route: Route, x: int, rows: Sequence[int], edges: _Edges, *, right: bool, inside: bool
-    ) -> Route:
+        self, route: EdgePath, x: int, rows: Sequence[int], edges: _Edges, *, right: bool, inside: bool
+    ) -> EdgePath:
         """A back edge with its label outside its lane, or `inside` of it where there is room."""
         label = self._labels[route.pair]
         count = cells(label)
@@ -377,10 +377,10 @@ class _Picture:
         return replace(route, label=label, label_at=(at, rows[0] if row is None else row))
 
     def _squeezed(
-        self, routes: Sequence[tuple[int, Route]], busy: Set[int], edges: _Edges
-    ) -> list[Route] | None:
+        self, routes: Sequence[tuple[int, EdgePath]], busy: Set[int], edges: _Edges
+    ) -> list[EdgePath] | None:
         """Back edges with their labels wherever there is most room for them, if need be cut."""
-        labelled: list[Route] = []
+        labelled: list[EdgePath] = []
         for x, route in routes:
             label = self._labels[route.pair]
             shown = route
@@ -439,7 +439,7 @@ class _Picture:
 class _Edges:
     """What stands where while lanes are added beside it."""
 
-    def __init__(self, boxes: Iterable[Box], routes: Iterable[Route]) -> None:
+    def __init__(self, boxes: Iterable[Box], routes: Iterable[EdgePath]) -> None:
         self._spans: dict[int, tuple[int, int]] = {}
         self._cells: set[Point] = set()
         self._labels: set[Point] = set()
@@ -450,7 +450,7 @@ class _Edges:
         for route in routes:
             self.add(route)
 
-    def add(self, route: Route) -> None:
+    def add(self, route: EdgePath) -> None:
         """Note an edge and its label; `overrun` tells of one that runs over a label from before."""
         for (x1, y1), (x2, y2) in pairwise(route.points):
             for y in range(min(y1, y2), max(y1, y2) + 1):
@@ -459,7 +459,7 @@ class _Edges:
         if route.label:
             self.add_label(route)
 
-    def add_label(self, route: Route) -> None:
+    def add_label(self, route: EdgePath) -> None:
         """Note the label of an edge that is noted."""
         x, y = route.label_at
         self._labels.update(self._fill(y, x, x + cells(route.label) - 1))
@@ -507,7 +507,7 @@ class _Edges:
         return count
 
 
-def _label_rows(route: Route, x: int, busy: Set[int]) -> list[int]:
+def _label_rows(route: EdgePath, x: int, busy: Set[int]) -> list[int]:
     """The rows beside a back edge's lane, the best ones for its label first; lines cross the `busy` ones."""
     on_lane = [y for column, y in route.points if column == x]
     first, last = min(on_lane), max(on_lane)
@@ -529,6 +529,6 @@ def _corners_only(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(kept)
 
 
-def _moved(route: Route, by: int) -> Route:
+def _moved(route: EdgePath, by: int) -> EdgePath:
     x, y = route.label_at
     return replace(route, points=tuple((x + by, y) for x, y in route.points), label_at=(x + by, y))

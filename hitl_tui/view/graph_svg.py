@@ -11,11 +11,11 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
-from hitl_tui.engine.graph.drawing import HERE, WAY, Look, made_of
+from hitl_tui.engine.graph.drawing import HERE, WAY, RunMarks, made_of
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.view.cells import cells
 from hitl_tui.view.graph_layers import Size
-from hitl_tui.view.graph_layout import Air, Box, Point, Route, lay_out, run_order
+from hitl_tui.view.graph_layout import Air, Box, EdgePath, Point, lay_out, run_order
 from hitl_tui.view.graph_text import edge_labels
 from hitl_tui.view.sanitise import sanitise_line
 
@@ -58,7 +58,7 @@ text { font: 14px ui-monospace, Menlo, Consolas, monospace; fill: var(--ink); }
 """.strip()
 
 
-def graph_svg(graph: GraphInfo, look: Look | None = None, *, expand: bool = False) -> str:
+def graph_svg(graph: GraphInfo, look: RunMarks | None = None, *, expand: bool = False) -> str:
     """The picture as a whole SVG document.
 
     A map is a stack of boxes, a parallel a box with sides, a subgraph a box with a double border.
@@ -67,7 +67,7 @@ def graph_svg(graph: GraphInfo, look: Look | None = None, *, expand: bool = Fals
         look: what a run has made of the graph; None for none.
         expand: draw what subgraphs and parallels are made of, inside their boxes.
     """
-    picture = _Picture(graph, look or Look(), expand)
+    picture = _SvgPicture(graph, look or RunMarks(), expand)
     name, width, height = words(graph.name), round(picture.width), round(picture.height)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
@@ -86,10 +86,10 @@ def words(text: str) -> str:
     return sanitise_line(text, _LONGEST)
 
 
-class _Picture:
+class _SvgPicture:
     """One graph, with the pictures of the graphs inside its boxes; its measures are pixels."""
 
-    def __init__(self, graph: GraphInfo, look: Look, expand: bool) -> None:
+    def __init__(self, graph: GraphInfo, look: RunMarks, expand: bool) -> None:
         self._look = look
         self._nodes = {node.name: node for node in graph.nodes}
         order = run_order(graph.edges, self._nodes)
@@ -100,7 +100,7 @@ class _Picture:
         }
         self._made = {name: self._made_of(node) for name, node in self._nodes.items()}
         self._inside = {
-            name: _Picture(node.graph, look.inside.get(name, Look()), expand)
+            name: _SvgPicture(node.graph, look.inside.get(name, RunMarks()), expand)
             for name, node in self._nodes.items()
             if expand and node.graph is not None
         }
@@ -160,7 +160,7 @@ class _Picture:
         """The middle of a cell."""
         return _MARGIN + (point[0] + 0.5) * _CELL, _MARGIN + (point[1] + 0.5) * _ROW
 
-    def _edge(self, route: Route) -> list[str]:
+    def _edge(self, route: EdgePath) -> list[str]:
         """A line with its head; both ends stand on the borders of boxes, not in the middle of cells."""
         taken = " taken" if route.pair in self._look.taken else ""
         points = [self._at(point) for point in route.points]
@@ -193,7 +193,7 @@ class _Picture:
         left, top = _MARGIN + box.x * _CELL, _MARGIN + box.y * _ROW + behind
         return left, top, box.width * _CELL - behind, box.height * _ROW - behind
 
-    def _label(self, route: Route) -> list[str]:
+    def _label(self, route: EdgePath) -> list[str]:
         if not route.label:
             return []
         x, y = self._at(route.label_at)

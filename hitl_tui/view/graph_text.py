@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import Final
 
 from hitl_tui.engine.graph.description import EdgeInfo, NodeKind
-from hitl_tui.engine.graph.drawing import Look
+from hitl_tui.engine.graph.drawing import RunMarks
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.graph_layers import Pair, Size
-from hitl_tui.view.graph_layout import Box, Layout, Route, crossed_cells, lay_out, run_order
+from hitl_tui.view.graph_layout import Box, EdgePath, Layout, crossed_cells, lay_out, run_order
 from hitl_tui.view.sanitise import sanitise_line
 
 Run = tuple[str, str]
@@ -79,7 +79,7 @@ class Picture:
 def draw(
     edges: Sequence[EdgeInfo],
     nodes: Iterable[str],
-    look: Look,
+    look: RunMarks,
     width: int,
     height: int,
     *,
@@ -157,7 +157,7 @@ def edge_labels(edges: Iterable[EdgeInfo]) -> dict[Pair, str]:
 def plain_list(
     order: Sequence[str],
     edges: Sequence[EdgeInfo],
-    look: Look,
+    look: RunMarks,
     width: int,
     kinds: Mapping[str, NodeKind] = NO_KINDS,
 ) -> Picture:
@@ -190,7 +190,7 @@ def _way(label: str, target: str, room: int) -> str:
     return f"{cut(label, room - cells(shown) - 1)} {shown}"
 
 
-def stop_glyph(look: Look, name: str) -> str:
+def stop_glyph(look: RunMarks, name: str) -> str:
     """The glyph of a breakpoint before a node, "" for none."""
     condition = look.breakpoints.get(name)
     return "" if condition is None else UNICODE.condition if condition else UNICODE.breakpoint
@@ -205,7 +205,7 @@ class _Painter:
     """Characters for a layout."""
 
     def __init__(
-        self, layout: Layout, look: Look, kinds: Mapping[str, NodeKind], width: int, *, boxed: bool
+        self, layout: Layout, look: RunMarks, kinds: Mapping[str, NodeKind], width: int, *, boxed: bool
     ) -> None:
         self._layout = layout
         self._look = look
@@ -243,7 +243,7 @@ class _Painter:
     def _height(self) -> int:
         return max((y for _, y in self._cells), default=-1) + 1
 
-    def _role(self, route: Route, otherwise: str = "edge") -> str:
+    def _role(self, route: EdgePath, otherwise: str = "edge") -> str:
         return "route" if route.pair in self._look.taken else otherwise
 
     def _lines(self) -> None:
@@ -297,7 +297,7 @@ class _Painter:
         self._put(box.x + 2, box.y, text, role)
         self._put(box.x + 2 + cells(text), box.y, cut(after, box.width - 2 - cells(text)), "count")
 
-    def _ends(self, route: Route) -> None:
+    def _ends(self, route: EdgePath) -> None:
         """Where an edge leaves one node and enters another."""
         source, target = self._layout.boxes[route.source], self._layout.boxes[route.target]
         (x, y), (x2, y2) = route.points[0], route.points[-1]
@@ -365,7 +365,7 @@ class _Painter:
         return tuple(runs)
 
 
-def _steps(route: Route) -> list[tuple[tuple[int, int], int]]:
+def _steps(route: EdgePath) -> list[tuple[tuple[int, int], int]]:
     """The cells of an edge between its two boxes, with the sides at which it leaves each."""
     steps: list[tuple[tuple[int, int], int]] = []
     points = route.points

@@ -177,7 +177,7 @@ def inside_at_start(
     """What is inside the node at which a thread was put down, from its snapshot."""
     if unfinished is None:
         return EMPTY
-    inside = Inside(EMPTY)
+    inside = InsideFold(EMPTY)
     inside.begin(unfinished.node, unfinished.step, pending, members)
     inside.total = unfinished.total
     for outcome in unfinished.outcomes:
@@ -189,7 +189,7 @@ def inside_at_start(
 
 
 @dataclass
-class Inside:
+class InsideFold:
     """An inside while a batch of events is folded: one copy of the branches, however many events."""
 
     view: InsideView

@@ -14,7 +14,7 @@ from hitl_tui.engine.log.events import AppliedUpdate, Progress
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.threads import Owner, takeover_notice
-from hitl_tui.view.inside import EMPTY, Inside, InsideView, inside_at_start, tool_line
+from hitl_tui.view.inside import EMPTY, InsideFold, InsideView, inside_at_start, tool_line
 from hitl_tui.view.sanitise import sanitise_line
 
 STREAM_TAIL: Final = 64 * 1024
@@ -246,7 +246,7 @@ class _Builder:
         self.graph_changed = view.graph_changed
         self.stream = view.stream
         self.pieces: list[str] = []
-        self._inside: Inside | None = None
+        self._inside: InsideFold | None = None
 
     @property
     def touched_inside(self) -> bool:
@@ -254,10 +254,10 @@ class _Builder:
         return self._inside is not None
 
     @property
-    def inside(self) -> Inside:
+    def inside(self) -> InsideFold:
         """What is inside the node, taken out where a batch changes it."""
         if self._inside is None:
-            self._inside = Inside(self.view.inside)
+            self._inside = InsideFold(self.view.inside)
         return self._inside
 
     def build(self) -> RunView:

@@ -21,7 +21,7 @@ Direction = Literal["left", "right", "up", "down"]
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class ThreadLine:
     """One line: the steps `start` to `head` of a thread, going off line `parent` at step `start - 1`.
 
     `sources` are where its checkpoints are looked up, each up to a step.
@@ -49,10 +49,10 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class ThreadLines:
     """All lines of a family in drawing order, and which one shows a thread's own steps."""
 
-    branches: tuple[Branch, ...]
+    branches: tuple[ThreadLine, ...]
     index: Mapping[str, int]
 
     def home(self, place: Place) -> tuple[int, int]:
@@ -69,7 +69,7 @@ class Lines:
         return self.branches[line].thread_id, step
 
 
-def family_lines(view: RunView, family: Sequence[Relative]) -> Lines:
+def family_lines(view: RunView, family: Sequence[Relative]) -> ThreadLines:
     """The lines of the open thread and its relatives."""
     relatives = {relative.thread_id: relative for relative in family if relative.thread_id != view.thread_id}
     leaves = _ancestors(view, relatives)
@@ -95,7 +95,7 @@ def family_lines(view: RunView, family: Sequence[Relative]) -> Lines:
                 index[name] = index[parent]
 
     add(view.thread_id)
-    return Lines(tuple(branches), index)
+    return ThreadLines(tuple(branches), index)
 
 
 def _ancestors(view: RunView, relatives: Mapping[str, Relative]) -> dict[str, int]:
@@ -109,12 +109,12 @@ def _ancestors(view: RunView, relatives: Mapping[str, Relative]) -> dict[str, in
     return leaves
 
 
-def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, int]) -> Branch:
+def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, int]) -> ThreadLine:
     shared = ((last, relatives[name].checkpoints) for name, last in leaves.items())
     progress = view.progress
     # Where no node is to blame, as when the store went away, none is named.
     at_fault = progress.status != "failed" or view.error is None or bool(view.error.node)
-    return Branch(
+    return ThreadLine(
         thread_id=view.thread_id,
         parent=0,
         start=0,
@@ -126,9 +126,9 @@ def _top(view: RunView, relatives: Mapping[str, Relative], leaves: Mapping[str, 
     )
 
 
-def _branch(relative: Relative, parent: int, start: int) -> Branch:
+def _branch(relative: Relative, parent: int, start: int) -> ThreadLine:
     summary = relative.summary
-    return Branch(
+    return ThreadLine(
         thread_id=relative.thread_id,
         parent=parent,
         start=start,
@@ -176,7 +176,7 @@ class StepCell:
         return sum(1 + cells(part) for part in (self.glyph, self.label, self.tail) if part) - 1
 
 
-def step_cell(branch: Branch, step: int, is_open: bool, glyphs: Glyphs) -> StepCell:
+def step_cell(branch: ThreadLine, step: int, is_open: bool, glyphs: Glyphs) -> StepCell:
     """The cell of a step; `is_open` says that the line is that of the open thread."""
     checkpoint = branch.find(step)
     glyph, role = _glyph(checkpoint, glyphs)
@@ -217,7 +217,7 @@ def _label(checkpoint: Checkpoint | None, glyphs: Glyphs) -> str:
     return cut(label, _LABEL, glyphs.ellipsis)
 
 
-def _tail(branch: Branch, glyphs: Glyphs) -> tuple[str, Role]:
+def _tail(branch: ThreadLine, glyphs: Glyphs) -> tuple[str, Role]:
     node = cut(sanitise_line(branch.next_node, _LABEL), _LABEL, glyphs.ellipsis)
     match branch.status:
         case "completed":
@@ -302,7 +302,7 @@ def layout(
 class _Drawing:
     """One layout in the making: first which steps and lines fit, then where everything goes."""
 
-    def __init__(self, lines: Lines, chosen: tuple[int, int], width: int, glyphs: Glyphs) -> None:
+    def __init__(self, lines: ThreadLines, chosen: tuple[int, int], width: int, glyphs: Glyphs) -> None:
         self.lines = lines
         self.glyphs = glyphs
         self.last = max(branch.head for branch in lines.branches)
@@ -395,7 +395,7 @@ class _Drawing:
             count = f"{self.last - self.final:,} later " if self.long else ""
             self._put(0, self.end + 1, count + self.glyphs.later, "dim")
 
-    def _draw_name(self, row: int, branch: Branch) -> None:
+    def _draw_name(self, row: int, branch: ThreadLine) -> None:
         name = _name(branch)
         used = self.canvas.end(row)
         room = self.canvas.width - used - _BEFORE_NAME
@@ -404,7 +404,7 @@ class _Drawing:
             shown = cut_start(name, room, self.glyphs.ellipsis)
             self.canvas.put(row, self.canvas.width - cells(shown), shown, "name" if row == 1 else "dim")
 
-    def _draw_way(self, line: int, row: int, branch: Branch) -> None:
+    def _draw_way(self, line: int, row: int, branch: ThreadLine) -> None:
         """What leads to a line's first shown step: from before the window, or from where it goes off."""
         if branch.start < self.first or (line and branch.start == self.first):
             self._fill(row, 0, self.margin)
@@ -442,7 +442,7 @@ class _Drawing:
                 taken.add((between, x))
                 self._put(between, x, self.glyphs.down, "dim")
 
-    def _starts_at(self, row: int, other: Branch) -> bool:
+    def _starts_at(self, row: int, other: ThreadLine) -> bool:
         """True if the line in that row goes off where the other one does."""
         line = next(line for line, at in self.rows.items() if at == row)
         branch = self.lines.branches[line]
@@ -456,5 +456,5 @@ class _Drawing:
             self._put(row, x, self.glyphs.across * (end - x), "dim")
 
 
-def _name(branch: Branch) -> str:
+def _name(branch: ThreadLine) -> str:
     return cut_start(sanitise(branch.thread_id, multiline=False), _NAME)

@@ -125,7 +125,7 @@ async def _made(session: Session, what: str, of: tuple[object, ...], make: Calla
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class EditText:
     """The text to begin with; `as_json` says how to read it back, `why` why it is not plain."""
 
     text: str
@@ -133,7 +133,7 @@ class Draft:
     why: str = ""
 
 
-def draft_of(value: Any, channel_type: str) -> Draft:
+def draft_of(value: Any, channel_type: str) -> EditText:
     """Texts are edited as they are, all else as JSON.
 
     A text with characters that could steer a terminal is edited as JSON too, where they are escaped.
@@ -142,12 +142,12 @@ def draft_of(value: Any, channel_type: str) -> Draft:
     if plain:
         text = value or ""
         if sanitise(text) == text:
-            return Draft(text, as_json=False)
-        return Draft(json.dumps(text), as_json=True, why="as JSON, for it holds control characters")
+            return EditText(text, as_json=False)
+        return EditText(json.dumps(text), as_json=True, why="as JSON, for it holds control characters")
     text = json.dumps(value, indent=2, ensure_ascii=False)
     if sanitise(text) != text:
         text = json.dumps(value, indent=2)
-    return Draft(text, as_json=True)
+    return EditText(text, as_json=True)
 
 
 def read_draft(text: str, *, as_json: bool) -> Any:

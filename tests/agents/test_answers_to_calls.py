@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hitl_tui.agents.tool_calls import Decision, read_decision
+from hitl_tui.agents.tool_calls import ToolDecision, read_decision
 from hitl_tui.agents.tools import BadArguments, Tool
 from tests.support.spec import spec
 
@@ -18,25 +18,25 @@ def send(to: str, text: str = "") -> str:
     return f"{to}: {text}"
 
 
-EDITED = Decision("edit", {"to": "ann"})
+EDITED = ToolDecision("edit", {"to": "ann"})
 
 
 @pytest.mark.parametrize(
     ("answer", "meant"),
     [
-        (True, Decision("approve")),
-        (False, Decision("reject")),
-        ("approve", Decision("approve")),
-        ({"choice": "reject", "text": "not now"}, Decision("reject", None, "not now")),
-        ({"type": "reject", "message": "not now"}, Decision("reject", None, "not now")),
-        ({"type": "respond", "message": "sent already"}, Decision("respond", None, "sent already")),
+        (True, ToolDecision("approve")),
+        (False, ToolDecision("reject")),
+        ("approve", ToolDecision("approve")),
+        ({"choice": "reject", "text": "not now"}, ToolDecision("reject", None, "not now")),
+        ({"type": "reject", "message": "not now"}, ToolDecision("reject", None, "not now")),
+        ({"type": "respond", "message": "sent already"}, ToolDecision("respond", None, "sent already")),
         ({"choice": "edit", "args": {"to": "ann"}}, EDITED),
         ({"choice": "edit", "text": '{"to": "ann"}'}, EDITED),
         ({"type": "edit", "edited_action": {"name": "send", "args": {"to": "ann"}}}, EDITED),
-        ({"decisions": [{"type": "approve"}]}, Decision("approve")),
+        ({"decisions": [{"type": "approve"}]}, ToolDecision("approve")),
     ],
 )
-def test_an_answer_is_understood(answer: Any, meant: Decision) -> None:
+def test_an_answer_is_understood(answer: Any, meant: ToolDecision) -> None:
     assert read_decision(answer, Tool(send)) == meant
 
 

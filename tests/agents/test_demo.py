@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from hitl_tui.agents.agent import Agent
-from hitl_tui.agents.demo import Draft, advisor_reply, compose, recognise
+from hitl_tui.agents.demo import StoryDraft, advisor_reply, compose, recognise
 from hitl_tui.errors import UsageError
 
 TASK = "Explain what a closure is to someone who cooks."
@@ -64,7 +64,7 @@ def test_the_default_drafts_are_for_reading() -> None:
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("wish", ["", "no kitchen"])
 def test_the_code_of_the_drafts_runs(version: int, wish: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = compose(TASK, Draft(version, frozenset({wish} - {""})))
+    text = compose(TASK, StoryDraft(version, frozenset({wish} - {""})))
     assert ("```python" in text) == (version == 3)
     for block in text.split("```python\n")[1:]:
         code = block.partition("```")[0]
@@ -125,7 +125,7 @@ def test_a_humans_draft_is_reworked_not_replaced() -> None:
 @pytest.mark.parametrize("task", [TASK, OWN_TASK])
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_every_draft_is_recognised(task: str, version: int) -> None:
-    text = compose(task, Draft(version))
+    text = compose(task, StoryDraft(version))
     found = recognise(task, f"\n{text} \n")
     assert found is not None
     assert found.version == version

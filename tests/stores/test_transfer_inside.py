@@ -19,7 +19,7 @@ from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.run.rollback import rollback_entries
 from hitl_tui.errors import LogCorrupt, ThreadBusy, UsageError
 from hitl_tui.stores import Checkpointer, MemoryCheckpointer, open_store
-from hitl_tui.stores.transfer import Header, Names, Place, export_thread, import_thread
+from hitl_tui.stores.transfer import ChildPlace, Header, Names, export_thread, import_thread
 from tests.engine.run.booking import World, states
 from tests.engine.run.nested_trip import DESK, TEAM, nested
 from tests.stores.asking_desk import asking
@@ -174,10 +174,10 @@ class TestForks:
     def test_two_that_would_be_called_the_same_are_counted_on(self) -> None:
         info = ThreadInfo("f", "trip", "", {}, "t", 2, 2, 0)
         inside = (
-            Place("f/team#2", "f"),
-            Place("t/team#2", "f"),
-            Place("t/team#2/desk#1", "t/team#2"),
-            Place("t/team#3", "f"),
+            ChildPlace("f/team#2", "f"),
+            ChildPlace("t/team#2", "f"),
+            ChildPlace("t/team#2/desk#1", "t/team#2"),
+            ChildPlace("t/team#3", "f"),
         )
         names = Names(Header("", 2, info, (), (), inside), "new")
         again = "new/2/team#2"

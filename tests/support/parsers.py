@@ -74,9 +74,9 @@ def _file(read: Callable[[Path], Any], name: str) -> Callable[[str], Any]:
 
 
 def _structured(text: str) -> Any:
-    from hitl_tui.agents.structured import Answer
+    from hitl_tui.agents.structured import StructuredOutput
 
-    return Answer({"type": "object"}).read(text)
+    return StructuredOutput({"type": "object"}).read(text)
 
 
 def _fenced_reply(text: str) -> Any:
@@ -207,9 +207,12 @@ def _provider_error(text: str) -> Any:
 
 
 def _lines(text: str) -> Any:
-    from hitl_tui.drivers.node_streams import Lines
+    from hitl_tui.drivers.node_streams import LineSplitter
 
-    return [Lines().add(text), [lines.add(char) for lines in (Lines(),) for char in text[:100_000]]]
+    return [
+        LineSplitter().add(text),
+        [lines.add(char) for lines in (LineSplitter(),) for char in text[:100_000]],
+    ]
 
 
 PARSERS: Final[dict[str, Callable[[str], Any]]] = {

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, NodeInfo
-from hitl_tui.engine.graph.drawing import Look
+from hitl_tui.engine.graph.drawing import RunMarks
 from hitl_tui.loading.sources import open_graph
 from hitl_tui.stores import MemoryCheckpointer
 from hitl_tui.view.graph_text import Picture, draw, text_layout
@@ -106,7 +106,9 @@ def main() -> None:
             continue
         names = [node.name for node in info.nodes]
         visits = {name: at + 1 for at, name in enumerate(names) if at % 2}
-        look = Look(names[1], visits, frozenset((e.source, e.target) for e in info.edges[:2]), {names[0]: ""})
+        look = RunMarks(
+            names[1], visits, frozenset((e.source, e.target) for e in info.edges[:2]), {names[0]: ""}
+        )
         for width in options.width or WIDTHS:
             text_layout.cache_clear()
             started = time.perf_counter()

@@ -12,7 +12,7 @@ from hitl_tui import MemoryCheckpointer
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.loading.sources import open_graph, reopen_graph
-from hitl_tui.ui.app import HitlApp, Look, Start
+from hitl_tui.ui.app import AppStart, HitlApp, Look
 from hitl_tui.workflows.demo import TASK
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
@@ -51,7 +51,7 @@ async def told_story() -> tuple[Hub, Driver]:
 
 async def take(name: str, *keys: str, size: tuple[int, int] = SIZE, theme: str = "dark") -> None:
     """Save a picture of the screen once a verdict waits and some keys were pressed."""
-    app = HitlApp(Start(told_story, actor=ACTOR), Look(theme=theme))
+    app = HitlApp(AppStart(told_story, actor=ACTOR), Look(theme=theme))
     async with app.run_test(size=size) as pilot:
 
         async def shown(text: str) -> None:

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.ui.app import HitlApp, Look, Start
+from hitl_tui.ui.app import AppStart, HitlApp, Look
 from hitl_tui.ui.screens.run import RunScreen
 from hitl_tui.ui.widgets.review import ReviewPane
 from hitl_tui.view.session import Session
@@ -126,7 +126,7 @@ async def live(
     async def open_driver() -> tuple[LocalHub, Driver]:
         return hub, await (hub.open("t") if inputs is None else hub.new("t", runner))
 
-    app = HitlApp(Start(open_driver, "anna", inputs, False), Look(""))
+    app = HitlApp(AppStart(open_driver, "anna", inputs, False), Look(""))
     async with app.run_test(size=size, notifications=True) as pilot:
         screen = Screen(app, pilot)
         await screen.shows("Timeline", *([ready] if ready else ()))
@@ -160,7 +160,7 @@ async def desk(
     async def open_driver() -> tuple[ReplayHub, ReplayDriver]:
         return hub, driver
 
-    app = HitlApp(Start(open_driver, "anna", None, ask_inputs), look or Look(theme or ""))
+    app = HitlApp(AppStart(open_driver, "anna", None, ask_inputs), look or Look(theme or ""))
     clock = Clock()
     async with app.run_test(size=size, notifications=True) as pilot:
         it = Desk(app, pilot, driver, clock)

@@ -10,7 +10,7 @@ from hitl_tui import MemoryCheckpointer
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
-from hitl_tui.ui.app import HitlApp, Look, Start
+from hitl_tui.ui.app import AppStart, HitlApp, Look
 from hitl_tui.ui.widgets.sending import GRACE, UNDO
 from tests.support import nested
 from tests.support.replay_driver import ReplayDriver
@@ -28,7 +28,7 @@ async def real(make: Any, size: tuple[int, int] = (120, 40), look: Look | None =
     async def open_driver() -> tuple[Hub, Driver]:
         return bench.hub, driver
 
-    app = HitlApp(Start(open_driver, "anna", None, False), look or Look())
+    app = HitlApp(AppStart(open_driver, "anna", None, False), look or Look())
     async with app.run_test(size=size, notifications=True) as pilot:
         it = Desk(app, pilot, cast(ReplayDriver, driver), Clock())
         await it.until(lambda: app.run_screen is not None and app.screen is app.run_screen, "the run screen")

@@ -11,7 +11,7 @@ import pytest
 
 from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.log.events import HolderChanged
-from hitl_tui.ui.app import HitlApp, Look, Start
+from hitl_tui.ui.app import AppStart, HitlApp, Look
 from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.view.actions import BY_ID
 from tests.support import tape as tapes
@@ -82,7 +82,7 @@ async def test_keys_pressed_while_the_thread_is_being_opened_are_not_lost(keys: 
         await opened.wait()
         return ReplayHub([driver]), driver
 
-    app = HitlApp(Start(open_driver, "anna", None, False), Look(keys=keys))
+    app = HitlApp(AppStart(open_driver, "anna", None, False), Look(keys=keys))
     async with app.run_test(size=(120, 40)) as pilot:
         it = Desk(app, pilot, driver, Clock())
         await it.shows("opening")
@@ -112,7 +112,7 @@ async def test_the_palette_s_key_is_kept_while_the_thread_is_being_opened(key: s
         await opened.wait()
         return ReplayHub([driver]), driver
 
-    app = HitlApp(Start(open_driver, "anna", None, False), Look(keys={"app.palette": key}))
+    app = HitlApp(AppStart(open_driver, "anna", None, False), Look(keys={"app.palette": key}))
     async with app.run_test(size=(120, 40)) as pilot:
         it = Desk(app, pilot, driver, Clock())
         await it.shows("opening")
@@ -130,7 +130,7 @@ async def test_q_leaves_while_the_thread_is_being_opened():
         await asyncio.Event().wait()
         raise AssertionError
 
-    app = HitlApp(Start(never, "anna"))
+    app = HitlApp(AppStart(never, "anna"))
     async with app.run_test() as pilot:
         await pilot.press("q")
         await pilot.pause()

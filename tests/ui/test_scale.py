@@ -13,7 +13,7 @@ from hitl_tui.drivers import local
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.log.records import Limits
-from hitl_tui.ui.app import HitlApp, Start
+from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from tests.support import tape as tapes
 from tests.ui.harness import Clock, Desk
@@ -49,7 +49,7 @@ async def on_screen(runner: GraphRunner, thread: str = "t") -> AsyncIterator[Des
     async def open_driver() -> tuple[Hub, Driver]:
         return hub, await hub.new(thread, runner)
 
-    app = HitlApp(Start(open_driver, "anna", None, False))
+    app = HitlApp(AppStart(open_driver, "anna", None, False))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         it = Desk(app, pilot, None, Clock())  # type: ignore[arg-type]
         await it.until(lambda: app.run_screen is not None and app.run_screen.session is not None)
@@ -135,7 +135,7 @@ async def test_of_ten_thousand_threads_pages_are_fetched():
     async def open_driver() -> tuple[Hub, Driver]:
         return hub, await hub.new("t", runner)
 
-    app = HitlApp(Start(open_driver, "anna", None, False))
+    app = HitlApp(AppStart(open_driver, "anna", None, False))
     async with app.run_test(size=(120, 40)) as pilot:
         it = Desk(app, pilot, None, Clock())  # type: ignore[arg-type]
         await it.until(lambda: app.run_screen is not None and app.run_screen.session is not None)

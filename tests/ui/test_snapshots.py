@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from hitl_tui.ui.app import HitlApp, Look, Start
+from hitl_tui.ui.app import AppStart, HitlApp, Look
 from hitl_tui.ui.widgets.sending import GRACE
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayDriver, ReplayHub
@@ -23,7 +23,7 @@ def tape_app(theme: str) -> tuple[HitlApp, ReplayDriver]:
     async def open_driver() -> tuple[ReplayHub, ReplayDriver]:
         return ReplayHub([driver]), driver
 
-    return HitlApp(Start(open_driver, "anna"), Look(theme)), driver
+    return HitlApp(AppStart(open_driver, "anna"), Look(theme)), driver
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.loading.trust import Trust
-from hitl_tui.ui.app import HitlApp, Look, Start
+from hitl_tui.ui.app import AppStart, HitlApp, Look
 from tests.support.program import APP
 from tests.support.terminal import Terminal
 from tests.ui.harness import Screen
@@ -65,7 +65,7 @@ class Sent:
         async def open_driver() -> tuple[Hub, Driver]:
             return hub, await hub.open("t")
 
-        app = HitlApp(Start(open_driver, "anna", None, False), Look(""))
+        app = HitlApp(AppStart(open_driver, "anna", None, False), Look(""))
         async with app.run_test(size=size, notifications=True) as pilot:
             screen = Screen(app, pilot)
             await screen.shows("Timeline", "thread t", "write")

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, NodeInfo
-from hitl_tui.engine.graph.drawing import Look
+from hitl_tui.engine.graph.drawing import RunMarks
 from hitl_tui.view.cells import cells
 from hitl_tui.view.glyphs import plain_chars
-from hitl_tui.view.graph_channels import Channel, Link
-from hitl_tui.view.graph_layout import Layout, Point, Route
+from hitl_tui.view.graph_layout import EdgePath, Layout, Point
 from hitl_tui.view.graph_svg import graph_svg
 from hitl_tui.view.graph_text import Picture, draw, edge_labels, text_layout
+from hitl_tui.view.graph_tracks import Link, Tracks
 from tests.tools.draw_graphs import named_graphs
 
 NAMES = (
@@ -56,7 +56,7 @@ def layouts(info: GraphInfo, width: int) -> list[Layout]:
     return [layout for layout in found if layout is not None]
 
 
-def line_cells(route: Route) -> set[Point]:
+def line_cells(route: EdgePath) -> set[Point]:
     """All cells of an edge, its ends included."""
     points = set(route.points)
     for (x1, y1), (x2, y2) in itertools.pairwise(route.points):
@@ -115,7 +115,7 @@ def check(info: GraphInfo, layout: Layout, width: int) -> None:
 
 def check_apart(layout: Layout) -> None:
     """Lines run along each other only where they begin or end at one node."""
-    steps: dict[tuple[Point, Point], Route] = {}
+    steps: dict[tuple[Point, Point], EdgePath] = {}
     for route in layout.routes:
         for (x1, y1), (x2, y2) in itertools.pairwise(route.points):
             dx, dy = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
@@ -129,7 +129,7 @@ def check_apart(layout: Layout) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_named_graphs_are_boxes_without_a_crossing_and_with_whole_labels(name: str, width: int):
     info = named()[name]
-    picture = draw(info.edges, [node.name for node in info.nodes], Look(), width, 400)
+    picture = draw(info.edges, [node.name for node in info.nodes], RunMarks(), width, 400)
     assert picture.layout is not None
     assert picture.layout == layouts(info, width - 1)[0]  # in boxes
     assert picture.layout.crossings == 0
@@ -151,7 +151,7 @@ def test_a_picture_keeps_to_its_width_has_every_node_once_and_is_the_same_again(
     info: GraphInfo, width: int, height: int
 ):
     names = [node.name for node in info.nodes]
-    look = Look(names[-1], dict.fromkeys(names, 12), frozenset({("START", names[0])}), {names[0]: "x"})
+    look = RunMarks(names[-1], dict.fromkeys(names, 12), frozenset({("START", names[0])}), {names[0]: "x"})
     picture = draw(info.edges, names, look, width, height)
     rows = ["".join(piece for piece, _ in row) for row in picture.rows]
     assert all(cells(row) <= width for row in rows)
@@ -171,7 +171,7 @@ def test_both_painters_draw_the_same_edges_and_labels(name: str):
     space = "{http://www.w3.org/2000/svg}"
     lines = [one for one in root.iter(f"{space}path") if one.get("class", "").startswith("edge")]
     labels = [one.text for one in root.iter(f"{space}text") if one.get("class") == "label"]
-    picture = draw(info.edges, [node.name for node in info.nodes], Look(), 60, 400)
+    picture = draw(info.edges, [node.name for node in info.nodes], RunMarks(), 60, 400)
     assert picture.layout is not None
     assert len(lines) == len(picture.layout.routes)
     assert sorted(map(str, labels)) == sorted(route.label for route in picture.layout.routes if route.label)
@@ -179,7 +179,7 @@ def test_both_painters_draw_the_same_edges_and_labels(name: str):
 
 def test_the_list_tells_every_way_once():
     info = named()["planner"]
-    picture = draw(info.edges, [node.name for node in info.nodes], Look(), 12, 400)
+    picture = draw(info.edges, [node.name for node in info.nodes], RunMarks(), 12, 400)
     shown = lines_of(picture)
     assert picture.plain
     assert sum("→" in line for line in shown) == len(info.edges)
@@ -190,7 +190,7 @@ def test_the_list_tells_every_way_once():
 
 def test_in_ascii_every_cell_stays_where_it_was():
     info = named()["planner"]
-    for line in lines_of(draw(info.edges, [node.name for node in info.nodes], Look("writer"), 40, 400)):
+    for line in lines_of(draw(info.edges, [node.name for node in info.nodes], RunMarks("writer"), 40, 400)):
         plain = plain_chars(line, "ascii")
         assert plain.isascii()
         assert len(plain) == len(line)
@@ -198,9 +198,9 @@ def test_in_ascii_every_cell_stays_where_it_was():
 
 def test_edges_that_change_places_between_two_layers_do_not_run_over_each_other():
     links = [Link("a", "c", 2, 8), Link("b", "d", 8, 2)]
-    channel = Channel(links)
-    one, other = (channel.corners(link) for link in links)
-    assert channel.tracks == 3
+    tracks = Tracks(links)
+    one, other = (tracks.corners(link) for link in links)
+    assert tracks.count == 3
     assert {len(one), len(other)} == {2, 4}  # one of them turns aside once more
 
 

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo
-from hitl_tui.engine.graph.drawing import Look, to_dot, to_mermaid
+from hitl_tui.engine.graph.drawing import RunMarks, to_dot, to_mermaid
 from hitl_tui.view.graph_svg import graph_svg
 
 ADVISOR = (
@@ -17,7 +17,9 @@ ADVISOR = (
     EdgeInfo("advisor", "END", "approved"),
     EdgeInfo("advisor", "worker", "revise"),
 )
-LOOK = Look("advisor", {"worker": 2, "advisor": 1}, frozenset({("START", "worker"), ("advisor", "worker")}))
+LOOK = RunMarks(
+    "advisor", {"worker": 2, "advisor": 1}, frozenset({("START", "worker"), ("advisor", "worker")})
+)
 
 
 def graph(edges: tuple[EdgeInfo, ...] = ADVISOR, name: str = "g") -> GraphInfo:
@@ -140,7 +142,7 @@ def test_each_kind_of_node_has_its_own_shape():
 
 
 def test_expanded_it_shows_what_is_inside_and_the_way_taken_there():
-    look = Look("END", {"team": 1}, inside={"team": LOOK})
+    look = RunMarks("END", {"team": 1}, inside={"team": LOOK})
     svg = graph_svg(composed(), look, expand=True)
     words = [text for _, text in parts(svg, "text")]
     assert {"facts", "style", "worker", "▶ advisor", "×2"} <= set(words)
@@ -150,7 +152,7 @@ def test_expanded_it_shows_what_is_inside_and_the_way_taken_there():
 
 
 def test_mermaid_and_dot_mark_what_happened_inside_too():
-    look = Look("END", {"team": 1}, inside={"team": LOOK})
+    look = RunMarks("END", {"team": 1}, inside={"team": LOOK})
     mermaid, dot = to_mermaid(composed(), look), to_dot(composed(), look, expand=True)
     assert 'n3_1["worker ×2"]' in mermaid
     assert "class n3_1,n3 visited" in mermaid

@@ -8,7 +8,7 @@ import pytest
 
 from hitl_tui.drivers.protocol import EdgeInfo
 from hitl_tui.engine.graph.description import NodeKind
-from hitl_tui.engine.graph.drawing import Look
+from hitl_tui.engine.graph.drawing import RunMarks
 from hitl_tui.view.graph_layout import run_order
 from hitl_tui.view.graph_text import Picture, draw
 
@@ -29,7 +29,7 @@ def test_nodes_stand_in_the_order_of_the_run():
 
 
 def test_boxes_where_there_is_room():
-    look = Look("advisor", {"worker": 2, "advisor": 2}, frozenset({("worker", "advisor")}))
+    look = RunMarks("advisor", {"worker": 2, "advisor": 2}, frozenset({("worker", "advisor")}))
     assert text(draw(ADVISOR, [], look, 26, 30)) == "\n".join(
         [
             "    START",
@@ -48,7 +48,7 @@ def test_boxes_where_there_is_room():
 
 
 def test_a_box_without_a_way_on_is_whole():
-    look = Look(visits={"worker": 2})
+    look = RunMarks(visits={"worker": 2})
     assert text(draw([EdgeInfo("START", "worker", "")], [], look, 26, 30)) == "\n".join(
         ["    START", "      │", " ╭────▼───╮", " │ worker │", " ╰────────╯", "   ×2"]
     )
@@ -58,7 +58,7 @@ def test_nodes_stand_beside_each_other_where_there_is_room_and_come_back_on_one_
     edges = [EdgeInfo("START", "manager", ""), EdgeInfo("manager", "researcher", "researcher")]
     edges += [EdgeInfo("researcher", "manager", ""), EdgeInfo("manager", "writer", "writer")]
     edges += [EdgeInfo("writer", "manager", ""), EdgeInfo("manager", "END", "DONE")]
-    look = Look("writer", {"manager": 3, "researcher": 2}, breakpoints={"manager": ""})
+    look = RunMarks("writer", {"manager": 3, "researcher": 2}, breakpoints={"manager": ""})
     assert text(draw(edges, [], look, 40, 30)) == "\n".join(
         [
             "                 START",
@@ -81,7 +81,7 @@ def test_nodes_stand_beside_each_other_where_there_is_room_and_come_back_on_one_
 
 
 def test_one_row_a_node_where_it_is_low():
-    shown = text(draw(ADVISOR, [], Look("advisor"), 26, 8))
+    shown = text(draw(ADVISOR, [], RunMarks("advisor"), 26, 8))
     assert "▶ advisor" in shown
     assert "╭" not in shown.splitlines()[0]
     assert len(shown.splitlines()) == 7
@@ -89,14 +89,14 @@ def test_one_row_a_node_where_it_is_low():
 
 def test_a_loop_on_one_node_is_drawn():
     edges = [EdgeInfo("START", "a", ""), EdgeInfo("a", "a", "again"), EdgeInfo("a", "END", "ok")]
-    assert "◀" in text(draw(edges, [], Look(), 24, 20))
+    assert "◀" in text(draw(edges, [], RunMarks(), 24, 20))
 
 
 def test_a_list_where_the_lanes_do_not_fit():
     edges = [EdgeInfo("START", "hub", "")]
     for name in (f"{letter}_with_a_long_name" for letter in "abcdefghij"):
         edges += [EdgeInfo("hub", name, name), EdgeInfo(name, "hub", "")]
-    picture = draw(edges, [], Look("hub"), 20, 30)
+    picture = draw(edges, [], RunMarks("hub"), 20, 30)
     assert picture.plain
     assert "▶ hub" in text(picture)
 
@@ -110,7 +110,7 @@ def test_any_graph_keeps_to_its_width(count: int, width: int):
         edges.append(EdgeInfo(name, names[(index + 1) % count], "next"))
         edges.append(EdgeInfo(name, names[index // 2], "back"))
         edges.append(EdgeInfo(name, "END", "done"))
-    picture = draw(edges, names, Look(names[-1], dict.fromkeys(names, 3)), width, 30)
+    picture = draw(edges, names, RunMarks(names[-1], dict.fromkeys(names, 3)), width, 30)
     assert all(len("".join(piece for piece, _ in row)) <= width for row in picture.rows)
     assert all(
         any(name[: width - 8] in "".join(p for p, _ in row) for row in picture.rows) for name in names[:3]
@@ -122,7 +122,7 @@ def test_maps_parallels_and_subgraphs_have_frames_of_their_own():
     edges = [EdgeInfo(one, two, "") for one, two in itertools.pairwise(names)]
     edges.append(EdgeInfo("team", "scan", "again"))
     kinds: dict[str, NodeKind] = {"scan": "map", "review": "parallel", "team": "subgraph"}
-    assert text(draw(edges, [], Look("team"), 30, 30, kinds=kinds)) == "\n".join(
+    assert text(draw(edges, [], RunMarks("team"), 30, 30, kinds=kinds)) == "\n".join(
         [
             "    START",
             "      │",
@@ -141,5 +141,5 @@ def test_maps_parallels_and_subgraphs_have_frames_of_their_own():
             "     END",
         ]
     )
-    low = text(draw(edges, [], Look("team"), 30, 9, kinds=kinds))
+    low = text(draw(edges, [], RunMarks("team"), 30, 9, kinds=kinds))
     assert [word in low for word in ("scan map", "review parallel", "team subgraph")] == [True] * 3

@@ -31,7 +31,7 @@ class CostLine(msgspec.Struct, frozen=True):
     cost: Annotated[float | None, about("US dollars; null where a price is unknown.")]
 
 
-class Spent(msgspec.Struct, frozen=True):
+class ModelUseTotal(msgspec.Struct, frozen=True):
     """A sum of model calls; `cost` is US dollars, a lower bound where `cost_known` is False."""
 
     calls: int = 0
@@ -40,9 +40,9 @@ class Spent(msgspec.Struct, frozen=True):
     cost: float = 0.0
     cost_known: bool = True
 
-    def plus(self, use: ModelUse) -> Spent:
+    def plus(self, use: ModelUse) -> ModelUseTotal:
         """The sum with one more call."""
-        return Spent(
+        return ModelUseTotal(
             self.calls + 1,
             self.tokens_in + use.tokens_in,
             self.tokens_out + use.tokens_out,
@@ -56,7 +56,7 @@ class StepCost(msgspec.Struct, frozen=True):
 
     step: int
     node: str
-    spent: Spent
+    spent: ModelUseTotal
 
 
 class NodeCost(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class NodeCost(msgspec.Struct, frozen=True):
 
     node: str
     runs: int
-    spent: Spent
+    spent: ModelUseTotal
 
 
 class CostReport(Sequence[CostLine]):
@@ -93,7 +93,7 @@ class CostReport(Sequence[CostLine]):
         """Which part costs what: the nodes in the order of their first run."""
         nodes: dict[str, NodeCost] = {}
         for step in self.steps:
-            known = nodes.get(step.node, NodeCost(step.node, 0, Spent()))
+            known = nodes.get(step.node, NodeCost(step.node, 0, ModelUseTotal()))
             nodes[step.node] = NodeCost(step.node, known.runs + 1, _sum(known.spent, step.spent))
         return tuple(nodes.values())
 
@@ -157,19 +157,19 @@ def _top(store: Store) -> Iterator[tuple[str, int]]:
         offset += len(rows)
 
 
-def spent_by(uses: Iterable[ModelUse]) -> Spent:
+def spent_by(uses: Iterable[ModelUse]) -> ModelUseTotal:
     """The sum of some calls."""
-    total = Spent()
+    total = ModelUseTotal()
     for use in uses:
         total = total.plus(use)
     return total
 
 
 def _by_agent(uses: Iterable[ModelUse]) -> tuple[CostLine, ...]:
-    sums: dict[tuple[str, str, str], Spent] = {}
+    sums: dict[tuple[str, str, str], ModelUseTotal] = {}
     for use in uses:
         key = (use.agent, use.provider, use.model)
-        sums[key] = sums.get(key, Spent()).plus(use)
+        sums[key] = sums.get(key, ModelUseTotal()).plus(use)
     return tuple(
         CostLine(*key, sum_.calls, sum_.tokens_in, sum_.tokens_out, sum_.cost if sum_.cost_known else None)
         for key, sum_ in sums.items()
@@ -185,8 +185,8 @@ def _uncalled(agents: Iterable[Any], called: Container[str]) -> Iterator[CostLin
             yield CostLine(name, provider, bare, 0, 0, 0, 0.0)
 
 
-def _sum(one: Spent, other: Spent) -> Spent:
-    return Spent(
+def _sum(one: ModelUseTotal, other: ModelUseTotal) -> ModelUseTotal:
+    return ModelUseTotal(
         one.calls + other.calls,
         one.tokens_in + other.tokens_in,
         one.tokens_out + other.tokens_out,

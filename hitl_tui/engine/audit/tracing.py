@@ -186,7 +186,7 @@ _USUAL_DEFAULTS = {
 }
 
 
-class Finding(NamedTuple):
+class TraceFinding(NamedTuple):
     """Something wrong with a record that none of its own hashes shows."""
 
     kind: Literal["value", "reducer"]
@@ -199,7 +199,7 @@ class Followed(NamedTuple):
     """What the hashes of a record should be, by field, and what else was found."""
 
     expected: dict[str, bytes]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[TraceFinding, ...] = ()
 
 
 class _Channel:
@@ -278,7 +278,7 @@ class Trace:
         channel = self._all.setdefault(record.channel, _Channel())
         channel.written = True
         expected: dict[str, bytes] = {}
-        findings: list[Finding] = []
+        findings: list[TraceFinding] = []
         if channel.digest is None:
             channel.digest = channel.stored = record.previous_hash
             channel.value = _USUAL_DEFAULTS.get(record.previous_hash, _UNKNOWN)
@@ -286,7 +286,7 @@ class Trace:
             expected["previous_hash"] = channel.digest
         update_hash = item_hash(record.update)
         if update_hash != record.update_hash and intact:
-            findings.append(Finding("value", "update", record.update_hash, update_hash))
+            findings.append(TraceFinding("value", "update", record.update_hash, update_hash))
             channel.value = _UNKNOWN
             channel.digest = channel.stored = record.next_hash
             return Followed(expected, tuple(findings))
@@ -296,7 +296,7 @@ class Trace:
         if digest is None or (digest != record.next_hash and intact):
             if digest is not None and not findings:
                 field = "next_hash" if record.result is msgspec.UNSET else "result"
-                findings.append(Finding("value", field, record.next_hash, digest))
+                findings.append(TraceFinding("value", field, record.next_hash, digest))
             channel.value = _UNKNOWN if digest != record.next_hash else channel.value
             digest = record.next_hash
         else:
@@ -305,7 +305,7 @@ class Trace:
         return Followed(expected, tuple(findings))
 
     def _reduced(
-        self, channel: _Channel, record: UpdateRecord, update_hash: bytes, findings: list[Finding]
+        self, channel: _Channel, record: UpdateRecord, update_hash: bytes, findings: list[TraceFinding]
     ) -> bytes | None:
         """The channel's hash after a record, None where it can't be told."""
         update = record.update
@@ -330,11 +330,11 @@ class Trace:
         try:
             channel.value = next_value(record, previous)
         except Exception as error:
-            findings.append(Finding("value", "update", "an update for " + record.reducer, _told(error)))
+            findings.append(TraceFinding("value", "update", "an update for " + record.reducer, _told(error)))
             return None
         return channel_hash(channel.value)
 
-    def _reduce_again(self, previous: Any, record: UpdateRecord, findings: list[Finding]) -> None:
+    def _reduce_again(self, previous: Any, record: UpdateRecord, findings: list[TraceFinding]) -> None:
         """Run a user's reducer on what it got then."""
         own = (self.channels or {}).get(record.channel)
         if own is None or previous is _UNKNOWN:
@@ -342,12 +342,12 @@ class Trace:
         try:
             value = own.reduce(previous, freeze(record.update))
         except Exception as error:
-            findings.append(Finding("reducer", "result", record.next_hash, _told(error)))
+            findings.append(TraceFinding("reducer", "result", record.next_hash, _told(error)))
             return
         if (digest := channel_hash(value)) != record.next_hash:
-            findings.append(Finding("reducer", "result", record.next_hash, digest))
+            findings.append(TraceFinding("reducer", "result", record.next_hash, digest))
 
-    def _changed_reducer(self, record: UpdateRecord) -> list[Finding]:
+    def _changed_reducer(self, record: UpdateRecord) -> list[TraceFinding]:
         """The graph's reducer where it is another one than the record's, told once.
 
         Of a channel that the graph has no more there is none to compare; the ledger tells that it went.
@@ -360,7 +360,7 @@ class Trace:
         if today == record.reducer or known in self._told:
             return []
         self._told.add(known)
-        return [Finding("reducer", "reducer", record.reducer, today)]
+        return [TraceFinding("reducer", "reducer", record.reducer, today)]
 
 
 def _told_by_digests(record: UpdateRecord) -> Kind | None:

@@ -21,7 +21,7 @@ from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry, UpdateR
 from hitl_tui.engine.log.signing import SignedDecision, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
-from hitl_tui.engine.nodes.children import Inside, inner_graph, inside
+from hitl_tui.engine.nodes.children import ChildThread, inner_graph, inside
 from hitl_tui.engine.state.canonical import GrowingHashes, show_hash, state_hash
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, ledger_hash, record_hash
@@ -581,7 +581,7 @@ def _of_store(store: Store) -> Iterator[Mismatch]:
         yield Mismatch("unreadable", None, None, None, "store", None, error.message)
 
 
-def _ownership(store: Store, inner: Inside) -> Iterator[Mismatch]:
+def _ownership(store: Store, inner: ChildThread) -> Iterator[Mismatch]:
     """Whether a thread that made a step is one that ran for it: names alone are no part of the hashes."""
     try:
         info = store.info(inner.thread_id)
@@ -600,7 +600,7 @@ def _is_missing(store: Store, thread_id: str) -> bool:
         return False  # it is there, and what is wrong with it is told
 
 
-def _without(report: VerifyReport, gone: Inside, root: str) -> VerifyReport:
+def _without(report: VerifyReport, gone: ChildThread, root: str) -> VerifyReport:
     """The report with a gap: the log of a thread that made a step is not there to be checked."""
     place = "" if gone.of == root else gone.of
     gap = Mismatch("gap", None, gone.step, None, "thread", gone.thread_id, None, place)

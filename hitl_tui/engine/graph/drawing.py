@@ -13,7 +13,7 @@ _STEPS_FOLLOWED = 500
 
 
 @dataclass(frozen=True)
-class Look:
+class RunMarks:
     """What a run makes of the picture: who is current, how often nodes ran, which edges were taken.
 
     `breakpoints` are the nodes before which it will stop, each with its condition; `notes` stand beside the
@@ -25,17 +25,17 @@ class Look:
     taken: frozenset[tuple[str, str]] = frozenset()
     breakpoints: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
-    inside: Mapping[str, Look] = field(default_factory=dict)
+    inside: Mapping[str, RunMarks] = field(default_factory=dict)
 
 
-def look_of(cursor: Cursor, checkpoints: Sequence[Checkpoint]) -> Look:
+def look_of(cursor: Cursor, checkpoints: Sequence[Checkpoint]) -> RunMarks:
     """What a thread has made of its graph; its checkpoints come oldest first."""
     asks = cursor.pending[0].node if cursor.pending else None
     failed = cursor.error.node if cursor.error else None
-    return Look(failed or asks or cursor.next_node, cursor.visits, taken_edges(checkpoints, cursor.head))
+    return RunMarks(failed or asks or cursor.next_node, cursor.visits, taken_edges(checkpoints, cursor.head))
 
 
-def look_in_store(store: Store, thread_id: str) -> Look | None:
+def look_in_store(store: Store, thread_id: str) -> RunMarks | None:
     """The look of a thread and of the threads inside it, None where it is not in the store."""
     cursor = store.cursor(thread_id)
     if cursor is None:
@@ -65,7 +65,7 @@ def taken_edges(checkpoints: Sequence[Checkpoint], until: int) -> frozenset[tupl
     return frozenset(taken)
 
 
-_NO_LOOK = Look()
+_NO_LOOK = RunMarks()
 _SHAPES = {"map": ", shape=box3d", "parallel": ", shape=component", "subgraph": ", peripheries=2"}
 WAY, HERE = "#0969da", "#bf8700"
 """The colours of the way that a run took and of the node it is at, on paper as light as a page's."""
@@ -74,7 +74,7 @@ _CURRENT = f', color="{HERE}", penwidth=4'
 _TAKEN = f'color="{WAY}", penwidth=3'
 
 
-def to_mermaid(graph: GraphInfo, look: Look | None = None) -> str:
+def to_mermaid(graph: GraphInfo, look: RunMarks | None = None) -> str:
     """Mermaid's flowchart syntax; labels are quoted, so that no name can break out of its place.
 
     A parallel and a subgraph are frames around what they are made of, a map is a box with double sides.
@@ -95,7 +95,7 @@ class _Mermaid:
         self._taken: list[str] = []
         self._links = 0
 
-    def graph(self, graph: GraphInfo, look: Look, prefix: str, indent: str) -> None:
+    def graph(self, graph: GraphInfo, look: RunMarks, prefix: str, indent: str) -> None:
         """The nodes and edges of a graph; what a node is made of stands in a frame of its own."""
         ids = _ids(graph, prefix)
         for name, key in ids.items():
@@ -111,7 +111,7 @@ class _Mermaid:
                 self._taken.append(str(self._links))
             self._links += 1
 
-    def _node(self, name: str, node: NodeInfo | None, key: str, look: Look, indent: str) -> None:
+    def _node(self, name: str, node: NodeInfo | None, key: str, look: RunMarks, indent: str) -> None:
         text = _entity((title(node) if node else name) + _count(name, look))
         if node is not None and (node.members or node.graph):
             self.lines.append(f'{indent}subgraph {key} ["{text}"]')
@@ -152,7 +152,7 @@ def title(node: NodeInfo) -> str:
     return f"{node.name}: {made}" if made else node.name
 
 
-def to_dot(graph: GraphInfo, look: Look | None = None, *, expand: bool = False) -> str:
+def to_dot(graph: GraphInfo, look: RunMarks | None = None, *, expand: bool = False) -> str:
     """Graphviz's language; names and labels are quoted strings.
 
     A map is a box with depth, a parallel one with parts, a subgraph one with a double border.
@@ -173,7 +173,7 @@ class _Dot:
         self.lines: list[str] = []
         self._expand = expand
 
-    def graph(self, graph: GraphInfo, look: Look, prefix: str, indent: str) -> tuple[str, str]:
+    def graph(self, graph: GraphInfo, look: RunMarks, prefix: str, indent: str) -> tuple[str, str]:
         """The nodes and edges of a graph; returns the ids of where it begins and ends."""
         ids = _ids(graph, prefix)
         ends: dict[str, tuple[str, str]] = {}
@@ -197,7 +197,7 @@ class _Dot:
             self.lines.append(f"{indent}{source} -> {target}{label};")
         return next(iter(ids.values())), list(ids.values())[-1]
 
-    def _frame(self, node: NodeInfo, key: str, look: Look, indent: str, mark: str) -> tuple[str, str]:
+    def _frame(self, node: NodeInfo, key: str, look: RunMarks, indent: str, mark: str) -> tuple[str, str]:
         """What a node is made of, in a frame; returns the ids of its first and its last part."""
         label = _quoted(title(node) + _count(node.name, look))
         self.lines.append(f"{indent}subgraph cluster_{key} {{")
@@ -215,7 +215,7 @@ class _Dot:
         return ends
 
 
-def _label(node: NodeInfo | None, name: str, look: Look) -> str:
+def _label(node: NodeInfo | None, name: str, look: RunMarks) -> str:
     text = title(node) if node is not None else name
     if node is not None and node.members:
         text += f" ({', '.join(member.name for member in node.members)})"
@@ -226,7 +226,7 @@ def _shape(name: str, node: NodeInfo | None) -> str:
     return ", shape=oval" if name in (START, END) else _SHAPES.get(node.kind, "") if node else ""
 
 
-def _count(name: str, look: Look) -> str:
+def _count(name: str, look: RunMarks) -> str:
     count = look.visits.get(name)
     return f" ×{count}" if count else ""
 

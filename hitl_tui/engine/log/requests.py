@@ -64,7 +64,8 @@ class Request(msgspec.Struct, frozen=True):
         deadline: when it expires; None waits for ever.
         on_timeout: the answer applied then, or None to fail the thread with reason "deadline".
         risk: "high" wants a second key press on screen.
-        shape: the contract of another tool that payload and answer keep to (see foreign), "" for none.
+        shape: the contract of another tool that payload and answer keep to, "" for none (see
+            `thread.approval_formats`).
         path: the branch that asks; "" for a node as a whole.
         thread: the thread of a subgraph that asks; the answer goes there.
         thread_step: the step of that thread which the request is bound to.

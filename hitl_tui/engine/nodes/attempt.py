@@ -64,7 +64,7 @@ def _line(state: WorkflowState, name: str) -> str:
     )
 
 
-class Place(NamedTuple):
+class ItemPlace(NamedTuple):
     """The item of a branch and its place in the list."""
 
     item: Any
@@ -195,7 +195,7 @@ async def run_attempt(
     agents: Mapping[str, Any],
     clock: Callable[[], int],
     threads: SyncCaller | None,
-    place: Place | None = None,
+    place: ItemPlace | None = None,
 ) -> tuple[NodeResult, list[Change]]:
     """Run a node once and reduce what it returns; nothing is written down.
 

@@ -25,7 +25,7 @@ from hitl_tui.errors import GraphInvalid, LogCorrupt, NodeFailed, ThreadBusy, Un
 _PAGE = 256
 
 
-class Inside(NamedTuple):
+class ChildThread(NamedTuple):
     """A thread that ran inside another.
 
     Attributes:
@@ -56,7 +56,7 @@ def named(point: Checkpoint) -> list[str]:
     return [outcome.thread for outcome in point.branches if outcome.thread]
 
 
-def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) -> list[Inside]:
+def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) -> list[ChildThread]:
     """All threads below a thread, each before those below it; some may not be in the store.
 
     A fork is told of those of the steps that it shares, too.  What is below a thread whose own log can't
@@ -68,12 +68,12 @@ def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) ->
     Raises:
         LogCorrupt: the log of the thread itself can't be read.
     """
-    found: dict[str, Inside] = {}
+    found: dict[str, ChildThread] = {}
     for thread_id, step, needed in _told(store, cursor):
-        found.setdefault(thread_id, Inside(thread_id, cursor.thread_id, step, needed))
+        found.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, step, needed))
     for thread_id in owned(store, cursor.thread_id):
-        found.setdefault(thread_id, Inside(thread_id, cursor.thread_id, None, needed=False))
-    below: dict[str, Inside] = {}
+        found.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, None, needed=False))
+    below: dict[str, ChildThread] = {}
     around = above | {cursor.thread_id}
     for thread_id in sorted(found.keys() - around):
         below.setdefault(thread_id, found[thread_id])

@@ -16,7 +16,7 @@ from hitl_tui.engine.log.events import BranchEnded, BranchStarted, BranchWaits
 from hitl_tui.engine.log.outcomes import BranchStatus, ModelUse
 from hitl_tui.engine.log.taint import spread
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
-from hitl_tui.engine.nodes.attempt import Place, run_attempt
+from hitl_tui.engine.nodes.attempt import ItemPlace, run_attempt
 from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
 from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, Made, NodeResult
@@ -254,7 +254,7 @@ class _FanOut:
             agents=session.agents,
             clock=session.clock,
             threads=self.callers,
-            place=Place(branch.item, branch.index),
+            place=ItemPlace(branch.item, branch.index),
         )
         branch.read = tuple(activity.read or ())
         return made

@@ -36,7 +36,7 @@ _PAGE = 256
 
 
 @dataclass(frozen=True)
-class Below:
+class ChildRollback:
     """The thread of a subgraph's run, undone as a whole at its place among its parent's steps.
 
     Attributes:
@@ -65,11 +65,11 @@ def rollback_entries(store: Store | None, cursor: Cursor) -> tuple[RollbackEntry
     """
     found: list[RollbackEntry] = []
     for one in undo_order(store, cursor):
-        found += one.entries if isinstance(one, Below) else [one]
+        found += one.entries if isinstance(one, ChildRollback) else [one]
     return tuple(found)
 
 
-def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | Below]:
+def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | ChildRollback]:
     """What a thread has to undo, last one first."""
     if store is None:
         return []
@@ -81,7 +81,7 @@ def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | Belo
     info = store.info(cursor.thread_id)
     shared = info.fork_step if info else -1
     fates = _fates(store.ledger(cursor.thread_id))
-    found: list[RollbackEntry | Below] = []
+    found: list[RollbackEntry | ChildRollback] = []
     for point in _points(store, cursor.thread_id):
         threads = named(point)
         for name in threads:
@@ -114,13 +114,13 @@ def _since(left: dict[str, int], at: int) -> list[str]:
     return found
 
 
-def _below(store: Store, thread_id: str, node: str, *, own: bool = True) -> Below:
+def _below(store: Store, thread_id: str, node: str, *, own: bool = True) -> ChildRollback:
     cursor = store.cursor(thread_id)
     if cursor is None:
-        return Below(thread_id, node, own=own)
+        return ChildRollback(thread_id, node, own=own)
     entries = [_inside(entry, thread_id, own) for entry in rollback_entries(store, cursor)]
     over = (cursor.status, cursor.reason) == ROLLED_BACK
-    return Below(thread_id, node, tuple(entries), over, own)
+    return ChildRollback(thread_id, node, tuple(entries), over, own)
 
 
 def _inside(entry: RollbackEntry, thread_id: str, own: bool) -> RollbackEntry:
@@ -186,8 +186,8 @@ class RollbackLoop(RunLoop):
     def __init__(self, session: Session, command: Rollback, *, threads: SyncCaller | None = None) -> None:
         super().__init__(session, threads=threads)
         self._command = command
-        self._todo: list[RollbackEntry | Below] = []
-        self._entry: RollbackEntry | Below | None = None
+        self._todo: list[RollbackEntry | ChildRollback] = []
+        self._entry: RollbackEntry | ChildRollback | None = None
         self.failed: list[tuple[str, ErrorInfo]] = []
 
     def _begin(self) -> bool:
@@ -231,7 +231,7 @@ class RollbackLoop(RunLoop):
         if self._pause_asked:
             return self._stop("waiting", "paused")
         entry = self._entry = self._todo.pop()
-        if isinstance(entry, Below):
+        if isinstance(entry, ChildRollback):
             return f"<{ROLLBACK}>/{entry.node}"
         # Not written down by itself: the attempts before are in the ledger.
         attempt = max(session.cursor.attempt, entry.attempts + 1)
@@ -239,7 +239,7 @@ class RollbackLoop(RunLoop):
         return entry.runs_as
 
     async def _run_node(self, name: str) -> bool:
-        if isinstance(self._entry, Below):
+        if isinstance(self._entry, ChildRollback):
             return await self._descend(self._entry, name)
         entry = self._undoing
         handlers = self.session.graph.compensations
@@ -251,7 +251,7 @@ class RollbackLoop(RunLoop):
             self._fail(unknown_handler(entry.handler, handlers), name)
         return self.session.cursor.status == "running"
 
-    async def _descend(self, below: Below, name: str) -> bool:
+    async def _descend(self, below: ChildRollback, name: str) -> bool:
         """Roll back the thread of a subgraph; False where that was paused or given up."""
         session, started = self.session, self.session.clock()
         try:
@@ -289,7 +289,7 @@ class RollbackLoop(RunLoop):
         self.session.emit(AttemptDropped(name, self.session.cursor.attempt, self._drop_reason))
         self._drop_reason = ""
 
-    def _unreachable(self, error: HitlError, name: str, below: Below) -> None:
+    def _unreachable(self, error: HitlError, name: str, below: ChildRollback) -> None:
         """Write down that a thread below can't be undone now; the others are all the same."""
         session = self.session
         info = ErrorInfo(name, 1, error.title, error.message, error.hint)
@@ -407,8 +407,8 @@ def rollback_report(session: Session) -> RollbackReport:
     return RollbackReport(session.thread_id, cursor.status, cursor.reason, cursor.head, entries)
 
 
-def _remaining(one: RollbackEntry | Below) -> list[RollbackEntry]:
-    return [entry for entry in one.entries if entry.remains] if isinstance(one, Below) else [one]
+def _remaining(one: RollbackEntry | ChildRollback) -> list[RollbackEntry]:
+    return [entry for entry in one.entries if entry.remains] if isinstance(one, ChildRollback) else [one]
 
 
 def _named(entry: RollbackEntry) -> dict[str, object]:
@@ -416,7 +416,7 @@ def _named(entry: RollbackEntry) -> dict[str, object]:
     return {**facts, "thread": entry.thread} if entry.thread else facts
 
 
-def child_below(session: Session, below: Below) -> Session | None:
+def child_below(session: Session, below: ChildRollback) -> Session | None:
     """The thread to undo; None where it can't be had and there is nothing to undo of it.
 
     Raises:

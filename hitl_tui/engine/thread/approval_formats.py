@@ -34,7 +34,7 @@ _MIDDLEWARE_ALLOWS: Final = ("approve", "edit", "reject", "respond")
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ToolAction:
     """One call that wants a decision.
 
     Args:
@@ -52,7 +52,7 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ActionDecision:
     """What is decided about one action; `name` and `args` of an edit replace those of the action."""
 
     type: str
@@ -76,7 +76,7 @@ def shape_of(payload: Any) -> Shape:
     return "tool_approval" if single else ""
 
 
-def actions_of(shape: Shape, payload: Any) -> tuple[Action, ...]:
+def actions_of(shape: Shape, payload: Any) -> tuple[ToolAction, ...]:
     """The actions of a payload of a known shape, in their order."""
     payload = _parsed(payload)
     if shape == "agent_inbox":
@@ -89,7 +89,7 @@ def actions_of(shape: Shape, payload: Any) -> tuple[Action, ...]:
     return ()
 
 
-def choices_of(actions: Sequence[Action]) -> tuple[Choice, ...]:
+def choices_of(actions: Sequence[ToolAction]) -> tuple[Choice, ...]:
     """The decisions that can be given to all the actions at once."""
     first = actions[0].allowed if actions else ()
     common = [one for one in first if all(one in action.allowed for action in actions)]
@@ -98,7 +98,7 @@ def choices_of(actions: Sequence[Action]) -> tuple[Choice, ...]:
     return tuple(_CHOICES[one] for one in common)
 
 
-def title_of(actions: Sequence[Action]) -> str:
+def title_of(actions: Sequence[ToolAction]) -> str:
     """What is asked, in a few words."""
     if len(actions) == 1:
         return f"run {actions[0].name}?"
@@ -168,25 +168,27 @@ def _is_middleware(payload: Mapping[str, Any]) -> bool:
     )
 
 
-def _inbox_action(payload: Mapping[str, Any]) -> Action:
+def _inbox_action(payload: Mapping[str, Any]) -> ToolAction:
     request, config = payload["action_request"], payload["config"]
     allowed = tuple(ours for ours, theirs in _INBOX_ALLOWS.items() if config.get(theirs))
-    return Action(
+    return ToolAction(
         request["action"], request.get("args", {}), _text(payload.get("description")), allowed or ("ignore",)
     )
 
 
-def _middleware_action(request: Mapping[str, Any], configs: Sequence[Mapping[str, Any]]) -> Action:
+def _middleware_action(request: Mapping[str, Any], configs: Sequence[Mapping[str, Any]]) -> ToolAction:
     config = next((one for one in configs if one.get("action_name") == request["name"]), {})
     return _action(request, config.get("allowed_decisions"))
 
 
-def _action(request: Mapping[str, Any], allows: Any) -> Action:
+def _action(request: Mapping[str, Any], allows: Any) -> ToolAction:
     named = allows if isinstance(allows, list) else _MIDDLEWARE_ALLOWS
     allowed = tuple(one for one in _MIDDLEWARE_ALLOWS if one in named) or _MIDDLEWARE_ALLOWS
     schema = request.get("args_schema")
     known = schema if isinstance(schema, Mapping) else None
-    return Action(request["name"], request.get("args", {}), _text(request.get("description")), allowed, known)
+    return ToolAction(
+        request["name"], request.get("args", {}), _text(request.get("description")), allowed, known
+    )
 
 
 def _text(value: Any) -> str:
@@ -202,7 +204,7 @@ def _decisions(answer: Any, count: int) -> list[Any]:
     return [answer] * (count if for_all else 1)
 
 
-def _decision(given: Any) -> Decision:
+def _decision(given: Any) -> ActionDecision:
     """One decision, in our words or in those of a shape."""
     if isinstance(given, str):
         given = {"choice": given}
@@ -214,18 +216,18 @@ def _decision(given: Any) -> Decision:
     kind = _ALIASES.get(kind, kind)
     args, edited = given.get("args"), given.get("edited_action")
     if kind == "respond" and isinstance(args, str):
-        return Decision(kind, args)
+        return ActionDecision(kind, args)
     text = given.get("text", given.get("message"))
     if kind != "edit":
-        return Decision(kind, _text(text))
+        return ActionDecision(kind, _text(text))
     if isinstance(edited, Mapping):
-        return Decision(kind, "", _text(edited.get("name")), edited.get("args"))
+        return ActionDecision(kind, "", _text(edited.get("name")), edited.get("args"))
     if "type" in given and isinstance(args, Mapping) and isinstance(args.get("action"), str):
-        return Decision(kind, "", args["action"], args.get("args"))
-    return Decision(kind, "", "", args)
+        return ActionDecision(kind, "", args["action"], args.get("args"))
+    return ActionDecision(kind, "", "", args)
 
 
-def _checked(decision: Decision, action: Action) -> Decision:
+def _checked(decision: ActionDecision, action: ToolAction) -> ActionDecision:
     if decision.type not in action.allowed:
         raise AnswerRefused(
             f"{decision.type!r} is not an allowed answer to {action.name!r}",
@@ -243,10 +245,10 @@ def _checked(decision: Decision, action: Action) -> Decision:
             'give them: {"choice": "edit", "args": {…}}',
         )
     _check_args(decision.args, action)
-    return Decision("edit", "", decision.name or action.name, decision.args)
+    return ActionDecision("edit", "", decision.name or action.name, decision.args)
 
 
-def _check_args(args: Any, action: Action) -> None:
+def _check_args(args: Any, action: ToolAction) -> None:
     """Refuse edited arguments that the tool would not take."""
     if action.schema is None:
         return
@@ -258,10 +260,10 @@ def _check_args(args: Any, action: Action) -> None:
         ) from None
 
 
-def _as_inbox(decision: Decision, action: Action) -> dict[str, Any]:
+def _as_inbox(decision: ActionDecision, action: ToolAction) -> dict[str, Any]:
     unchanged = decision.name == action.name and equal(decision.args, action.args)
     if decision.type == "edit" and unchanged and "approve" in action.allowed:
-        decision = Decision("approve")
+        decision = ActionDecision("approve")
     kind = _INBOX_NAMES.get(decision.type, decision.type)
     if decision.type == "edit":
         return {"type": kind, "args": {"action": decision.name, "args": decision.args}}
@@ -272,7 +274,7 @@ def _as_inbox(decision: Decision, action: Action) -> dict[str, Any]:
     return {"type": kind, "args": None}
 
 
-def _as_middleware(decision: Decision, action: Action) -> dict[str, Any]:
+def _as_middleware(decision: ActionDecision, action: ToolAction) -> dict[str, Any]:
     if decision.type == "edit":
         return {"type": "edit", "edited_action": {"name": decision.name, "args": decision.args}}
     if decision.text and decision.type != "approve":

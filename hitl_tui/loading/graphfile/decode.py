@@ -27,7 +27,7 @@ _TABLES_OF_TABLES = ("nodes", "maps", "parallels", "subgraphs", "channels", "age
 
 
 @dataclass(frozen=True)
-class Problem:
+class FileProblem:
     """One problem; `line` is None where it is about the file as a whole."""
 
     path: toml.KeyPath
@@ -43,7 +43,7 @@ class Problems:
     def __init__(self, file: TomlFile) -> None:
         self.name = shown_path(file.path)
         self._index = toml.line_index(file.text)
-        self._found: list[Problem] = []
+        self._found: list[FileProblem] = []
 
     def __len__(self) -> int:
         return len(self._found)
@@ -51,7 +51,7 @@ class Problems:
     def add(self, path: toml.KeyPath, message: str, hint: str = "", details: str = "") -> None:
         """Note a problem of the key at `path`."""
         line = toml.line_of(self._index, path)
-        self._found.append(Problem(path, line, message, hint, details))
+        self._found.append(FileProblem(path, line, message, hint, details))
 
     def unknown(self, path: toml.KeyPath, what: str, name: str, known: Iterable[str]) -> None:
         """Note that `name` is no `what` of the file."""
@@ -81,7 +81,7 @@ class Problems:
         failed.details = next((problem.details for problem in ordered if problem.details), "")
         raise failed
 
-    def _told(self, problem: Problem) -> str:
+    def _told(self, problem: FileProblem) -> str:
         place = self.name if problem.line is None else f"{self.name}, line {problem.line}"
         where = key_in_words(problem.path)
         hint = f", {problem.hint}" if problem.hint else ""

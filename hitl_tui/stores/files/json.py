@@ -1,4 +1,4 @@
-"""Between records and the JSON files of a store (the directories are in files_layout).
+"""Between records and the JSON files of a store (the directories are in directory).
 
 Files are for people, too: indented, fields in a fixed order, hashes as `sha256:<hex>`.  Values keep the
 order of their keys, which is part of what a reader gets back.

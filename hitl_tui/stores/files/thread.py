@@ -1,4 +1,4 @@
-"""One thread's directory in a files store (see files_layout): what its files say."""
+"""One thread's directory in a files store (see directory): what its files say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between records and rows of a store file (the tables are in sqlite_schema).
+"""Between records and rows of a store file (the tables are in schema).
 
 Python's sqlite3 looks for an adapter for each None and each `bytes`, which takes it as long as the rest
 of an insert does.  What is written with every step therefore goes as a `bytearray`, and columns that

@@ -78,7 +78,7 @@ TABLES = (
         note TEXT,
         at INTEGER NOT NULL
     )""",
-    # `flags`, `hashes`: see sqlite_rows.  `change`, `result` and `lineage` are JSON; NULL for none.
+    # `flags`, `hashes`: see rows.  `change`, `result` and `lineage` are JSON; NULL for none.
     """CREATE TABLE record (
         id INTEGER PRIMARY KEY,
         step INTEGER NOT NULL,

@@ -17,7 +17,7 @@ from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.rows import wrap_line, wrap_spans
-from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field, fork_name
+from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult, fork_name
 from hitl_tui.ui.screens.modal import Modal
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar
@@ -50,7 +50,7 @@ _WORDS_ROWS = 3
 _PER_SECOND = 4
 
 
-class Change(NamedTuple):
+class SettingsChange(NamedTuple):
     """What was decided: settings of an agent, for this thread or, where `fork` names one, for a fork."""
 
     agent: str
@@ -60,7 +60,7 @@ class Change(NamedTuple):
     note: str | None
 
 
-class TryDialog(Modal[Change | None]):
+class TryDialog(Modal[SettingsChange | None]):
     """Asks for settings, checks what can be checked without running, and comes back with the change."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["agent_settings.tcss"]
@@ -155,7 +155,9 @@ class TryDialog(Modal[Change | None]):
             self._at = (self._at + 1) % len(self._agents)
             self._show_agent()
         elif option == "back":
-            self.dismiss(Change(self._info.name, dict.fromkeys(self._info.changed), self._trial, "", None))
+            self.dismiss(
+                SettingsChange(self._info.name, dict.fromkeys(self._info.changed), self._trial, "", None)
+            )
         else:
             self._decide(in_fork=option == "fork")
 
@@ -173,11 +175,11 @@ class TryDialog(Modal[Change | None]):
             self._say("The fork needs a name.", "error")
             return
         note = (reading.value.get("why") or "").strip() or None
-        change = Change(self._info.name, settings, self._trial, name if in_fork else "", note)
+        change = SettingsChange(self._info.name, settings, self._trial, name if in_fork else "", note)
         self._say("Looking whether it can be called…")
         self.run_worker(self._check(change), group="check", exclusive=True, exit_on_error=False)
 
-    async def _check(self, change: Change) -> None:
+    async def _check(self, change: SettingsChange) -> None:
         """Take the change; where something is known to be missing, only when it is chosen once more."""
         doubts = await self._session.driver.doubts(change.agent, change.settings)
         if doubts and self._doubted != (change.agent, change.settings):
@@ -212,7 +214,7 @@ async def ask_settings(screen: RunScreen, session: Session, agent: str = "") -> 
     wanted = agent or next((use.agent for use in reversed(checkpoint.uses if checkpoint else ())), "")
     at = next((place for place, one in enumerate(agents) if one.name == wanted), 0)
 
-    def answered(change: Change | None) -> None:
+    def answered(change: SettingsChange | None) -> None:
         if change is not None and change.fork:
             screen.command(_try_in_fork(screen, session, change))
         elif change is not None:
@@ -221,14 +223,14 @@ async def ask_settings(screen: RunScreen, session: Session, agent: str = "") -> 
     screen.app.push_screen(TryDialog(session, agents, at), answered)
 
 
-async def _change(screen: RunScreen, session: Session, change: Change) -> None:
+async def _change(screen: RunScreen, session: Session, change: SettingsChange) -> None:
     await session.driver.configure_agent(
         change.agent, change.settings, actor=screen.hitl.actor, note=change.note
     )
     screen.tell(f"{change_words(change.settings)}, from the next step on", change.agent)
 
 
-async def _try_in_fork(screen: RunScreen, session: Session, change: Change) -> None:
+async def _try_in_fork(screen: RunScreen, session: Session, change: SettingsChange) -> None:
     trial = change.trial
     own = trial.thread_id == session.thread_id
     driver = session.driver if own else await session.hub.open(trial.thread_id)
@@ -397,12 +399,14 @@ class AgentsScreen(RoleScreen):
         ]
         options = [Option("back", "ask.back", "go back"), Option("forget", "f", "forget them")]
 
-        def answered(answer: Answer | None) -> None:
+        def answered(answer: DialogResult | None) -> None:
             if answer is not None and answer.id == "forget":
                 note = answer.fields["why"].strip() or None
                 self.run_worker(self._forget(info.name, note), group="forget", exit_on_error=False)
 
-        self.app.push_screen(Dialog("Forget", text, options, [Field("why", "why (optional)")]), answered)
+        self.app.push_screen(
+            Dialog("Forget", text, options, [DialogField("why", "why (optional)")]), answered
+        )
 
     async def _forget(self, name: str, note: str | None) -> None:
         forgotten = await self._session.driver.clear_turns(name, actor=self._actor, note=note)

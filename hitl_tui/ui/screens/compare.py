@@ -15,7 +15,7 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.errors import HitlError, UnknownThread
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field
+from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.choices import Option
@@ -233,10 +233,10 @@ class CompareScreen(RoleScreen):
         """Type another thread or step for the chosen side."""
         side = self.query_one(CompareHead).side
         thread_id, step = self._places[side]
-        field = Field("place", "THREAD, THREAD@STEP, or @STEP of this thread", f"{thread_id}@{step}")
+        field = DialogField("place", "THREAD, THREAD@STEP, or @STEP of this thread", f"{thread_id}@{step}")
         options = [Option("go", "g", "compare with it"), Option("back", "ask.back", "go back")]
 
-        def answered(answer: Answer | None) -> None:
+        def answered(answer: DialogResult | None) -> None:
             if answer is not None and (text := answer.fields["place"].strip()):
                 self.run_worker(self._go_to(side, text), group="move", exclusive=True, exit_on_error=False)
 

@@ -40,7 +40,7 @@ _THREAD_ID: Final = re.compile(r"\S(?:.{0,198}\S)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class DialogField:
     """A line to type in."""
 
     id: str
@@ -49,14 +49,14 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DialogResult:
     """What was chosen, and what the fields held then."""
 
     id: str
     fields: dict[str, str]
 
 
-class Dialog(Modal[Answer | None]):
+class Dialog(Modal[DialogResult | None]):
     """A question; esc is always a way out that does nothing."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss"]
@@ -66,7 +66,7 @@ class Dialog(Modal[Answer | None]):
     VERTICAL_BREAKPOINTS = _HEIGHTS
 
     def __init__(
-        self, title: str, text: Sequence[str], options: Sequence[Option], fields: Sequence[Field] = ()
+        self, title: str, text: Sequence[str], options: Sequence[Option], fields: Sequence[DialogField] = ()
     ) -> None:
         super().__init__()
         self._title = title
@@ -125,13 +125,13 @@ class Dialog(Modal[Answer | None]):
             self.focus_next()
 
     def _answer(self, option: str) -> None:
-        self.dismiss(Answer(option, {field.id or "": field.value for field in self.query(Input)}))
+        self.dismiss(DialogResult(option, {field.id or "": field.value for field in self.query(Input)}))
 
 
 class Labelled(Vertical):
     """A field with its label above it."""
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: DialogField) -> None:
         super().__init__(classes="labelled")
         self._field = field
 
@@ -149,7 +149,7 @@ def ask_cancel(screen: RunScreen, driver: Driver, node: str | None, actor: str) 
     options += [Option("attempt", "g", f"give up {node}", "the thread waits before it")] if node else []
     options += [Option("thread", "e", "end the thread for good", "as cancelled")]
 
-    def answered(answer: Answer | None) -> None:
+    def answered(answer: DialogResult | None) -> None:
         if answer is None:
             return
         if answer.id == "attempt":
@@ -167,7 +167,7 @@ class QuitDialog(Dialog):
 
     def leave(self) -> None:
         """What was asked is answered: leave."""
-        self.dismiss(Answer("leave", {}))
+        self.dismiss(DialogResult("leave", {}))
 
 
 def ask_quit(app: HitlApp) -> None:
@@ -184,7 +184,7 @@ def ask_quit(app: HitlApp) -> None:
         text.append(f"Not applied yet: {what}. It will be kept in a file.")
     options = [Option("back", "ask.back", "stay"), Option("leave", "q", "quit anyway", "so does ctrl+c")]
 
-    def answered(answer: Answer | None) -> None:
+    def answered(answer: DialogResult | None) -> None:
         if answer is not None and answer.id == "leave":
             app.leave_keeping()
 
@@ -203,7 +203,7 @@ class TrustDialog(Dialog):
         super().__init__("Trust this graph?", text, options)
         self.agreed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    def settle(self, answer: Answer | None) -> None:
+    def settle(self, answer: DialogResult | None) -> None:
         """Take an answer."""
         if not self.agreed.done():
             self.agreed.set_result(answer is not None and answer.id == "trust")
@@ -229,7 +229,7 @@ def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
     """
     options = [Option("keep", "ask.back", "go on editing"), Option("drop", "d", "drop the changes")]
 
-    def answered(answer: Answer | None) -> None:
+    def answered(answer: DialogResult | None) -> None:
         if answer is not None and answer.id == "drop":
             drop()
 
@@ -240,8 +240,8 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
     """Ask for the new thread's name, fork the shown step, and offer to go there."""
     thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
     fields = [
-        Field("name", "name of the new thread", fork_name(session, thread_id)),
-        Field("note", "why (optional)"),
+        DialogField("name", "name of the new thread", fork_name(session, thread_id)),
+        DialogField("note", "why (optional)"),
     ]
     options = [
         Option("go", "g", "fork and go there"),
@@ -253,7 +253,7 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
         "Enter goes through the fields, then forks and goes there; tab reaches the answers.",
     ]
 
-    async def fork(answer: Answer) -> None:
+    async def fork(answer: DialogResult) -> None:
         name = answer.fields["name"].strip()
         driver = session.driver if thread_id == session.thread_id else await session.hub.open(thread_id)
         await driver.fork(step, name, actor=actor, note=answer.fields["note"].strip() or None)
@@ -265,7 +265,7 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
                 f"{name} begins at step {step}; {screen.ways['app.threads']} lists the threads", "Forked"
             )
 
-    def answered(answer: Answer | None) -> None:
+    def answered(answer: DialogResult | None) -> None:
         if answer is None:
             return
         if not _THREAD_ID.fullmatch(answer.fields["name"].strip()):
@@ -280,15 +280,15 @@ def ask_limits(screen: RunScreen, session: Session, actor: str) -> None:
     """Ask for higher limits, each with a sensible proposal."""
     limits = session.view.progress.limits
     fields = [
-        Field("max_iterations", "nodes to run in all", _proposal(limits.max_iterations)),
-        Field("max_tokens", "tokens in all", _proposal(limits.max_tokens)),
-        Field("max_cost_usd", "US dollars in all", _proposal(limits.max_cost_usd)),
-        Field("max_seconds", "seconds of work in all", _proposal(limits.max_seconds)),
+        DialogField("max_iterations", "nodes to run in all", _proposal(limits.max_iterations)),
+        DialogField("max_tokens", "tokens in all", _proposal(limits.max_tokens)),
+        DialogField("max_cost_usd", "US dollars in all", _proposal(limits.max_cost_usd)),
+        DialogField("max_seconds", "seconds of work in all", _proposal(limits.max_seconds)),
     ]
     fields = [field for field in fields if field.value]
     options = [Option("raise", "m", "raise the limits"), Option("back", "ask.back", "go back")]
 
-    def answered(answer: Answer | None) -> None:
+    def answered(answer: DialogResult | None) -> None:
         if answer is None:
             return
         try:

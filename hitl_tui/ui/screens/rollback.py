@@ -18,7 +18,7 @@ from hitl_tui.drivers.protocol import Driver, RollbackEntry
 from hitl_tui.engine.log.events import AttemptFailed, ChildMoved, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.dialogs import Field, Labelled
+from hitl_tui.ui.screens.dialogs import DialogField, Labelled
 from hitl_tui.ui.screens.modal import Modal
 from hitl_tui.ui.widgets.choices import Choices, Option
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
@@ -57,7 +57,7 @@ class RollbackDialog(Modal[None]):
             yield LineView("undo-words")
             yield LineView("undo-entries")
             if some:
-                yield Labelled(Field("why", "why (optional)"))
+                yield Labelled(DialogField("why", "why (optional)"))
             yield Choices([_BACK, go] if some else [_BACK])
 
     def on_mount(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.errors import StaleWriter
-from hitl_tui.ui.screens.dialogs import Answer, Dialog, Field
+from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.page import PageScreen
 from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.view.sanitise import sanitise_line
@@ -83,7 +83,7 @@ def ask_reveal(screen: RunScreen, session: Session, channel: str, actor: str) ->
         session.revealed = Revealed(channel, step, value)
         screen.shown_value.show_again()
 
-    def answered(answer: Answer | None) -> None:
+    def answered(answer: DialogResult | None) -> None:
         if answer is not None and answer.id == "reveal":
             screen.command(reveal())
 
@@ -114,7 +114,7 @@ def ask_declassify(
             raise
         screen.tell("what was written from it before stays tainted", f"{row.name} is trusted")
 
-    def answered(answer: Answer | None) -> None:
+    def answered(answer: DialogResult | None) -> None:
         if answer is None:
             return
         reason = answer.fields["why"].strip()
@@ -133,7 +133,7 @@ def ask_declassify(
             "",
             "One new step says that it may be trusted. No value changes; other channels stay as they are.",
         ]
-        fields = [Field("why", "why it may be trusted (required)", reason)]
+        fields = [DialogField("why", "why it may be trusted (required)", reason)]
         options = [Option("declassify", "d", "trust it from now on"), _BACK]
         screen.app.push_screen(Dialog("Declassify", text, options, fields), answered)
 

@@ -18,7 +18,7 @@ from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.picker import Picker
 from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
-from hitl_tui.view.form import Field, Form, Path, Problem, Reading, read_field, read_form
+from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, read_field, read_form
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.spans import Line, Span, untrusted
 
@@ -94,7 +94,7 @@ class FieldBox(Vertical):
         try:
             if self.text.strip():
                 read_field(self.field, self.text)
-        except Problem as wrong:
+        except FieldProblem as wrong:
             problem = str(wrong)
         self.tell(problem)
         self.post_message(self.Typed())

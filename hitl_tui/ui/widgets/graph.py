@@ -8,7 +8,7 @@ from textual import events
 from textual.binding import BindingType
 
 from hitl_tui.drivers.protocol import GraphInfo
-from hitl_tui.engine.graph.drawing import Look, taken_edges
+from hitl_tui.engine.graph.drawing import RunMarks, taken_edges
 from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
@@ -62,7 +62,7 @@ class GraphPane(LineView):
         super().__init__("graph", "Graph")
         self._inside: tuple[str, str] = ("", "")
         self._graph: GraphInfo | None = None
-        self._look = Look()
+        self._look = RunMarks()
         self._waits = False
         self._failed = False
         self._next = ""
@@ -92,7 +92,7 @@ class GraphPane(LineView):
         self._inside = _inside(session)
         notes = {self._inside[0]: short_count(view.inside)} if self._inside[1] else {}
         taken = taken_edges(view.checkpoints, step.step)
-        self._look = Look(current or None, visits, taken, dict(session.breakpoints), notes)
+        self._look = RunMarks(current or None, visits, taken, dict(session.breakpoints), notes)
         self._failed = view.error is not None and not session.is_past
         self._waits = session.request is not None and not session.is_past
         self._next = "you decide" if self._waits and not _is_breakpoint(session) else following
@@ -105,7 +105,7 @@ class GraphPane(LineView):
             return
         self._room_for = known
         names = [node.name for node in graph.nodes]
-        visited = Look(visits=dict.fromkeys(names, _MANY))
+        visited = RunMarks(visits=dict.fromkeys(names, _MANY))
         usual, broad = (
             len(names) <= _FEW and not draw(graph.edges, names, visited, cells, 0).plain
             for cells in (_USUAL, _BROAD)

@@ -12,12 +12,12 @@ _FORBIDDEN: Final = 1000
 
 @dataclass(frozen=True)
 class Link:
-    """What connects a column with another through a channel.
+    """What connects a column with another, between two layers.
 
     Args:
         source, target: what it connects; links that have one of them in common may meet.
         start, end: their columns.
-        from_above, to_above: whether source and target stand above the channel or below it.
+        from_above, to_above: whether source and target stand above the tracks or below them.
     """
 
     source: Hashable
@@ -65,7 +65,7 @@ class _Net:
         return crossed + sum(self.first < x < self.last for x in other.ups - self.ups)
 
 
-class Channel:
+class Tracks:
     """Links between two layers with a track for each of them that isn't straight.
 
     Links of one source share a track, those to one target where none of their sources goes elsewhere.
@@ -83,7 +83,7 @@ class Channel:
                 break
             nets = [*(net for net in nets if net is not bad), *self._split(bad)]
             order = _ordered(nets)
-        self.tracks = _tracks(order)
+        self.count = _tracks(order)
 
     def corners(self, link: Link) -> list[tuple[int, int]]:
         """Where a link turns, as (column, track); nowhere if it is straight."""
