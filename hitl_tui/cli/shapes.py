@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.audit.anchor import Anchor
-from hitl_tui.engine.audit.costs import CostLine, NodeCost, Spent, StepCost
+from hitl_tui.engine.audit.costs import CostLine, ModelUseTotal, NodeCost, StepCost
 from hitl_tui.engine.audit.findings import Mismatch
 from hitl_tui.engine.audit.lineage import Arrival
 from hitl_tui.engine.graph.compensation import RollbackEntry
@@ -336,7 +336,7 @@ class ThreadSummaryShape(msgspec.Struct):
     updated_at: Annotated[Time, about("When it changed last.")]
 
 
-@shows(Spent)
+@shows(ModelUseTotal)
 class SpentShape(msgspec.Struct):
     """What something has cost."""
 
@@ -357,7 +357,7 @@ class NodeCostShape(msgspec.Struct):
 
     node: Annotated[str, about("The node.")]
     runs: Annotated[int, about("How often it ran.")]
-    spent: Inline[Spent]
+    spent: Inline[ModelUseTotal]
 
 
 @shows(StepCost)
@@ -366,7 +366,7 @@ class StepCostShape(msgspec.Struct):
 
     step: Annotated[int, about("The step.")]
     node: Annotated[str, about("Its node.")]
-    spent: Inline[Spent]
+    spent: Inline[ModelUseTotal]
 
 
 class Inside(msgspec.Struct):
@@ -660,8 +660,8 @@ class CostDocument(Document, frozen=True):
     agents: Annotated[tuple[CostLine, ...], about("By agent and model.")]
     nodes: Annotated[tuple[NodeCost, ...], about("By node.")]
     steps: Annotated[tuple[StepCost, ...], about("By step.")]
-    without_step: Annotated[Spent, about("What attempts cost that made no step.")]
-    total: Annotated[Spent, about("All of it.")]
+    without_step: Annotated[ModelUseTotal, about("What attempts cost that made no step.")]
+    total: Annotated[ModelUseTotal, about("All of it.")]
 
 
 class TaintDocument(Document, frozen=True):
