@@ -143,6 +143,11 @@ async def _open(
 
 def _unbuilt(settings: Settings, thread_id: str, error: HitlError) -> str:
     """Why a thread can only be looked at, and the command that goes on with it."""
+    from hitl_tui.loading.trust import NotTrusted
+
+    if isinstance(error, NotTrusted):
+        again = _in_store(["hitl-tui", "resume", thread_id, "--trust"], settings)
+        return f"{error.message}. Its log can be looked at; to run it all the same: {again}"
     known = "hitl-tui run GRAPH" in error.hint
     hint = f" ({error.hint})" if error.hint and not known else ""
     again = _in_store(["hitl-tui", "run", "GRAPH", "--thread", thread_id], settings)

@@ -873,12 +873,12 @@ class LocalDriver(Afterwards, Disclosing, Nested, Trying):
         if answer is None:
             raise error
         if not answer:
-            why = "you said no to running its graph; `hitl-tui resume --trust` runs it all the same"
-            if isinstance(self._opened().graph, RecordedGraph):
-                self.capabilities = only_reading(why)
-                self._resync()
             refused = NotTrusted(error.question)
-            refused.message, refused.hint, refused.details = "it was not run, as you said", why, ""
+            refused.message, refused.details = "you said no to running its graph", ""
+            refused.hint = self._unbuilt(self.thread_id, refused) if self._unbuilt else "it can be looked at"
+            if isinstance(self._opened().graph, RecordedGraph):
+                self.capabilities = only_reading(refused.hint)
+                self._resync()
             raise refused
         error.question.agree()
 

@@ -32,7 +32,9 @@ from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, mismatc
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.value_lines import value_lines
 
-Doing: TypeAlias = Literal["can_edit", "can_answer", "can_fork", "can_cancel", "can_roll_back", "can_reload"]
+Doing: TypeAlias = Literal[
+    "can_run", "can_edit", "can_answer", "can_fork", "can_cancel", "can_roll_back", "can_reload"
+]
 
 _WORDS = 100
 

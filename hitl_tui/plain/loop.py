@@ -265,7 +265,7 @@ class _Session:
             raise UsageError("it waits for your decision", "d decides")
         if snapshot.progress.status in ("completed", "cancelled"):
             raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
-        self.talk.prepare()
+        ready_to(self.talk, "can_run")
         driver = self.talk.driver
         self.talk.stepping = once
         self.talk.run(driver.step() if once else driver.run(stop_before=self.talk.breakpoints))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.loading.trust import Trust
 from hitl_tui.ui.app import AppStart, HitlApp, Look
-from tests.support.program import APP
+from tests.support.program import APP, call
 from tests.support.terminal import Terminal
 from tests.ui.harness import Screen
 
@@ -23,9 +25,14 @@ GRAPH = """
 from pathlib import Path
 from hitl_tui import END, START, Channel, StateGraph
 Path(__file__).with_name("BUILT").touch()
+def more(state):
+    gate = Path(__file__).with_name("gate")
+    if gate.exists():
+        gate.read_bytes()
+    return {"text": state["text"] + "b"}
 graph = StateGraph({"text": Channel("")}, name="sent")
 graph.add_node("write", lambda state: {"text": state["text"] + "a"})
-graph.add_node("more", lambda state: {"text": state["text"] + "b"})
+graph.add_node("more", more)
 graph.add_edge(START, "write").add_edge("write", "more").add_edge("more", END)
 """
 
@@ -59,7 +66,7 @@ class Sent:
         hub = LocalHub(
             store,
             lambda info: reopen_graph(info.thread_id, info.source, store, trust=trust),
-            lambda *_: "lost",
+            lambda _, error: error.message,
         )
 
         async def open_driver() -> tuple[Hub, Driver]:
@@ -152,14 +159,81 @@ async def test_files_that_others_may_write_are_asked_about_again_with_what_chang
         await screen.shows("DONE")
 
 
-def test_in_lines_it_is_asked_on_the_terminal_and_a_no_runs_nothing(sent: Sent) -> None:
-    argv = [*APP, "resume", "t", "--plain", "--store", str(sent.folder / "sent.db")]
-    with Terminal(argv) as terminal:
+def in_lines(sent: Sent, thread_id: str = "t") -> Terminal:
+    return Terminal([*APP, "resume", thread_id, "--plain", "--store", str(sent.folder / "sent.db")])
+
+
+@pytest.mark.parametrize("keys", [("yes", "enter"), ("no", "enter"), ("ctrl+c",)], ids="-".join)
+def test_in_lines_it_is_asked_on_the_terminal_with_what_it_would_run(
+    sent: Sent, keys: tuple[str, ...]
+) -> None:
+    agreed = keys[0] == "yes"
+    with in_lines(sent) as terminal:
         terminal.wait_for("Command:")
         terminal.press("s", "enter")
-        assert "flow.py" in terminal.wait_for("Type yes to confirm")
-        terminal.press("no", "enter")
-        terminal.wait_for("The graph is not trusted")
+        shown = terminal.wait_for("Type yes to confirm")
+        assert f"file: {sent.file}" in shown.replace("\n", "")
+        assert not sent.built
+        terminal.press(*keys)
+        terminal.wait_for("Done at step 2" if agreed else "The graph is not trusted")
+        terminal.wait_until(lambda: terminal.text().rstrip().endswith("Command:"), "the next question")
         terminal.press("q", "enter")
-        assert terminal.wait_exit() == 3
+        assert terminal.wait_exit() == (0 if agreed else 3)
+    assert sent.built == agreed
+
+
+def test_in_lines_a_no_says_how_to_run_it_all_the_same_and_is_not_asked_twice(sent: Sent) -> None:
+    with in_lines(sent) as terminal:
+        terminal.wait_for("Command:")
+        terminal.press("s", "enter")
+        terminal.wait_for("Type yes to confirm")
+        terminal.press("no", "enter")
+        shown = terminal.wait_until(lambda: terminal.text().count("Command:") == 2, "the next question")
+        told = " ".join(shown.replace("|", "").split())
+        assert "you said no to running its graph" in told
+        assert f"hitl-tui resume t --trust --store {sent.folder / 'sent.db'}" in told
+        terminal.press("c", "enter")
+        terminal.wait_until(lambda: terminal.text().count("Command:") == 3, "the second refusal")
+        assert terminal.text().count("Type yes to confirm") == 1
     assert not sent.built
+
+
+def test_in_lines_an_imported_thread_names_no_graph_and_asks_for_none(sent: Sent) -> None:
+    store = ("--store", str(sent.folder / "sent.db"))
+    assert call("export", "t", "t.jsonl", *store, cwd=sent.folder).returncode == 0
+    assert call("import", "t.jsonl", "--thread", "new", *store, cwd=sent.folder).returncode == 0
+    with in_lines(sent, "new") as terminal:
+        terminal.wait_for("Command:")
+        terminal.press("s", "enter")
+        shown = terminal.wait_for("hitl-tui run GRAPH --thread new")
+        assert "doesn't name its graph" in shown
+        assert "Type yes" not in shown
+    assert not sent.built
+
+
+def test_in_lines_it_is_asked_only_once_no_other_process_runs_the_thread(sent: Sent) -> None:
+    gate = sent.folder / "gate"
+    os.mkfifo(gate)
+    elsewhere = {**os.environ, "XDG_DATA_HOME": str(sent.folder / "elsewhere")}
+    command = [*APP, "step", "t", "--trust", "--store", str(sent.folder / "sent.db")]
+    with subprocess.Popen(command, env=elsewhere) as other:
+        with gate.open("wb"):  # waits until the node reads
+            sent.forget()
+            gate.unlink()
+            with in_lines(sent) as terminal:
+                terminal.wait_for("Command:")
+                terminal.press("s", "enter")
+                terminal.wait_until(lambda: terminal.text().count("Command:") == 2, "the next question")
+                assert "Type yes" not in terminal.text()
+                assert "thread 't' is run by" in terminal.text()
+                assert not sent.built
+                other.kill()
+                other.wait()
+                while "Paused at step 1" not in terminal.text():
+                    terminal.press("w", "enter")
+                terminal.press("s", "enter")
+                terminal.wait_for("Type yes to confirm")
+                assert not sent.built
+                terminal.press("yes", "enter")
+                terminal.wait_for("Done at step 2")
+    assert sent.built
