@@ -353,7 +353,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     def unapplied(self) -> tuple[tuple[str, str], ...]:
         """What was typed and not applied, each with what to call it."""
         card = self.run_screen.review.card if self.run_screen and self.run_screen.review.card_open else None
-        places = [getattr(place, "unapplied", ("", "")) for place in (card, *self.screen_stack)]
+        review = card.review if card is not None else None
+        places = [getattr(place, "unapplied", ("", "")) for place in (review, *self.screen_stack)]
         return tuple((text, what) for text, what in places if text)
 
     def _kept(self) -> tuple[str, ...]:
@@ -363,8 +364,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         """
         card = self.run_screen.review.card if self.run_screen and self.run_screen.review.card_open else None
         sentences = [keep_text(text, what) for text, what in self.unapplied]
-        if card is not None and card.unsent:
-            sentences.insert(0, f"the decision {card.unsent!r} was not sent")
+        if card is not None and card.review.unsent:
+            sentences.insert(0, f"the decision {card.review.unsent!r} was not sent")
         return tuple(sentences)
 
     async def leave(self) -> None:

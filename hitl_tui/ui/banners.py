@@ -10,8 +10,8 @@ from textual.geometry import Size
 
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import ROLLBACK
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.run_view import RetryNotice
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import Session

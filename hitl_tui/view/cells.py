@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import unicodedata
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from hitl_tui.view.sanitise import is_mark
 from hitl_tui.view.spans import Line, Role, Span
 
 _JOINER: Final = "\u200d"
+_AS_PICTURE: Final = "\ufe0f"
+"""After a narrow character: it is drawn as a picture, two cells wide."""
 
 
 def cells(text: str) -> int:
     """The cells that a sanitised text takes in a line."""
-    return len(text) if text.isascii() else sum(map(_cell, text))
+    if text.isascii():
+        return len(text)
+    pictures = text.count(_AS_PICTURE) and sum(
+        char == _AS_PICTURE and _cell(before) == 1 for before, char in pairwise(text)
+    )
+    return sum(map(_cell, text)) + pictures
 
 
 @lru_cache(4096)

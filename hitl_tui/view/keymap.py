@@ -121,6 +121,25 @@ class Keymap:
         return {action.id: self.way(action.id) for action in ACTIONS}
 
 
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One of several choices: what is pressed for it (`also` works too), its name, what is said beside it.
+
+    A key is a character, or the id of the action whose keys do it; "" for none.
+    """
+
+    id: str
+    key: str
+    label: str
+    note: str = ""
+    also: tuple[str, ...] = ()
+
+    def keys(self, keymap: Keymap) -> Keys:
+        """All that is pressed for it, as Textual calls it."""
+        names = (name for name in (self.key, *self.also) if name)
+        return tuple(key for name in names for key in keymap.bindings.get(name, (name,)))
+
+
 def load_keymap(
     table: Mapping[str, Any], where: Callable[[str], str] = lambda name: f"keys.{name}"
 ) -> Keymap:

@@ -26,6 +26,10 @@ Role = Literal[
     "error",
     "title",
     "private",
+    "badge",
+    "badge-ok",
+    "badge-error",
+    "badge-dim",
 ]
 
 

@@ -149,7 +149,7 @@ def _content(text: str) -> Any:
 
 
 def _wrapped(text: str) -> Any:
-    from hitl_tui.ui.rows import wrap_line
+    from hitl_tui.view.rows import wrap_line
     from hitl_tui.view.sanitise import sanitise
 
     return wrap_line(sanitise(text, multiline=False), 80)

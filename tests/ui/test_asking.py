@@ -9,7 +9,7 @@ import msgspec
 
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.errors import AnswerRefused
-from hitl_tui.ui.widgets.sending import GRACE, UNDO
+from hitl_tui.view.review import GRACE, UNDO
 from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
 

@@ -10,7 +10,7 @@ from hitl_tui.ui.palette import Palette
 from hitl_tui.ui.screens.edit import EditScreen
 from hitl_tui.ui.screens.help import HelpScreen
 from hitl_tui.ui.widgets.header import HeaderBar
-from hitl_tui.ui.widgets.sending import GRACE
+from hitl_tui.view.review import GRACE
 from hitl_tui.view.status import StatusLine
 from tests.ui.harness import desk
 
@@ -122,7 +122,7 @@ async def test_a_sentence_that_begins_before_the_card_can_be_read_decides_and_op
         await it.press("a")
         await it.shows("keys listen in half")
         assert it.app.screen is it.run
-        assert not it.run.review.card.unsent  # type: ignore[union-attr]
+        assert not it.run.review.card.review.unsent  # type: ignore[union-attr]
         it.clock.advance(GRACE + 0.01)
         await it.gone("keys listen in half")
         await it.press("a")
@@ -137,9 +137,9 @@ async def test_the_first_letters_of_words_are_not_choices_however_fast_they_come
         await it.gone("keys listen in half")
         for letter in "reap it":
             it.app.post_message(Key("space" if letter == " " else letter, letter))
-        await it.until(lambda: it.card.reason == "eap it")
+        await it.until(lambda: it.card.review.reason == "eap it")
         assert it.app.screen is it.run
-        assert not it.card.unsent
+        assert not it.card.review.unsent
 
 
 async def test_ctrl_c_asks_and_pressed_again_leaves_and_keeps_what_was_typed():

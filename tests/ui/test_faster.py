@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, SQLiteCheckpointer, StateGraph
-from hitl_tui.ui.widgets.sending import GRACE
+from hitl_tui.view.review import GRACE
 from tests.support.spec import spec
 from tests.ui.harness import Clock, Screen, live
 

@@ -7,7 +7,7 @@ import pytest
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.stores import Checkpointer
 from hitl_tui.ui.widgets.footer import FooterBar
-from hitl_tui.ui.widgets.sending import GRACE
+from hitl_tui.view.review import GRACE
 from hitl_tui.view.spans import plain_text
 from tests.ui.harness import Clock, Screen, live
 from tests.ui.test_waiting_threads import reviewed

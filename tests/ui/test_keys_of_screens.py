@@ -8,7 +8,7 @@ from textual.command import CommandPalette
 from hitl_tui.errors import LogCorrupt
 from hitl_tui.ui.app import Look
 from hitl_tui.ui.screens.damaged import Damage, DamagedScreen
-from hitl_tui.ui.widgets.sending import GRACE
+from hitl_tui.view.review import GRACE
 from tests.support import nested
 from tests.ui.harness import Desk, desk
 from tests.ui.real import real

@@ -9,9 +9,9 @@ import pytest
 from textual.command import CommandPalette
 
 from hitl_tui.ui.app import Look
-from hitl_tui.ui.widgets.sending import GRACE
 from hitl_tui.view.actions import ACTIONS
 from hitl_tui.view.keymap import load_keymap
+from hitl_tui.view.review import GRACE
 from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
 

@@ -10,8 +10,8 @@ from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.log.events import NodeStarted, TextStreamed
 from hitl_tui.ui.screens.edit import EditScreen, MendScreen
 from hitl_tui.ui.widgets.channels import ChannelsPane
-from hitl_tui.ui.widgets.sending import GRACE
 from hitl_tui.ui.widgets.stream import StreamPane
+from hitl_tui.view.review import GRACE
 from tests.support import tape as tapes
 from tests.ui.harness import desk
 

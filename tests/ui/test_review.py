@@ -10,7 +10,7 @@ import pytest
 
 from hitl_tui.errors import AnswerRefused
 from hitl_tui.ui.widgets.choices import Choices
-from hitl_tui.ui.widgets.sending import GRACE, UNDO
+from hitl_tui.view.review import GRACE, UNDO
 from tests.support import tape as tapes
 from tests.ui.harness import Desk, desk
 
@@ -27,6 +27,11 @@ async def sent(it: Desk) -> dict[str, Any]:
     it.clock.advance(UNDO + 0.01)
     await it.until(lambda: it.commands("answer"))
     return it.commands("answer")[0]
+
+
+def refuse(it: Desk, why: str) -> None:
+    it.card.review.refuse(AnswerRefused(why, ""))
+    it.card.show()
 
 
 async def test_the_card_stands_beside_what_it_is_about():
@@ -251,17 +256,15 @@ async def test_what_comes_while_the_card_hides_a_pane_is_wrapped_for_it_afterwar
 async def test_what_is_said_below_the_choices_is_wrapped(size: tuple[int, int]):
     async with desk(size=size) as it:
         await open_card(it)
-        it.card._problem = "not accepted: the verdict was about another draft than the newest one is"
-        it.card._show_note()
+        refuse(it, "the verdict was about another draft than the newest one is")
         await it.shows("not accepted", "than the", "one is", "decide later")
 
 
 async def test_what_is_too_long_for_below_the_choices_stands_above_and_scrolls():
     async with desk(size=(80, 24)) as it:
         await open_card(it)
-        it.card._problem = "it is refused: " + "because of this and that, " * 30 + "and no more"
-        it.card._show_note()
-        await it.shows("see above (pgdn, pgup): it is", "decide later", "it is refused: because")
+        refuse(it, "because of this and that, " * 30 + "and no more")
+        await it.shows("see above (pgdn, pgup): not", "decide later", "not accepted: because")
         while "and no more" not in it.text():
             before = it.text()
             await it.press("pagedown")

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from hitl_tui.ui.app import AppStart, HitlApp, Look
-from hitl_tui.ui.widgets.sending import GRACE
+from hitl_tui.view.review import GRACE
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayDriver, ReplayHub
 from tests.ui.harness import NOW, Clock, Desk

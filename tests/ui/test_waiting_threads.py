@@ -13,7 +13,7 @@ from hitl_tui.engine.log.records import Commit, Cursor
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.lineage import Carried
-from hitl_tui.ui.widgets.sending import GRACE
+from hitl_tui.view.review import GRACE
 from tests.ui.harness import Clock, Screen, live
 
 GATE = Gate(

@@ -16,13 +16,12 @@ from textual.worker import Worker, WorkerState
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.rows import wrap_line, wrap_spans
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult, fork_name
 from hitl_tui.ui.screens.modal import Modal
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.screens.run_base import Severity
-from hitl_tui.ui.widgets.choices import Choices, Option
+from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, RoleScreen, Room
 from hitl_tui.view.agents import (
@@ -37,6 +36,8 @@ from hitl_tui.view.agents import (
     turn_lines,
 )
 from hitl_tui.view.format import count
+from hitl_tui.view.keymap import Option
+from hitl_tui.view.rows import wrap_line, wrap_spans
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Span, untrusted

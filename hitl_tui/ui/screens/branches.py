@@ -16,11 +16,11 @@ from textual.binding import BindingType
 
 from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.ui.bindings import LIST_MOVES, bound
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.view.branches import BranchRow, branch_detail, branch_rows, branches_of_step, counted, items_of
 from hitl_tui.view.inside import BranchView, InsideView
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.run_view import InsidePlace
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Session

@@ -16,11 +16,11 @@ from hitl_tui.drivers.breakpoints import check_breakpoint
 from hitl_tui.drivers.conditions import ConditionInvalid
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.modal import Modal
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Span, untrusted

@@ -17,10 +17,10 @@ from hitl_tui.drivers.protocol import Check, Checked, Driver
 from hitl_tui.engine.audit.findings import Mismatch
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
 from hitl_tui.view.findings import MEANING, finding_row, values_of
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 CHECKS: Final[tuple[tuple[Check, str, str], ...]] = (

@@ -18,12 +18,12 @@ from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar
-from hitl_tui.ui.widgets.choices import Option
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.view.cells import cells
 from hitl_tui.view.diff import MARKS, Change, Compared, compare_states, side_by_side
 from hitl_tui.view.format import preview
+from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Role, Span, untrusted

@@ -14,10 +14,10 @@ from textual.binding import BindingType
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.check import CHECKS, CheckFooter, CheckScreen
 from hitl_tui.ui.screens.threads import ThreadsScreen
 from hitl_tui.ui.widgets.lines import LineView, ours
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line

@@ -19,11 +19,12 @@ from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.modal import Modal
-from hitl_tui.ui.widgets.choices import Choices, Option
+from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.view.keymap import Option
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Span

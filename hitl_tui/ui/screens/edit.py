@@ -17,17 +17,17 @@ from textual.widgets import Input, TextArea
 from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.dialogs import ask_drop, fork_name
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.draft_area import DraftArea, elsewhere
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
-from hitl_tui.ui.widgets.sending import GRACE
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.diff import value_diff
 from hitl_tui.view.format import NotJson
+from hitl_tui.view.review import GRACE
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Span, untrusted

@@ -11,12 +11,12 @@ from textual.binding import BindingType
 from textual.events import Key
 
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.page import PageFooter
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
 from hitl_tui.view.actions import ACTIONS, SCREEN_ACTIONS, Action, Group, ScreenGroup, Situation
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.keymap import Keymap
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.spans import Line, Span
 
 _ALSO: tuple[tuple[str, str], ...] = (

@@ -20,8 +20,9 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.dialogs import DialogField, Labelled
 from hitl_tui.ui.screens.modal import Modal
-from hitl_tui.ui.widgets.choices import Choices, Option
+from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
+from hitl_tui.view.keymap import Option
 from hitl_tui.view.rollback import entry_rows, remaining, summary
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Span, untrusted

@@ -211,7 +211,7 @@ class RunScreen(RunBase):
     def unsent(self) -> str:
         """The decision that could still be taken back, in words."""
         card = self.review.card
-        return card.unsent if card is not None and self.review.card_open else ""
+        return card.review.unsent if card is not None and self.review.card_open else ""
 
     @property
     def runs(self) -> str:

@@ -31,7 +31,7 @@ class ReviewKeys(RunKeys):
     def state(self) -> Literal["", "open", "sending"]:
         """What the card does, as for `Situation`."""
         card = self.card if self.card_open else None
-        return "" if card is None else "sending" if card.unsent else "open"
+        return "" if card is None else "sending" if card.review.unsent else "open"
 
     @property
     def card(self) -> ReviewPane | None:
@@ -59,6 +59,7 @@ class ReviewKeys(RunKeys):
     def open_card(self, request: Request) -> None:
         """Show the card of a request beside what it is about."""
         from hitl_tui.ui.widgets.review import ReviewPane
+        from hitl_tui.view.review import Review
 
         session = self.session
         assert session is not None
@@ -66,18 +67,35 @@ class ReviewKeys(RunKeys):
         self._shown_for = request.id
         if request.subject:
             self.screen.query_one(ChannelsPane).select(request.subject)
-        card = self.card
-        if card is None:
-            card = ReviewPane(self.screen.clock)
-            self.screen.query_one("#body").mount(card)
+        card, actor, clock = self.card, self.screen.hitl.actor, self.screen.clock
         self.coming = True
         self.screen.add_class("-deciding")
-        card.show_request(session, request, self.screen.hitl.actor)
+        if card is None:
+            review = Review(session, request, actor, self.screen.keymap, clock())
+            self.screen.query_one("#body").mount(ReviewPane(review, session, self, clock))
+        else:
+            card.show_request(session, request, actor)
 
-    def arrived(self) -> None:
+    def card_arrived(self) -> None:
         """The card is on screen and has the focus."""
         self.coming = False
         self.screen.show_bars()
+
+    def card_changed(self) -> None:
+        """Other keys do something now."""
+        self.screen.show_bars()
+
+    def next_thread(self) -> None:
+        """Open the next thread that waits."""
+        self.screen.threads.do_app_next()
+
+    def edit_asked(self) -> None:
+        """Edit what is decided about."""
+        self.do_card_edit()
+
+    async def after_answer(self, session: Session) -> None:
+        """Go on, unless the thread was being stepped through."""
+        await self.screen.stepping.after_answer(session)
 
     def do_card_reason(self) -> None:
         """Type a reason."""
@@ -104,7 +122,7 @@ class ReviewKeys(RunKeys):
     def _asked_about(self) -> Request | None:
         """The request on the card while it waits, else the first that does."""
         waiting = self.session.requests if self.session else ()
-        wanted = self.card.request_id if self.card is not None else ""
+        wanted = self.card.review.request.id if self.card is not None else ""
         return next((one for one in waiting if one.id == wanted), waiting[0] if waiting else None)
 
     def other_request(self, by: int) -> None:
@@ -154,23 +172,23 @@ class ReviewKeys(RunKeys):
     def words_back(self, session: Session) -> None:
         """An answer was refused: where its request has gone, the card comes back with what was typed."""
         card = self.card
-        gone = card is not None and all(one.id != card.request_id for one in session.requests)
-        if card is not None and gone and session is self.session and card.outlives(session):
+        gone = card is not None and all(one.id != card.review.request.id for one in session.requests)
+        if card is not None and gone and session is self.session and card.outlives():
             self.screen.add_class("-deciding")
 
     def on_progress(self, session: Session) -> None:
         """Open the card where the user went on and something came to wait; close it where nothing does."""
         request, card = session.request, self.card
         if self.card_open and card is not None:
-            asked = self._asked_about
-            gone = all(one.id != card.request_id for one in session.requests)
-            if gone and card.state != "sent" and card.outlives(session):
+            asked, known, sent = self._asked_about, card.review.request.id, card.review.state == "sent"
+            gone = all(one.id != known for one in session.requests)
+            if gone and not sent and card.outlives():
                 return
             if asked is None:
-                if card.state != "sent":
-                    self.screen.tell(how_it_went(session.view.ledger, card.request_id))
+                if not sent:
+                    self.screen.tell(how_it_went(session.view.ledger, known))
                 self.close_card()
-            elif card.state == "sent" and asked.id == card.request_id and asked.votes:
+            elif sent and asked.id == known and asked.votes:
                 # One of several votes: nothing is left to do here for whoever has given it.
                 self.screen.tell(vote_given(asked))
                 self.close_card()

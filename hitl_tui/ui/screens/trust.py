@@ -9,7 +9,7 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.page import PageScreen
-from hitl_tui.ui.widgets.choices import Option
+from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Revealed, Session
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted

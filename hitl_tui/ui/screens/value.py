@@ -14,7 +14,6 @@ from textual.timer import Timer
 from textual.widgets import TextArea
 
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.screens.dialogs import ask_drop
 from hitl_tui.ui.screens.edit import EditFooter, EditHead
 from hitl_tui.ui.screens.opening import BREAKPOINTS
@@ -24,6 +23,7 @@ from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.diff import value_diff
 from hitl_tui.view.form import mismatch
 from hitl_tui.view.format import NotJson
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.spans import Line, Span, untrusted
 from hitl_tui.view.value_source import ValueText, draft_of, read_draft
 

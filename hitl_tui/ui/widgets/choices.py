@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -13,23 +12,10 @@ from textual.message import Message
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.actions import written
+from hitl_tui.view.keymap import Option
 from hitl_tui.view.spans import Line, Span
 
 _NAMES = {"enter": "Enter", "escape": "Esc", "backspace": "Bksp"}
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One choice: what is pressed for it (`also` works too), what it is called, what is said beside it.
-
-    A key is a character, or the id of the action whose keys do it; "" for none.
-    """
-
-    id: str
-    key: str
-    label: str
-    note: str = ""
-    also: tuple[str, ...] = ()
 
 
 class Choices(LineView):
@@ -79,20 +65,13 @@ class Choices(LineView):
         self._elsewhere, self._entered = elsewhere, entered
         self.repaint()
 
-    def _keys(self, option: Option) -> tuple[str, ...]:
-        """All that is pressed for it, as Textual calls it."""
-        bindings = keymap_of(self.app).bindings
-        return tuple(
-            key for name in (option.key, *option.also) if name for key in bindings.get(name, (name,))
-        )
-
     def line(self, row: int) -> Line:
         """A choice; its key is dim while pressing it does something else."""
         option = self.options[row]
         note = (Span(f"  {option.note}", "dim"),) if option.note else ()
         entered = row == self._entered and not self.has_focus
         live = self.armed and (self.has_focus or entered or option.key in self._elsewhere)
-        keys = ("enter",) if entered else self._keys(option)
+        keys = ("enter",) if entered else option.keys(keymap_of(self.app))
         if not keys and row == self.cursor_row:  # what was given no letter is taken where the cursor is
             keys = keymap_of(self.app).bindings["ask.take"]
         key = _NAMES.get(keys[0]) or written(keys[0]) if keys else ""
@@ -128,7 +107,7 @@ class Choices(LineView):
         self.post_message(self.Chosen(option))
 
     def _means(self, event: events.Key, option: Option) -> bool:
-        keys = self._keys(option)
+        keys = option.keys(keymap_of(self.app))
         return event.key in keys or (event.character is not None and event.character in keys)
 
     def on_click(self, event: events.Click) -> None:

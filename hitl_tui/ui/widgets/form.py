@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -14,12 +13,12 @@ from textual.message import Message
 from textual.widgets import Input, TextArea
 
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.picker import Picker
 from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
 from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, read_field, read_form
 from hitl_tui.view.glyphs import UNICODE
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _NARROWEST: Final = 16
@@ -129,14 +128,6 @@ class AnswerForm(VerticalScroll, can_focus=False):
         """What stands in the fields."""
         return {box.field.path: box.text for box in self.boxes}
 
-    @property
-    def as_typed(self) -> Form | None:
-        """The form, with what stands in its fields."""
-        if self.form is None or not self.changed:
-            return self.form
-        fields = (replace(field, text=self.texts[field.path]) for field in self.form.fields)
-        return replace(self.form, fields=tuple(fields))
-
     def show_form(self, form: Form | None) -> None:
         """Ask for the fields of this form; the same one keeps what was typed."""
         if form is self.form:
@@ -152,15 +143,19 @@ class AnswerForm(VerticalScroll, can_focus=False):
         self.scroll_home(animate=False)
 
     def read(self) -> Reading:
-        """The value, with problems told at their fields; the first field with one is focused."""
+        """The value, with problems told at their fields."""
         assert self.form is not None
         reading = read_form(self.form, self.texts)
+        self.tell(reading)
+        return reading
+
+    def tell(self, reading: Reading) -> None:
+        """Say at each field what is wrong with it; the first one with a problem is focused."""
         wrong = [box for box in self.boxes if box.field.path in reading.problems]
         for box in self.boxes:
             box.tell(reading.problems.get(box.field.path, ""))
         if wrong:
             wrong[0].entry.focus()
-        return reading
 
     def focus_first(self, *, last: bool = False) -> None:
         """Begin to type."""

@@ -2,50 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar, Final
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Final, Protocol
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.content import Content
 
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import HitlError
-from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.widgets.answering import AnsweringPane
-from hitl_tui.ui.widgets.card_options import answer_label, card_options, over_options, sending_options
-from hitl_tui.ui.widgets.card_text import card_lines
-from hitl_tui.ui.widgets.choices import Choices, Option
+from hitl_tui.ui.bindings import bound, keymap_of
+from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.reason import ReasonField
-from hitl_tui.ui.widgets.sending import GRACE
-from hitl_tui.view.card import AnswerDraft, Version, choice_answer, how_it_went, review_card
+from hitl_tui.view.card import ReviewCard, Version, choice_answer
+from hitl_tui.view.form import Reading
+from hitl_tui.view.keymap import Option
+from hitl_tui.view.review import Decision, Effect, Review, Send, Since, Write
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Session
-from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.spans import Line, Span
 
+_TICK: Final = 0.1
 _SMALL: Final = 26
 _NODE: Final = 40
-_DECIDED: Final = ("confirm", "sending", "sent")
 
 
-class ReviewPane(AnsweringPane):
-    """Asks one request at a time; typing never decides."""
+class CardHost(Protocol):
+    """What the card asks of the screen that it is part of."""
+
+    def card_arrived(self) -> None:
+        """It is on screen and has the focus."""
+
+    def card_changed(self) -> None:
+        """Other keys do something now."""
+
+    def other_request(self, by: int) -> None:
+        """Ask about another of the requests that wait."""
+
+    def next_thread(self) -> None:
+        """Open the next thread that waits."""
+
+    def close_card(self) -> None:
+        """Decide later."""
+
+    def edit_asked(self) -> None:
+        """Edit what is decided about."""
+
+    def words_back(self, session: Session) -> None:
+        """An answer was refused: its words must not be lost."""
+
+    async def after_answer(self, session: Session) -> None:
+        """An answer was accepted."""
+
+
+class ReviewPane(Vertical):
+    """Paints a `Review`, and hands it keys, clicks and the time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        bound("list.page_up", "scroll_text(-1)"),
+        bound("list.page_down", "scroll_text(1)"),
         bound("card.reason", "type_reason('card.reason')"),
         bound("card.next", "other('card.next')"),
         bound("card.previous", "other('card.previous')"),
     ]
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        super().__init__(clock)
-        self._versions: tuple[Version | None, Version | None] = (None, None)
-        self._ways: dict[str, str] = {}
+    def __init__(self, review: Review, session: Session, host: CardHost, clock: Callable[[], float]) -> None:
+        super().__init__(id="card")
+        self._review = review
+        self._session = session
+        self._host = host
+        self._clock = clock
+        self._words = ""
+        self._card: ReviewCard | None = None
+        self._laid_out: tuple[object, ...] = ()
+        self._offered: tuple[tuple[Option, ...], int | None] = ((), None)
+        self._since: tuple[Line, ...] = ()
+        self._above: tuple[Line, ...] = ()
+        self._note_rows = 1
         self._wrapped_for = 0
-        self._aside: dict[tuple[str, str], tuple[AnswerDraft, str]] = {}
 
     def compose(self) -> ComposeResult:
         """Words, reason, choices, and a line about what happens next."""
@@ -57,268 +95,281 @@ class ReviewPane(AnsweringPane):
         yield LineView("card-note")
 
     def on_mount(self) -> None:
-        """Look at the clock ten times a second while something is due."""
+        """Look at the clock ten times a second: something may be due."""
         for name in ("#card-label", "#card-note"):
             self.query_one(name, LineView).can_focus = False
-        self.begin_ticking()
+        self.set_interval(_TICK, self._tick)
         self.border_title = Content("Your decision")
-        if self._request is not None:
-            self._begin()
+        self._do(self._review.begin(self._clock()))
 
     @property
-    def unapplied(self) -> tuple[str, str]:
-        """What was typed so far, and what to call it; "" for nothing."""
-        form = self.query_one(AnswerForm)
-        typed = "\n".join(f"{'.'.join(path)}: {text}" for path, text in form.texts.items())
-        words = "\n".join(part for part in (typed if form.changed else "", self.reason) if part)
-        return words, f"what you wrote about {self._request.title!r}" if self._request else ""
-
-    @property
-    def request_id(self) -> str:
-        """The request it asks about, "" for none."""
-        return self._request.id if self._request else ""
+    def review(self) -> Review:
+        """What is asked and how it stands, with what is typed by now."""
+        if self.is_mounted:
+            form = self.query_one(AnswerForm)
+            self._review.words = self._words = self.query_one(ReasonField).text
+            if form.form is self._review.draft.form:
+                self._review.texts, self._review.changed = form.texts, form.changed
+        return self._review
 
     def show_request(self, session: Session, request: Request, actor: str) -> None:
         """Ask this."""
-        known, draft = self._request, self._draft
-        same = known is not None and known.id == request.id
-        words = ""
-        if not same:
-            self._put_aside()
-            draft, words = self._aside.pop((session.thread_id, request.id), (None, ""))
-            known = draft.request if draft is not None else None
-        self._session, self._request, self._actor = session, request, actor
-        if draft is not None and known is not None and known.payload == request.payload:
-            draft.request = request
-        else:
-            draft = AnswerDraft(request)
-        self._draft = draft
+        self._session = session
+        effects = self.review.ask(session, request, actor, self._clock())
         if self.is_mounted:
-            if not same:
-                self.query_one(ReasonField).text = words
-                self.since = ()
-            self._begin()
-
-    def _put_aside(self) -> None:
-        """Keep what is made up for the request that is left: whoever comes back to it finds it."""
-        if self._request is None or self._session is None or self._draft is None or self.state == "sent":
-            return
-        self._draft.form = self.query_one(AnswerForm).as_typed
-        self._aside[self._session.thread_id, self._request.id] = (self._draft, self.reason)
+            self._do(effects)
 
     def follow(self, session: Session, request: Request) -> None:
         """The thread has moved: ask the next request, or the same one about its new step."""
-        known = self._request
-        if known is not None and (known.id, known.step, known.votes) == (
-            request.id,
-            request.step,
-            request.votes,
-        ):
-            return
-        taken_back, refused = self.unsent, self.refused if known and known.id == request.id else ""
-        self.take_back()
-        self.show_request(session, request, self._actor)
-        if taken_back:
-            refused = "what you decided about has changed, so the decision was not sent"
-        self._problem = self.refused = refused
-        if taken_back and known is not None:
-            self.run_worker(self.say_since(session, known), group="since", exit_on_error=False)
+        self._session = session
+        effects = self.review.follow(session, request, self._clock())
+        if effects and self.is_mounted:
+            self._do(effects)
 
-    def outlives(self, session: Session) -> bool:
-        """Whether the card stays though its request has gone: it holds what was refused, or words unsent."""
-        if self.state != "over" and (self.unsent or self.unapplied[0] or self.refused):
-            self._over(session)
-        return self.state == "over"
+    def outlives(self) -> bool:
+        """Whether the card stays though its request has gone; it says why, and can be closed."""
+        stays = self.review.outlives()
+        if stays:
+            self._do(("choices",))
+        return stays
 
-    def _over(self, session: Session) -> None:
-        """The request has gone, and what was made up was not sent: leave it to be read and copied."""
-        why = (
-            self.refused or f"{how_it_went(session.view.ledger, self.request_id)}; nothing of yours was sent"
-        )
-        self.state, self.decision, self._wanted = "over", None, None
-        self._problem = f"{why}. Your words stay here until you close this"
-        self._show_state()
+    def focus_choices(self) -> None:
+        """Back to what can be chosen."""
         self.query_one(Choices).focus()
 
-    def _show_since(self, lines: tuple[Line, ...]) -> None:
-        if self.since != lines:
-            self.since = lines
-            self._lay_out()
-            self.query_one("#card-text", LineView).scroll_home(animate=False)
+    def take_back(self) -> None:
+        """Don't send; the words stay."""
+        state = self._review.state
+        self._review.take_back()
+        if self._review.state != state:
+            self._do(())
 
-    def _begin(self) -> None:
-        self.state, self.decision, self._wanted = "grace", None, None
-        self._problem = ""
-        self._ways = {}
-        self._due = self.clock() + GRACE
-        self._versions = (None, None)
-        self._make_card()
-        self.query_one(Choices).focus()
-        self._show_state()
-        self.app.call_later(self.run_screen.review.arrived)  # behind the focus, which comes that way, too
-        self.run_worker(self._load(), group="card", exclusive=True, exit_on_error=False)
+    def step_back(self) -> None:
+        """Back to the action that was decided about before."""
+        self._do(self.review.step_back())
 
-    def _make_card(self) -> None:
-        session, request = self._session, self._request
-        assert session is not None
-        assert request is not None
-        version, previous = self._versions
-        self._card = review_card(
-            request, session.view, session.view.values, version=version, previous=previous,
-            decided=self.draft.outgoing if self.state in _DECIDED else self.draft.labels,
-            edited=(self.draft.value,) if self.draft.edited and not self.draft.editing else None,
-        )  # fmt: skip
-        waiting = [one.id for one in session.requests]
-        bound = untrusted(self._card.bound).text
-        if len(waiting) > 1 and request.id in waiting:
-            key = self.run_screen.keymap.shown("card.next")
-            way = f", {key} next" if key else ""
-            bound = f"{waiting.index(request.id) + 1} of {len(waiting)}{way} · {bound}"
-        self.border_subtitle = Content(bound)
-        self._lay_out()
+    async def send_at_once(self) -> bool:
+        """Send what could still be taken back, without waiting longer; False where it was refused."""
+        decision = self.review.send_at_once()
+        return decision is None or await self._send(decision)
+
+    # From what happens to the review, and from its effects to what is to be done.
+
+    def _tick(self) -> None:
+        state = self._review.state
+        effects = self.review.tick(self._clock())
+        if self._review.state != state:
+            typing = not self.query_one(Choices).has_focus
+            self._do(() if typing and effects == ("form",) else effects)
+        elif state == "sending":
+            self._show_note()
+
+    @on(Choices.Chosen)
+    def _chosen(self, event: Choices.Chosen) -> None:
+        event.stop()
+        self._do(self.review.choose(event.option.id, self._clock()))
+
+    def on_key(self, event: events.Key) -> None:
+        """What was typed on before the card could be read is no decision, and nothing else either."""
+        typing = not self.query_one(Choices).has_focus
+        printable = event.is_printable
+        if self._review.swallows(event.key, printable=printable, typing=typing, now=self._clock()):
+            event.stop()
+            event.prevent_default()
+
+    def _do(self, effects: Iterable[Effect]) -> None:
+        """Show how it stands, and carry out what is left to do."""
+        self.show()
+        session = self._session
+        for effect in effects:
+            match effect:
+                case Send(decision):
+                    self.run_worker(self._send(decision), group="answer", exit_on_error=False)
+                case Write():
+                    self._write(effect)
+                case Since(request):
+                    self.run_worker(self._tell_since(session, request), group="since", exit_on_error=False)
+                case Reading():
+                    self.query_one(AnswerForm).tell(effect)
+                case "load":
+                    self.app.call_later(
+                        self._host.card_arrived
+                    )  # behind the focus, which comes that way, too
+                    self.run_worker(self._load(), group="card", exclusive=True, exit_on_error=False)
+                case "choices":
+                    self.focus_choices()
+                case "reason":
+                    self.query_one(ReasonField).focus()
+                case "form":
+                    self.query_one(AnswerForm).focus_first()
+                case "next":
+                    self._host.next_thread()
+                case "later":
+                    self._host.close_card()
+                case "edit":
+                    self._host.edit_asked()
+
+    async def _send(self, decision: Decision) -> bool:
+        """Whether it was accepted."""
+        session, request = self._session, decision.request
+        try:
+            await session.driver.answer(
+                request.id, decision.answer, step=request.step, actor=decision.actor, note=decision.note,
+                seen=decision.seen,
+            )  # fmt: skip
+        except HitlError as error:
+            stale = self.review.refuse(error)
+            self._do(())
+            if stale:
+                await self._tell_since(session, request)
+                self._host.words_back(session)
+            return False
+        await self._host.after_answer(session)
+        return True
+
+    async def _tell_since(self, session: Session, request: Request) -> None:
+        try:
+            self.review.tell_since(request, await session.changed_since(request.step))
+        except HitlError as error:
+            self.review.tell_since(request, (), error.message)
+        self._do(())
+
+    def _write(self, effect: Write) -> None:
+        """Open the editor on the answer."""
+        from hitl_tui.ui.screens.value import ValueScreen
+
+        def written(value: tuple[Any] | None) -> None:
+            self._do(self.review.written(value, self._clock()))
+
+        screen = ValueScreen(effect.title, effect.value, effect.schema, text=effect.text)
+        self.app.push_screen(screen, written)
 
     async def _load(self) -> None:
         """Fetch what the subject was before, and where each answer would lead."""
-        session, request = self._session, self._request
-        if session is None or request is None:
-            return
+        session, request = self._session, self._review.request
         if request.subject:
-            found = await session.versions(request.subject, request.step, 2)
-            versions = [Version(point.step, who, value) for point, who, value in found.found] + [None, None]
-            if request is self._request:
-                self._versions = (versions[0], versions[1])
-                self._make_card()
-        for choice in self._card.choices if self._card else ():
+            points = (await session.versions(request.subject, request.step, 2)).found
+            versions = [Version(point.step, who, value) for point, who, value in points] + [None, None]
+            if request is self._review.request:
+                self.review.show_versions(versions[0], versions[1])
+                self._do(())
+        ways: dict[str, str] = {}
+        for choice in self._review.card.choices:
             try:
                 answer = choice_answer(choice, "…" if choice.text == "required" else "")
                 preview = await session.driver.preview({}, answer=(request.id, answer))
             except HitlError:
                 continue
             if preview.next_node:
-                self._ways[choice.id] = f"→ {sanitise_line(preview.next_node, _NODE)}"
-        if request is self._request and self.state in ("grace", "open"):
-            self._show_state()
+                ways[choice.id] = f"→ {sanitise_line(preview.next_node, _NODE)}"
+        if request is self._review.request:
+            self._review.ways = ways
+            if self._review.state in ("grace", "open"):
+                self._do(())
 
-    def _lay_out(self) -> None:
+    # What is shown.
+
+    def show(self) -> None:
+        """Show how the review stands."""
+        review, choices, reason = self._review, self.query_one(Choices), self.query_one(ReasonField)
+        if review.words != self._words:
+            self._words = reason.text = review.words
+        self.border_subtitle = Content(review.bound)
+        self._lay_out()
+        if review.since != self._since:
+            self._since = review.since
+            self.query_one("#card-text", LineView).scroll_home(animate=False)
+        offered = (review.options, review.cursor)
+        if offered != self._offered:
+            self._offered = offered
+            choices.set_options(review.options, 0)
+            choices.cursor_row = review.cursor
+        choices.arm(review.armed)
+        self._show_note()
+        self._host.card_changed()
+
+    def _show_note(self) -> None:
+        """Say below the choices what is to be said; what is too long for there stands above, in the text."""
+        note = self.query_one("#card-note", LineView)
+        width = note.scrollable_content_region.width
+        lines, above = self._review.note_lines(self._clock(), width, self.size.height)
+        if lines != list(note.lines):
+            note.show(lines)
+            note.styles.height = len(lines) + 1
+        if (len(lines), above) != (self._note_rows, self._above):
+            scroll = above != self._above
+            self._note_rows, self._above = len(lines), above
+            self._lay_out()
+            if scroll:
+                self.query_one("#card-text", LineView).scroll_home(animate=False)
+
+    def _lay_out(self, *, anew: bool = False) -> None:
         """Wrap the words for the width, and give them what height the rest leaves."""
-        card = self._card
-        text = self.query_one("#card-text", LineView)
-        if card is None or not self.size.height:
+        review, shown = self._review, (self._review.since, self._above, self._note_rows)
+        same = review.card is self._card and shown == self._laid_out
+        if not self.size.height or (same and not anew):
             return
+        self._card, self._laid_out = review.card, shown
+        text = self.query_one("#card-text", LineView)
         self._wrapped_for = text.scrollable_content_region.width
-        text.show(card_lines(card, max(self._wrapped_for, 20), (*self.above, *self.since)))
+        text.show(review.lines(max(self._wrapped_for, 20), self._above))
         small = self.size.height < _SMALL
         self.set_class(small, "-small")
-        draft = self.draft
-        self.query_one(AnswerForm).show_form(draft.form)
-        self.set_class(draft.form is not None, "-form")
-        document = draft.edited or (draft.request.kind == "edit" and not draft.request.choices)
-        self.query_one(ReasonField).display = draft.form is None and not document
+        form = review.draft.form
+        self.query_one(AnswerForm).show_form(form)
+        self.set_class(form is not None, "-form")
+        self.query_one(ReasonField).display = review.takes_words
         options = len(self.query_one(Choices).options or "12345")
-        fixed = (2 if small else 4) + 1 + options + self.note_rows + (1 if small else 3)
+        fixed = (2 if small else 4) + 1 + options + self._note_rows + (1 if small else 3)
         free = max(self.size.height - fixed, 3)
-        if draft.form is not None:
-            free = max(free // 3, free - 3 * len(draft.form.fields), 2)
+        if form is not None:
+            free = max(free // 3, free - 3 * len(form.fields), 2)
         text.styles.height = min(len(text.lines), free)
-        label = self.query_one("#card-label", LineView)
-        key = self.run_screen.keymap.shown("card.reason")
-        label.show([(Span(answer_label(draft.request, draft, key), "dim"),)])
+        self.query_one("#card-label", LineView).show([(Span(review.label, "dim"),)])
         self._show_note()
 
     @on(LineView.Widened, "#card-text")
     def _lay_out_again(self, event: LineView.Widened) -> None:
         """Laying out may itself have changed the room there is."""
         if event.view.scrollable_content_region.width != self._wrapped_for:
-            self._lay_out()
+            self._lay_out(anew=True)
 
     def on_resize(self, event: events.Resize) -> None:
         """Wrap anew."""
-        self._lay_out()
-
-    def _show_state(self) -> None:
-        choices, card = self.query_one(Choices), self._card
-        if card is None:
-            return
-        if self.draft.actions:  # what is about to be sent is what is shown
-            self._make_card()
-        if self.state == "sending":
-            choices.set_options(sending_options())
-            choices.cursor_row = None
-        elif self.state == "over":
-            choices.set_options(over_options())
-        elif self.state in ("grace", "open", "confirm"):
-            can = self._session.view.capabilities if self._session else None
-            edit_keys = self.run_screen.keymap.bindings["card.edit"]
-            options = card_options(
-                self.draft, self._ways, edit_keys, can_edit=can is not None and can.can_edit
-            )
-            cursor = next((i for i, one in enumerate(options) if self._is_cursor(one)), 0)
-            choices.set_options(options, cursor)
-        choices.arm(self.state in ("open", "confirm", "sending", "over"))
-        self._show_note()
-        self.run_screen.show_bars()
-
-    def _is_cursor(self, option: Option) -> bool:
-        wanted = self._wanted.id if self._wanted else None
-        return option.id == wanted if wanted else option.key == "ask.take"
+        self._lay_out(anew=True)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """What closes the card leads from a text back to the choices."""
         typing = isinstance(event.widget, ReasonField) or self.query_one(AnswerForm) in event.widget.ancestors
         self.query_one(Choices).heed_elsewhere(() if typing else ("app.back",))
 
-    def focus_choices(self) -> None:
-        """Back to what can be chosen."""
-        self.query_one(Choices).focus()
+    # Keys that move about on it.
 
-    def opened(self) -> None:
-        """The keys listen: a form is typed in at once."""
-        if self.draft.form is not None and self.query_one(Choices).has_focus:
-            self.query_one(AnswerForm).focus_first()
-
-    def on_key(self, event: events.Key) -> None:
-        """What was typed on before the card could be read is no decision, and nothing else either.
-
-        The moment to read begins anew with it: the end of a sentence decides no more than its beginning.
-        """
-        bindings = self.run_screen.keymap.bindings
-        harmless = any(event.key in bindings[name] for name in ("card.reason", "card.next", "card.previous"))
-        takes = event.is_printable or event.key in bindings["ask.take"]
-        typing = not self.query_one(Choices).has_focus
-        if self.state in ("grace", "sent") and takes and not typing and not harmless:
-            event.stop()
-            event.prevent_default()
-            self._due = self.clock() + GRACE
+    @on(AnswerForm.Left)
+    @on(ReasonField.Left)
+    def _text_left(self) -> None:
+        review = self.review
+        self.focus_choices()
+        if review.state == "open":
+            self._do(())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """The key of the reason does nothing where it was given none."""
-        return (
-            action == "scroll_text"
-            or not parameters
-            or bool(self.run_screen.keymap.bindings[str(parameters[0])])
-        )
+        keys = keymap_of(self.app).bindings
+        return action == "scroll_text" or not parameters or bool(keys[str(parameters[0])])
+
+    def action_scroll_text(self, by: int) -> None:
+        """Scroll what is asked, and what has changed."""
+        text = self.query_one("#card-text", LineView)
+        text.scroll_relative(y=by * max(text.size.height - 1, 1), animate=False)
 
     def action_type_reason(self, action_id: str) -> None:
         """Type a reason, or the answer."""
-        if self.draft.form is not None:
+        if self._review.draft.form is not None:
             self.query_one(AnswerForm).focus_first()
         else:
             self.query_one(ReasonField).focus()
 
     def action_other(self, action_id: str) -> None:
         """Ask about another of the requests that wait."""
-        self.run_screen.review.other_request(1 if action_id == "card.next" else -1)
-
-    @on(AnswerForm.Left)
-    @on(ReasonField.Left)
-    def _reason_left(self) -> None:
-        self.query_one(Choices).focus()
-        if self.state == "open":
-            self._show_state()
-
-    def _made_more(self) -> None:
-        """The answer stands elsewhere now: other words, other choices."""
-        self._wanted, self._problem = None, ""
-        self._make_card()
-        self._show_state()
-        self.query_one(Choices).focus()
+        self._host.other_request(1 if action_id == "card.next" else -1)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from textual import events
 
-from hitl_tui.ui.rows import wrap_line
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.cells import cells
 from hitl_tui.view.diff import Pair
+from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.spans import Line, Role, Span
 
 _MOST = 5_000

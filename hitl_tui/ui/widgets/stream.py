@@ -7,11 +7,11 @@ from typing import Final
 from textual import events
 from textual.geometry import Size
 
-from hitl_tui.ui.rows import GrowingText, wrap_line
 from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.branches import branch_stream
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.inside import EMPTY, InsideView
+from hitl_tui.view.rows import GrowingText, wrap_line
 from hitl_tui.view.run_view import StreamView
 from hitl_tui.view.spans import Line, Span, untrusted
 

@@ -8,9 +8,9 @@ from textual import events
 from textual.geometry import Size
 from textual.message import Message
 
-from hitl_tui.ui.rows import LongRows, wrap_line
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.find import pieces
+from hitl_tui.view.rows import LongRows, wrap_line
 from hitl_tui.view.spans import Line, Role, Span
 from hitl_tui.view.value_source import MODES, Mode, ValueText
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from rich.cells import cell_len
 
-from hitl_tui.ui import rows
-from hitl_tui.ui.rows import GrowingText, wrap_line
+from hitl_tui.view import rows
+from hitl_tui.view.cells import cells
+from hitl_tui.view.rows import GrowingText, wrap_line
 from hitl_tui.view.sanitise import sanitise
 
 WORDS = (
@@ -67,10 +67,10 @@ def test_a_word_of_a_megabyte_is_wrapped_by_looking_at_it_once():
     def measured(text: str) -> int:
         nonlocal looked_at
         looked_at += len(text)
-        return cell_len(text)
+        return cells(text)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rows, "cell_len", measured)
+        patch.setattr(rows, "cells", measured)
         wrapped = rows.wrap_line("x" * 1_000_000, 50)
     assert len(wrapped) == 20_000
     assert looked_at < 20_000_000

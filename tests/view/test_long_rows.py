@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
-from hitl_tui.ui.rows import LongRows
 from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.rows import LongRows
 from tests.support import tape as tapes
 from tests.ui.harness import desk
 

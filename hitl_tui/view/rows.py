@@ -8,8 +8,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from rich.cells import cell_len, get_character_cell_size
-
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Span
@@ -21,12 +19,12 @@ _TAB: Final = "    "
 def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
     """One line as rows of at most `width` cells; rows after the first begin with `indent`."""
     text = text.replace("\t", _TAB)
-    if width < 4 or cell_len(text) <= width:
+    if width < 4 or cells(text) <= width:
         return [text]
     rows: list[str] = []
     row, used = "", 0
     for word in _WORDS.findall(text):
-        size = cell_len(word)
+        size = cells(word)
         if used + size <= width:
             row, used = row + word, used + size
             continue
@@ -35,10 +33,10 @@ def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
             rows.append(row)
             row, used = indent, len(indent)
         for piece in _pieces(word.lstrip() if wrapped else word, width - len(indent)):
-            if used + cell_len(piece) > width:
+            if used + cells(piece) > width:
                 rows.append(row)
                 row, used = indent, len(indent)
-            row, used = row + piece, used + cell_len(piece)
+            row, used = row + piece, used + cells(piece)
     return [*rows, row] if row.strip() or not rows else rows
 
 
@@ -61,7 +59,7 @@ def _pieces(word: str, width: int) -> Iterator[str]:
     while at < len(word):
         # A cell holds a character and few marks; what is beyond a row is not looked at again and again.
         ahead = word[at : at + 6 * width]
-        if cell_len(ahead) > width:
+        if cells(ahead) > width:
             ahead = cut(ahead, width + 1, "")
         yield ahead
         at += len(ahead)
@@ -196,7 +194,7 @@ def _fitting(piece: str, width: int) -> int:
     """How many of the characters fit, at least one."""
     used = 0
     for count, char in enumerate(piece):
-        used += get_character_cell_size(char)
+        used += cells(char)
         if used > width:
             return max(count, 1)
     return len(piece)

@@ -1,0 +1,739 @@
+"""The review card as a state machine: what each key and choice does, what is shown, and what is sent.
+
+A decision passes a moment to read (`GRACE` seconds in which letters decide nothing), at high risk a second
+key, and `UNDO` seconds in which it can be taken back.  Time is told from outside, in seconds of any clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Protocol
+
+from hitl_tui.engine.log.requests import Request
+from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.thread.approval_formats import ToolAction
+from hitl_tui.errors import AnswerRefused, HitlError, UsageError
+from hitl_tui.view.actions import written
+from hitl_tui.view.card import (
+    EDIT,
+    ChoiceView,
+    ReviewCard,
+    Version,
+    actions,
+    allowed,
+    answer_form,
+    choice_answer,
+    choice_view,
+    edit_form,
+    how_it_went,
+    review_card,
+    value_answer,
+    wants_text,
+    words_first,
+)
+from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
+from hitl_tui.view.keymap import Keymap, Option
+from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.run_view import RunView
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line, Role, Span, plain_text, trusted, untrusted
+
+GRACE: Final = 0.5
+UNDO: Final = 4.0
+State = Literal["grace", "open", "confirm", "sending", "sent", "over"]
+_DECIDED: Final = ("confirm", "sending", "sent")
+_NAME: Final = 40
+_NOTE: Final = 4_000
+_NOTE_PART: Final = 4
+"""The note gets at most this part of the height."""
+_BADGES: Final[Mapping[str, Role]] = {"ok": "badge-ok", "error": "badge-error", "accent": "badge"}
+_LATER: Final = Option("_later", "app.back", "decide later, it stays waiting")
+_SENDING: Final = (
+    Option("_undo", "card.undo", "take it back"),
+    Option("_now", "ask.take", "send it now"),
+    Option("_next", "app.next", "send it, on to the next thread"),
+)
+_OVER: Final = (Option("_later", "ask.take", "close this", also=("app.back",)),)
+"""Where somebody else was faster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An answer with its label for people, bound to what was on screen."""
+
+    request: Request
+    label: str
+    answer: Any
+    note: str | None
+    seen: bytes
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Hand a decision to the driver; `refuse` takes what that says against it."""
+
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Open an editor on a value; `written` takes what comes back.  `text` where it is no JSON."""
+
+    title: str
+    value: Any
+    schema: Mapping[str, Any] | None
+    text: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """Look what has changed since the step of a request; `tell_since` takes it."""
+
+    request: Request
+
+
+Effect = (
+    Send | Write | Since | Reading | Literal["load", "choices", "reason", "form", "next", "later", "edit"]
+)
+"""What is left to do for whoever shows the card.
+
+A `Reading` is told at the fields of the form.  "load" fetches versions and `ways`; "choices", "reason" and
+"form" get the focus; "next" opens the next thread that waits, "later" closes the card, "edit" edits what is
+decided about.
+"""
+Effects = tuple[Effect, ...]
+
+
+class OpenThread(Protocol):
+    """The thread that asks, as it is now."""
+
+    @property
+    def thread_id(self) -> str: ...
+    @property
+    def view(self) -> RunView: ...
+    @property
+    def requests(self) -> Sequence[Request]: ...
+
+
+_NOT_YET: Final = object()
+Decided = tuple[str, Any]
+
+
+class AnswerDraft:
+    """What has been chosen and written for one request; nothing of it is sent yet.
+
+    Attributes:
+        form: the form that is filled in now, None where there is none to fill in.
+        editing: whether that form (or the editor) is about the arguments of the current action.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.actions = actions(request)
+        self.form: Form | None = answer_form(request)
+        self.editing = False
+        self.outgoing: tuple[Decided, ...] = ()
+        """What was decided about each of several actions, once it is about to be sent."""
+        self._decided: list[Any] = []
+        self._labels: list[Decided] = []
+        self._value: Any = _NOT_YET
+
+    @property
+    def part(self) -> int:
+        """The place of the action that is decided about."""
+        return len(self._decided)
+
+    @property
+    def labels(self) -> tuple[Decided, ...]:
+        """What was decided about the actions before it, in words, and the arguments that were edited."""
+        return tuple(self._labels)
+
+    @property
+    def action(self) -> ToolAction | None:
+        """The action that is decided about, None for other requests."""
+        return self.actions[self.part] if self.part < len(self.actions) else None
+
+    @property
+    def edited(self) -> bool:
+        """True once there is a value from the editor."""
+        return self._value is not _NOT_YET
+
+    @property
+    def choices(self) -> tuple[ChoiceView, ...]:
+        """The answers there are now."""
+        action = self.action
+        choices = self.request.choices if action is None else allowed(action)
+        return tuple(choice_view(one, self.request.recommended) for one in choices)
+
+    @property
+    def value(self) -> Any:
+        """What the editor begins with: what it gave before, else what is asked about."""
+        if self.edited:
+            return self._value
+        if self.editing and self.action is not None:
+            return thaw(self.action.args)
+        return thaw(self.request.payload) if self.request.kind == "edit" else None
+
+    def take(self, value: Any) -> None:
+        """Keep a value from the editor."""
+        self._value = value
+
+    def begin_edit(self) -> bool:
+        """Edit the arguments of the current action; True where there is a form for it."""
+        self.editing = True
+        assert self.action is not None
+        self.form = edit_form(self.request, self.action)
+        return self.form is not None
+
+    def end_edit(self) -> None:
+        """Back to the choices."""
+        self.editing, self.form, self._value = False, None, _NOT_YET
+
+    def decide(self, choice: ChoiceView, words: str, args: Any = None) -> tuple[str, Any] | None:
+        """Decide about the current action: the label and the answer once all are decided, else None."""
+        answer = {"choice": EDIT, "args": args} if choice.id == EDIT else choice_answer(choice, words)
+        self._decided.append(answer)
+        self._labels.append((choice.label, args if choice.id == EDIT else None))
+        self.end_edit()
+        if self.part < len(self.actions):
+            return None
+        label, whole = ", ".join(words for words, _ in self._labels), list(self._decided)
+        self.outgoing = self.labels
+        self.back()
+        return label, whole
+
+    def back(self) -> bool:
+        """Undo the last decision about an action; False where there is none."""
+        if not self._decided:
+            return False
+        self._decided.pop()
+        self._labels.pop()
+        return True
+
+
+class Review:
+    """One card, which asks about one request at a time; typing never decides.
+
+    Whoever shows it keeps `words`, `texts` and `changed` up to what is typed before calling anything, shows
+    `words` afterwards, and carries out the effects that are returned.
+
+    Attributes:
+        words: what stands in the place for a reason.
+        texts: what stands in the fields of the form; `changed` whether that is not what they began with.
+        card: the request as drawn, made anew whenever something of it changes.
+        bound: which request of how many, and what the answer is bound to.
+        ways: where each choice would lead, as far as it is known.
+        refused: why the last answer was not accepted, "" where none was refused.
+        since: what has changed since a refused answer was made up.
+    """
+
+    def __init__(self, thread: OpenThread, request: Request, actor: str, keymap: Keymap, now: float) -> None:
+        self.keymap = keymap
+        self.words = ""
+        self.texts: Mapping[Path, str] = {}
+        self.changed = False
+        self.refused = ""
+        self.since: tuple[Line, ...] = ()
+        self._thread = thread
+        self._actor = actor
+        self._problem = ""
+        self._aside: dict[tuple[str, str], tuple[AnswerDraft, str]] = {}
+        self._form: Form | None = None
+        self.draft = AnswerDraft(request)
+        self.begin(now)
+
+    # What is asked.
+
+    def begin(self, now: float) -> Effects:
+        """The card comes into sight: a moment to read it, in which no key decides."""
+        self.state: State = "grace"
+        self.decision: Decision | None = None
+        self.ways: dict[str, str] = {}
+        self._versions: tuple[Version | None, Version | None] = (None, None)
+        self._wanted: ChoiceView | None = None
+        self._pressed = ""
+        self._problem = ""
+        self._due = now + GRACE
+        self._make_card()
+        return "choices", "load"
+
+    @property
+    def thread(self) -> OpenThread:
+        """The thread that asks."""
+        return self._thread
+
+    @property
+    def request(self) -> Request:
+        """What it asks about."""
+        return self.draft.request
+
+    @property
+    def reason(self) -> str:
+        """The words typed so far."""
+        return self.words.strip()
+
+    def ask(self, thread: OpenThread, request: Request, actor: str, now: float) -> Effects:
+        """Ask about this request; what is made up for another one is put aside until one comes back to it."""
+        draft: AnswerDraft | None = self.draft
+        if (thread.thread_id, request.id) != (self._thread.thread_id, self.request.id):
+            self._put_aside()
+            draft, self.words = self._aside.pop((thread.thread_id, request.id), (None, ""))
+            self.since, self.refused = (), ""
+        self._thread, self._actor = thread, actor
+        if draft is not None and draft.request.payload == request.payload:
+            draft.request = request
+        else:
+            draft = AnswerDraft(request)
+        self.draft = draft
+        return self.begin(now)
+
+    def _put_aside(self) -> None:
+        if self.state != "sent":
+            self.draft.form = self._filled
+            self._aside[self._thread.thread_id, self.request.id] = (self.draft, self.words)
+
+    @property
+    def _filled(self) -> Form | None:
+        """The form, with what stands in its fields."""
+        form = self.draft.form
+        if form is None or not self.changed:
+            return form
+        fields = (replace(field, text=self.texts.get(field.path, field.text)) for field in form.fields)
+        return replace(form, fields=tuple(fields))
+
+    def follow(self, thread: OpenThread, request: Request, now: float) -> Effects:
+        """The thread has moved: ask the next request, or the same one about its new step or votes."""
+        known = self.request
+        if (known.id, known.step, known.votes) == (request.id, request.step, request.votes):
+            return ()
+        taken_back, refused = self.unsent, self.refused if known.id == request.id else ""
+        self.take_back()
+        effects = self.ask(thread, request, self._actor, now)
+        if taken_back:
+            refused = "what you decided about has changed, so the decision was not sent"
+            effects = (*effects, Since(known))
+        self._problem = self.refused = refused
+        return effects
+
+    def outlives(self) -> bool:
+        """Whether the card stays though its request has gone: it holds what was refused, or words unsent."""
+        if self.state != "over" and (self.unsent or self.unapplied[0] or self.refused):
+            gone = how_it_went(self._thread.view.ledger, self.request.id)
+            why = self.refused or f"{gone}; nothing of yours was sent"
+            self.state, self.decision, self._wanted = "over", None, None
+            self._problem = f"{why}. Your words stay here until you close this"
+        return self.state == "over"
+
+    # What time and keys do.
+
+    def tick(self, now: float) -> Effects:
+        """Time has passed: the moment to read, or the seconds to take a decision back, may be over."""
+        if now < self._due:
+            return ()
+        if self.state == "grace":
+            self._move("open")
+            return ("form",) if self.draft.form is not None else ()
+        return self._send() if self.state == "sending" else ()
+
+    def swallows(self, key: str, *, printable: bool, typing: bool, now: float) -> bool:
+        """Whether a key goes no further: what was typed on before the card could be read decides nothing.
+
+        The moment to read begins anew with it: the end of a sentence decides no more than its beginning.
+
+        Args:
+            typing: it goes into a text.
+        """
+        bindings = self.keymap.bindings
+        harmless = any(key in bindings[name] for name in ("card.reason", "card.next", "card.previous"))
+        takes = printable or key in bindings["ask.take"]
+        swallowed = self.state in ("grace", "sent") and takes and not typing and not harmless
+        if swallowed:
+            self._due = now + GRACE
+        return swallowed
+
+    def choose(self, option: str, now: float) -> Effects:
+        """Take one of the options that are shown, by its id."""
+        if self.state == "grace" or (self.state == "sent" and option != "_next"):
+            return ()
+        self._pressed = option
+        match option:
+            case "_undo":
+                self.take_back()
+                return ()
+            case "_now":
+                return self._send() if now >= self._due - UNDO + GRACE else ()
+            case "_next":
+                return ("next",)
+            case "_later":
+                return ("later",)
+            case "_edit" | "_inside":
+                return ("edit",)
+            case "_free":
+                return self._decide_freely(now)
+            case "_form" | "_take":
+                return self._decide_by_form(now)
+            case "_write":
+                return self._write()
+            case "_value" | "_same":
+                return self._prepare("your version", self.draft.value, now=now)
+            case "_untake":
+                return self._stop_edit()
+            case "_back":
+                return self.step_back()
+            case _:
+                return self._decide(option, now)
+
+    def written(self, value: tuple[Any] | None, now: float) -> Effects:
+        """What came back from the editor, None for nothing."""
+        draft = self.draft
+        if value is None:
+            draft.end_edit()
+        elif draft.editing:
+            return self._decide_action(self._edit_choice, now, value[0])
+        else:
+            draft.take(value[0])
+        return self._go_on()
+
+    def step_back(self) -> Effects:
+        """Back to the action that was decided about before."""
+        if not self.draft.part or self.unsent:
+            return ()
+        self.draft.back()
+        return self._stop_edit()
+
+    def take_back(self) -> None:
+        """Don't send; the words stay."""
+        if self.state in ("sending", "confirm"):
+            self.decision = None
+            self._move("open")
+
+    def send_at_once(self) -> Decision | None:
+        """What could still be taken back, to be sent without waiting longer; None where nothing could."""
+        if self.state != "sending":
+            return None
+        self._move("sent")
+        return self.decision
+
+    def refuse(self, error: HitlError) -> Effects:
+        """The decision was not accepted; the words stay."""
+        request = self.request
+        self.decision = None
+        hint = f" — {error.hint}" if error.hint else ""
+        title = "" if isinstance(error, AnswerRefused) else f"{error.title}: "
+        self._problem = self.refused = f"not accepted: {title}{error.message}{hint}"
+        self._move("open")
+        return (Since(request),) if isinstance(error, AnswerRefused) else ()
+
+    def tell_since(self, request: Request, lines: tuple[Line, ...], problem: str = "") -> None:
+        """Beside why an answer was refused: what has changed since the step it was bound to.
+
+        Args:
+            problem: why that can't be told.
+        """
+        if not self.refused or request.id != self.request.id:
+            return
+        words = f"what changed since stands above ({self._scrolling})" if lines else ""
+        words = f"what changed can't be told: {problem}" if problem else words
+        self._problem = self.refused = f"{self.refused}; {words}" if words else self.refused
+        self.since = lines
+
+    def show_versions(self, version: Version | None, previous: Version | None) -> None:
+        """The newest two versions of what is decided about have come."""
+        self._versions = version, previous
+        self._make_card()
+
+    # From a choice to a decision.
+
+    def _move(self, state: State) -> None:
+        self.state = state
+        if self.draft.actions:  # what is about to be sent is what is shown
+            self._make_card()
+
+    def _make_card(self) -> None:
+        thread, draft, request = self._thread, self.draft, self.request
+        if draft.form is not self._form:
+            self._form, self.changed = draft.form, False
+            self.texts = draft.form.texts if draft.form else {}
+        version, previous = self._versions
+        self.card: ReviewCard = review_card(
+            request, thread.view, thread.view.values, version=version, previous=previous,
+            decided=draft.outgoing if self.state in _DECIDED else draft.labels,
+            edited=(draft.value,) if draft.edited and not draft.editing else None,
+        )  # fmt: skip
+        waiting = [asked.id for asked in thread.requests]
+        self.bound = untrusted(self.card.bound).text
+        if len(waiting) > 1 and request.id in waiting:
+            key = self.keymap.shown("card.next")
+            way = f", {key} next" if key else ""
+            self.bound = f"{waiting.index(request.id) + 1} of {len(waiting)}{way} · {self.bound}"
+
+    def _go_on(self) -> Effects:
+        """The answer stands elsewhere now: other words, other choices."""
+        self._wanted, self._problem = None, ""
+        self._make_card()
+        return ("choices",)
+
+    def _stop_edit(self) -> Effects:
+        self.draft.end_edit()
+        return self._go_on()
+
+    def _decide(self, chosen: str, now: float) -> Effects:
+        draft = self.draft
+        choice = next((choice for choice in draft.choices if choice.id == chosen), None)
+        if choice is None:
+            return ()
+        if draft.action is not None and choice.id == EDIT:
+            return (*self._go_on(), "form") if draft.begin_edit() else self._write()
+        again = self._wanted == choice and choice.text == "optional"
+        if words_first(choice) and not self.reason and not again:
+            self._wanted, self._problem = choice, ""
+            return ("reason",)
+        if draft.action is not None:
+            return self._decide_action(choice, now)
+        return self._prepare(choice.label, choice_answer(choice, self.reason), self.reason, now=now)
+
+    def _decide_action(self, choice: ChoiceView, now: float, args: Any = None) -> Effects:
+        """One action is decided about: ask about the next one, or send the decisions on all."""
+        whole = self.draft.decide(choice, self.reason, args)
+        if whole is None:
+            self.words = ""
+            return self._go_on()
+        note = self.reason if len(self.draft.actions) == 1 else ""
+        focus = self._go_on()
+        return (*focus, *self._prepare(*whole, note, now=now))
+
+    def _decide_by_form(self, now: float) -> Effects:
+        assert self.draft.form is not None
+        reading = read_form(self.draft.form, self.texts)
+        whole = reading.problems.get((), "")
+        self._problem = f"the answer: {whole}" if whole else ""
+        if reading.problems:
+            return (reading,)
+        if self.draft.editing:
+            return (reading, *self._decide_action(self._edit_choice, now, reading.value))
+        return (reading, *self._prepare("the answer", reading.value, now=now))
+
+    @property
+    def _edit_choice(self) -> ChoiceView:
+        return next(choice for choice in self.draft.choices if choice.id == EDIT)
+
+    def _write(self) -> Effects:
+        draft, request = self.draft, self.request
+        if draft.editing:
+            return (Write(request.title, draft.value, None, text=False),)
+        return (Write(request.title, draft.value, request.schema, text=wants_text(request.schema)),)
+
+    def _decide_freely(self, now: float) -> Effects:
+        try:
+            answer = value_answer(self.request, self.reason)
+        except UsageError as error:
+            self._problem = f"{error.message}; {error.hint}"
+            return ()
+        wrong = mismatch(self.request.schema or {}, answer)
+        if wrong:
+            self._problem = wrong
+            return ()
+        return self._prepare("the answer", answer, now=now)
+
+    def _prepare(self, label: str, answer: Any, note: str = "", *, now: float) -> Effects:
+        """Choose an answer; a high-risk one must be chosen twice.  Then the seconds to take it back begin."""
+        decision = Decision(self.card.request, label, answer, note or None, self.card.seen, self._actor)
+        self._problem = self.refused = ""
+        self.since = ()
+        if self.card.high_risk and self.decision != decision:
+            self.decision = decision
+            self._move("confirm")
+        else:
+            self.decision, self._due = decision, now + UNDO
+            self._move("sending")
+        return ()
+
+    def _send(self) -> Effects:
+        decision = self.send_at_once()
+        return (Send(decision),) if decision is not None else ()
+
+    # What is shown.
+
+    @property
+    def unsent(self) -> str:
+        """The decision that could still be taken back, in words."""
+        return self.decision.label if self.decision is not None and self.state == "sending" else ""
+
+    @property
+    def unapplied(self) -> tuple[str, str]:
+        """What was typed so far, and what to call it; "" for nothing."""
+        typed = "\n".join(f"{'.'.join(path)}: {text}" for path, text in self.texts.items())
+        words = "\n".join(part for part in (typed if self.changed else "", self.reason) if part)
+        return words, f"what you wrote about {self.request.title!r}"
+
+    @property
+    def armed(self) -> bool:
+        """Whether the options can be taken."""
+        return self.state != "grace"
+
+    @property
+    def options(self) -> tuple[Option, ...]:
+        """What can be chosen."""
+        if self.state in ("sending", "sent"):
+            return _SENDING
+        if self.state == "over":
+            return _OVER
+        draft, request = self.draft, self.request
+        if draft.editing:
+            return (
+                Option("_take", "ask.take", "take these arguments"),
+                Option("_untake", "app.back", "back to the choices"),
+            )
+        options = self._answers()
+        taken = {key for option in options for key in (option.key, *option.also)}
+        free = not taken & {"card.edit", *map(written, self.keymap.bindings["card.edit"])}
+        if request.subject and self._thread.view.capabilities.can_edit and free:
+            options.append(
+                Option("_edit", "card.edit", f"edit {sanitise_line(request.subject, _NAME)} first")
+            )
+        if request.thread and request.choices and free:
+            options.append(Option("_inside", "card.edit", "edit it in its own thread first"))
+        return (*options, _LATER)
+
+    def _answers(self) -> list[Option]:
+        draft, request = self.draft, self.request
+        if request.choices or request.shape:
+            options = []
+            for choice in draft.choices:
+                key, also = ("ask.take", (choice.key,)) if choice.recommended else (choice.key, ())
+                options.append(Option(choice.id, key, choice.label, self.ways.get(choice.id, ""), also))
+            back = Option("_back", "card.back", f"back to action {draft.part}")
+            return [*options, back] if draft.part else options
+        again = Option("_write", "card.edit", "edit it again")
+        if request.kind == "edit":
+            if draft.edited:
+                return [Option("_value", "ask.take", "send your version"), again]
+            return [
+                Option("_write", "ask.take", "edit it", also=("card.edit",)),
+                Option("_same", "u", "send it unchanged"),
+            ]
+        if draft.form is not None:
+            return [Option("_form", "ask.take", "send the answer")]
+        if draft.edited:
+            return [Option("_value", "ask.take", "send the answer"), again]
+        send = Option("_free", "ask.take", "send the answer")
+        in_editor = Option("_write", "card.edit", "write it in an editor")
+        return [send] if wants_text(request.schema) else [send, in_editor]
+
+    @property
+    def cursor(self) -> int | None:
+        """The place of the option that enter takes; None where no option is marked.
+
+        That is what has to be pressed again, else what words were asked for, else what is recommended.
+        """
+        if self.state in ("sending", "sent"):
+            return None
+        wanted = self._pressed if self.state == "confirm" else self._wanted.id if self._wanted else ""
+        options = self.options
+        places = {option.id: place for place, option in enumerate(options)}
+        recommended = next((place for place, option in enumerate(options) if option.key == "ask.take"), 0)
+        return places.get(wanted, recommended)
+
+    @property
+    def takes_words(self) -> bool:
+        """Whether there is a place for a reason, or for an answer in words."""
+        document = self.draft.edited or (self.request.kind == "edit" and not self.request.choices)
+        return self.draft.form is None and not document
+
+    @property
+    def label(self) -> str:
+        """What stands over the place to type."""
+        draft, request = self.draft, self.request
+        key = self.keymap.shown("card.reason")
+        way = f" ({key})" if key else ""
+        if draft.form is not None:
+            return f"The arguments{way}" if draft.editing else f"Your answer{way}, * must be given"
+        if draft.edited:
+            return "Your version stands above"
+        if request.kind == "edit" and not request.choices:
+            return "Edit what is shown above"
+        if request.choices or request.shape:
+            return f"Your reason{way}, it goes into the log"
+        return f"Your answer{way}" if wants_text(request.schema) else f"Your answer as JSON{way}"
+
+    def lines(self, width: int, above: tuple[Line, ...] = ()) -> list[Line]:
+        """The card's text for a width, below what is said `above` it and what has changed `since`."""
+        card = self.card
+        first = (*above, *self.since)
+        lines: list[Line] = [*_wrapped(first, width), ()] if first else []
+        badge = trusted(f" {card.badge} ", _BADGES.get(card.badge_role, "badge-dim"))
+        lines.append((untrusted(card.title, "title"), *((trusted("  "), badge) if card.badge else ())))
+        if card.facts:
+            lines += _wrapped((card.facts,), width)
+        if card.words:
+            lines.append(())
+            lines += _wrapped(card.words, width)
+        if card.why:
+            lines += [(), *_wrapped(card.why, width)]
+        if card.about:
+            lines += [(), (Span("You are deciding on", "dim"),), *_wrapped(card.about, width)]
+        if card.before:
+            lines += [(), (Span("Decided here last time", "dim"),), *_wrapped(card.before, width)]
+        if card.votes:
+            lines += [(), *card.votes]
+        if card.signing:
+            lines += [(), *_wrapped((card.signing,), width)]
+        return [*lines, ()]
+
+    def note(self, now: float) -> tuple[str, Role]:
+        """What is said below the options: how it stands, what went wrong, which words are wanted."""
+        label = self.decision.label if self.decision else ""
+        if self._wanted is not None and self.state == "open" and not self.reason and not self._problem:
+            ways = f"{self.keymap.shown('reason.leave')}, then {self.keymap.shown('ask.take')}"
+            words = "write what to change" if self._wanted.text == "required" else "say why, if you like"
+            return f"{words}; {ways} for “{self._wanted.label}”", "accent"
+        if self._problem:
+            return self._problem, "error"
+        match self.state:
+            case "grace":
+                return "a moment to read: keys listen in half a second", "dim"
+            case "confirm":
+                return f"high risk: press again for “{label}”", "accent"
+            case "sending":
+                return f"sending “{label}” in {max(1, round(self._due - now + 0.49))}…", "accent"
+            case "sent":
+                return "sent", "dim"
+        if self.card.high_risk:
+            return "high risk: wants a second key press", "accent"
+        undo = self.keymap.way("card.undo")
+        return f"you decide as {self._actor}; {undo} takes it back within {UNDO:.0f} s", "dim"
+
+    def note_lines(self, now: float, width: int, height: int) -> tuple[list[Line], tuple[Line, ...]]:
+        """The note in rows of a width, and what of it stands above in the text where it is too long.
+
+        Args:
+            height: the rows of the whole card.
+        """
+        words, role = self.note(now)
+        lines = _note_rows(words, role, width)
+        if len(lines) <= max(2, height // _NOTE_PART):
+            return lines, ()
+        return _note_rows(f"see above ({self._scrolling}): {words}", role, width)[:1], (*lines, ())
+
+    @property
+    def _scrolling(self) -> str:
+        """The keys that scroll the text."""
+        return f"{self.keymap.shown('list.page_down')}, {self.keymap.shown('list.page_up')}"
+
+
+def _note_rows(words: str, role: Role, width: int) -> list[Line]:
+    """Anybody's words may be in it; one row where `width` is 0."""
+    return [(untrusted(row, role),) for row in wrap_line(sanitise_line(words, _NOTE), width)]
+
+
+def _wrapped(lines: tuple[Line, ...], width: int) -> list[Line]:
+    """Lines of one role are wrapped; others are short and are cut."""
+    rows: list[Line] = []
+    for line in lines:
+        if len(line) == 1:
+            rows += [(Span(piece, line[0].role),) for piece in wrap_line(plain_text(line), width)]
+        else:
+            rows.append(line)
+    return rows

@@ -1,0 +1,503 @@
+"""The review card without a screen: what each key does in each state, what is shown, and what is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from hitl_tui.engine.log.requests import Choice, Request, Vote
+from hitl_tui.errors import AnswerRefused, StoreUnusable
+from hitl_tui.view.form import Reading
+from hitl_tui.view.keymap import load_keymap
+from hitl_tui.view.review import GRACE, UNDO, Effects, Review, Send, Since, Write
+from hitl_tui.view.run_view import RunView, open_view
+from hitl_tui.view.spans import plain_text
+from tests.support import tape as tapes
+from tests.support.spec import spec
+
+pytestmark = spec("11")
+
+KEYMAP = load_keymap({})
+TEXT = {"choices": (), "recommended": None, "kind": "ask", "subject": None, "payload": None}
+SCHEMA = {
+    "type": "object",
+    "properties": {"item": {"type": "string"}, "amount": {"type": "integer"}},
+    "required": ["item"],
+}
+CALLS = {
+    "action_requests": [{"name": "send", "args": {"to": "a"}}, {"name": "delete", "args": {"path": "x"}}],
+    "review_configs": [
+        {"action_name": "send", "allowed_decisions": ["approve", "edit", "reject"]},
+        {"action_name": "delete", "allowed_decisions": ["approve", "reject"]},
+    ],
+}
+
+
+@dataclass
+class Thread:
+    """A thread that asks."""
+
+    requests: Sequence[Request]
+    thread_id: str = tapes.THREAD
+    view: RunView = field(default_factory=lambda: open_view(tapes.advisor_tape().end))
+
+
+class Card:
+    """A review card with somebody at it; seconds pass only when a test says so."""
+
+    def __init__(self, *requests: Request) -> None:
+        self.now = 100.0
+        self.thread = Thread(requests or (tapes.verdict_request(),))
+        self.review = Review(self.thread, self.thread.requests[0], "anna", KEYMAP, self.now)
+
+    def opened(self) -> Card:
+        self.wait(GRACE)
+        return self
+
+    def wait(self, seconds: float) -> Effects:
+        self.now += seconds
+        return self.review.tick(self.now)
+
+    def press(self, key: str) -> Effects:
+        """A key while the choices have the focus, as `Choices` hears it."""
+        review, printable = self.review, len(key) == 1
+        if review.swallows(key, printable=printable, typing=False, now=self.now) or not review.armed:
+            return ()
+        options, cursor = review.options, review.cursor
+        if key == "enter":
+            at = next(place for place, one in enumerate(options) if one.key == "ask.take")
+            return review.choose(options[at if cursor is None else cursor].id, self.now)
+        wanted = next((option for option in options if key in option.keys(KEYMAP)), None)
+        return () if wanted is None else review.choose(wanted.id, self.now)
+
+    @property
+    def note(self) -> str:
+        return self.review.note(self.now)[0]
+
+    @property
+    def labels(self) -> list[str]:
+        return [option.label for option in self.review.options]
+
+    def text(self, width: int = 80) -> str:
+        return "\n".join(plain_text(line) for line in self.review.lines(width))
+
+
+def risky() -> Card:
+    return Card(tapes.verdict_request(risk="high"))
+
+
+def at(state: str) -> Card:
+    """A card in a state."""
+    card = risky() if state == "confirm" else Card()
+    if state == "grace":
+        return card
+    card.opened()
+    if state in ("confirm", "sending", "sent"):
+        card.press("a")
+    if state == "sent":
+        card.wait(UNDO)
+    if state == "over":
+        card.review.refuse(AnswerRefused("somebody was faster", ""))
+        card.review.outlives()
+    assert card.review.state == state
+    return card
+
+
+STATES = ("grace", "open", "confirm", "sending", "sent", "over")
+TABLE = """
+key     grace  open          confirm         sending       sent  over
+a       grace  sending       sending         sending       sent  over
+enter   grace  sending       sending         sending       sent  over:later
+r       grace  open:reason   confirm:reason  sending       sent  over
+z       grace  open          confirm         open          sent  over
+n       grace  open          confirm         sending:next  sent  over
+escape  grace  open:later    confirm:later   sending       sent  over:later
+q       grace  open          confirm         sending       sent  over
+"""
+"""The state after a key in each state, and what is left to do for whoever shows the card."""
+
+
+@pytest.mark.parametrize(
+    ("state", "key", "outcome"),
+    [
+        pytest.param(state, row.split()[0], outcome, id=f"{state}-{row.split()[0]}")
+        for row in TABLE.strip().splitlines()[1:]
+        for state, outcome in zip(STATES, row.split()[1:], strict=True)
+    ],
+)
+def test_what_each_key_does_in_each_state(state: str, key: str, outcome: str) -> None:
+    card = at(state)
+    effects = card.press(key)
+    assert ":".join((card.review.state, *map(str, effects))) == outcome
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds", "after", "sends"),
+    [
+        ("grace", GRACE - 0.01, "grace", False),
+        ("grace", GRACE, "open", False),
+        ("open", 1_000, "open", False),
+        ("confirm", 1_000, "confirm", False),
+        ("sending", UNDO - 0.01, "sending", False),
+        ("sending", UNDO, "sent", True),
+        ("sent", 1_000, "sent", False),
+        ("over", 1_000, "over", False),
+    ],
+)
+def test_what_time_does_in_each_state(state: str, seconds: float, after: str, sends: bool) -> None:
+    card = at(state)
+    effects = card.wait(seconds)
+    assert card.review.state == after
+    assert [type(effect) for effect in effects] == [Send] * sends
+
+
+NOTES = {
+    "grace": "a moment to read: keys listen in half a second",
+    "open": "you decide as anna; z takes it back within 4 s",
+    "confirm": "high risk: press again for “approve anyway”",
+    "sending": "sending “approve anyway” in 4…",
+    "sent": "sent",
+    "over": "not accepted: somebody was faster. Your words stay here until you close this",
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_is_said_and_offered_in_each_state(state: str) -> None:
+    card = at(state)
+    assert card.note == NOTES[state]
+    offered = {
+        "sending": ["take it back", "send it now", "send it, on to the next thread"],
+        "over": ["close this"],
+    }
+    offered["sent"] = offered["sending"]
+    choices = [choice.label for choice in tapes.CHOICES]
+    assert card.labels == offered.get(state, [*choices, "decide later, it stays waiting"])
+    assert card.review.armed == (state != "grace")
+    marked = {"sending": None, "sent": None, "confirm": 1}
+    assert card.review.cursor == marked.get(state, 0)
+
+
+def test_what_is_sent_is_the_answer_with_its_note_and_the_hash_of_what_was_shown() -> None:
+    card = Card().opened()
+    card.review.words = " area "
+    card.press("a")
+    (send,) = card.wait(UNDO)
+    assert isinstance(send, Send)
+    decision, view = send.decision, card.thread.view
+    shown = view.checkpoint(4)
+    assert shown is not None
+    assert (decision.answer, decision.note, decision.seen, decision.actor, decision.request.step) == (
+        {"choice": "approve", "text": "area"}, "area", shown.state_hash, "anna", 4,
+    )  # fmt: skip
+
+
+def test_a_decision_is_sent_once_however_often_it_is_asked_for() -> None:
+    card = Card().opened()
+    card.press("a")
+    card.now += GRACE
+    (send,) = card.review.choose("_now", card.now)
+    assert isinstance(send, Send)
+    assert card.review.choose("_now", card.now) == ()
+    assert card.review.send_at_once() is None
+    assert card.wait(UNDO) == ()
+
+
+def test_the_key_that_decides_does_not_also_send_at_once() -> None:
+    card = Card().opened()
+    card.press("enter")
+    assert card.press("enter") == ()
+    assert card.wait(GRACE) == ()
+    (send,) = card.press("enter")
+    assert isinstance(send, Send)
+
+
+def test_what_is_typed_on_begins_the_moment_to_read_anew_but_ways_off_the_card_do_not() -> None:
+    card = Card()
+    card.now += GRACE - 0.1
+    assert card.press("x") == ()
+    card.wait(GRACE - 0.01)
+    assert card.review.state == "grace"
+    for key, printable in (("tab", False), ("less_than_sign", True), ("escape", False)):
+        assert not card.review.swallows(key, printable=printable, typing=False, now=card.now)
+    assert not card.review.swallows("x", printable=True, typing=True, now=card.now)
+    card.wait(0.01)
+    assert card.review.state == "open"
+
+
+def test_another_answer_at_high_risk_has_to_be_confirmed_itself() -> None:
+    card = risky().opened()
+    assert card.note == "high risk: wants a second key press"
+    card.press("a")
+    card.review.choose("accept", card.now)
+    assert (card.review.state, card.note) == ("confirm", "high risk: press again for “accept: revise”")
+    card.press("enter")
+    assert card.review.unsent == "accept: revise"
+
+
+def test_enter_confirms_what_is_to_be_pressed_again_and_not_what_is_recommended() -> None:
+    card = risky().opened()
+    card.press("a")
+    card.press("enter")
+    assert card.review.unsent == "approve anyway"
+
+
+def test_words_that_an_answer_needs_are_asked_for_and_its_choice_stays_marked() -> None:
+    card = Card().opened()
+    assert card.press("r") == ("reason",)
+    assert card.note == "write what to change; enter, then enter for “revise with my words”"
+    card.review.words = "shorter"
+    card.press("enter")
+    (send,) = card.wait(UNDO)
+    assert isinstance(send, Send)
+    assert send.decision.answer == {"choice": "revise", "text": "shorter"}
+
+
+def test_a_refusal_asks_why_and_takes_no_answer_for_one() -> None:
+    choices = (Choice("approve", "yes", "a", "optional"), Choice("reject", "no", "x", "optional"))
+    card = Card(tapes.verdict_request(choices=choices, recommended="approve")).opened()
+    assert card.press("x") == ("reason",)
+    assert card.note.startswith("say why, if you like")
+    card.press("enter")
+    assert card.review.unsent == "no"
+
+
+@pytest.mark.parametrize(
+    ("request_", "options", "label", "takes_words"),
+    [
+        pytest.param(TEXT, ["send the answer"], "Your answer (tab)", True, id="text"),
+        pytest.param(
+            {**TEXT, "schema": {"type": "object", "minProperties": 1}},
+            ["send the answer", "write it in an editor"], "Your answer as JSON (tab)", True, id="json",
+        ),
+        pytest.param(
+            {**TEXT, "schema": SCHEMA}, ["send the answer"], "Your answer (tab), * must be given", False,
+            id="form",
+        ),
+        pytest.param(
+            {**TEXT, "kind": "edit", "payload": "one"}, ["edit it", "send it unchanged"],
+            "Edit what is shown above", False, id="edit",
+        ),
+        pytest.param(
+            {**TEXT, "kind": "approve", "shape": "hitl_middleware", "payload": CALLS},
+            ["approve", "edit the arguments", "reject"], "Your reason (tab), it goes into the log", True,
+            id="tool calls",
+        ),
+        pytest.param(
+            {"choices": tapes.CHOICES[:1]}, ["accept: revise", "edit latest_draft first"],
+            "Your reason (tab), it goes into the log", True, id="choice with a subject",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_offered_for_each_kind_of_question(
+    request_: dict[str, Any], options: list[str], label: str, takes_words: bool
+) -> None:
+    review = Card(tapes.verdict_request(**request_)).opened().review
+    assert [option.label for option in review.options][:-1] == options
+    assert (review.label, review.takes_words) == (label, takes_words)
+
+
+def test_a_text_is_sent_as_it_is_and_json_as_what_it_says() -> None:
+    card = Card(tapes.verdict_request(**TEXT)).opened()
+    card.review.words = "moss"
+    card.press("enter")
+    assert card.review.decision is not None
+    assert card.review.decision.answer == "moss"
+
+    card = Card(tapes.verdict_request(**{**TEXT, "schema": {"type": "object", "minProperties": 1}})).opened()
+    for words, problem in (("{oops", "must be JSON"), ("{}", "has less than 1")):
+        card.review.words = words
+        assert card.press("enter") == ()
+        assert problem in card.note
+    card.review.words = '{"a": 1}'
+    card.press("enter")
+    assert card.review.decision.answer == {"a": 1}
+
+
+def test_a_form_is_opened_once_it_is_read_and_checked_as_a_whole_before_anything_is_sent() -> None:
+    card = Card(tapes.verdict_request(**{**TEXT, "schema": SCHEMA}))
+    assert card.wait(GRACE) == ("form",)
+    (reading,) = card.press("enter")
+    assert isinstance(reading, Reading)
+    assert reading.problems == {("item",): "is required"}
+    card.review.texts, card.review.changed = {("item",): "tea", ("amount",): "2"}, True
+    assert card.review.unapplied[0] == "item: tea\namount: 2"
+    card.press("enter")
+    assert card.review.decision is not None
+    assert card.review.decision.answer == {"item": "tea", "amount": 2}
+
+
+def test_an_edited_version_is_shown_and_sent() -> None:
+    card = Card(tapes.verdict_request(**{**TEXT, "kind": "edit", "payload": "one"})).opened()
+    (write,) = card.press("enter")
+    assert isinstance(write, Write)
+    assert (write.value, write.text) == ("one", True)
+    card.review.written(None, card.now)
+    assert "send your version" not in card.labels
+    card.review.written(("two",), card.now)
+    assert "Your version\ntwo" in card.text()
+    card.press("enter")
+    assert card.review.decision is not None
+    assert card.review.decision.answer == "two"
+
+
+def test_several_actions_are_decided_one_by_one_and_sent_together() -> None:
+    asked = tapes.verdict_request(**{**TEXT, "kind": "approve", "shape": "hitl_middleware", "payload": CALLS})
+    card = Card(asked).opened()
+    assert card.press("e") == ("choices", "form")
+    card.review.texts = {("to",): "b"}
+    reading, focus = card.press("enter")
+    assert isinstance(reading, Reading)
+    assert focus == "choices"
+    assert "back to action 1" in card.labels
+    assert card.press("backspace") == ("choices",)
+    assert "back to action 1" not in card.labels
+    card.press("a")
+    card.review.words = "no copy"
+    card.press("r")
+    assert card.review.decision is not None
+    assert card.review.decision.answer == ["approve", {"choice": "reject", "text": "no copy"}]
+    assert "2 of 2  delete  reject" in card.text()
+    card.press("z")
+    assert "2 of 2  delete  reject" not in card.text()
+
+
+def test_what_is_made_up_is_put_aside_for_another_question_and_found_again() -> None:
+    first = tapes.verdict_request(id="req-1", **TEXT)
+    second = tapes.verdict_request(id="req-2", **{**TEXT, "schema": SCHEMA})
+    card = Card(first, second).opened()
+    review = card.review
+    assert review.bound.startswith("1 of 2, > next · bound to step 4")
+    review.words = "moss"
+    assert review.ask(card.thread, second, "anna", card.now) == ("choices", "load")
+    assert (review.state, review.words) == ("grace", "")
+    review.texts, review.changed = {("item",): "tea", ("amount",): ""}, True
+    review.ask(card.thread, first, "anna", card.now)
+    assert review.words == "moss"
+    review.ask(card.thread, second, "anna", card.now)
+    assert review.texts[("item",)] == "tea"
+
+
+def test_what_was_written_about_a_thread_is_not_found_in_its_fork_whose_request_has_the_same_id() -> None:
+    card = Card().opened()
+    card.review.words = "not good enough"
+    card.review.ask(Thread(card.thread.requests, tapes.FORK), card.review.request, "anna", card.now)
+    assert card.review.words == ""
+    card.review.ask(card.thread, card.review.request, "anna", card.now)
+    assert card.review.words == "not good enough"
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "step": {"step": 3},
+    "vote": {"reviewers": ("ann", "bob"), "votes": (Vote("bob", "approve", 1),)},
+    "payload": {"payload": {"verdict": "approved"}},
+    "next": {"id": "req-2"},
+}
+
+
+@pytest.mark.parametrize("change", ["step", "vote", "next"])
+@pytest.mark.parametrize("state", ["open", "confirm", "sending"])
+def test_a_request_that_has_changed_is_asked_anew_and_what_was_decided_is_not_sent(
+    state: str, change: str
+) -> None:
+    card = at(state)
+    known = card.review.request
+    effects = card.review.follow(card.thread, msgspec.structs.replace(known, **CHANGES[change]), card.now)
+    assert effects[:2] == ("choices", "load")
+    assert card.review.state == "grace"
+    assert card.review.decision is None
+    if state == "sending":
+        assert effects[2:] == (Since(known),)
+        assert "so the decision was not sent" in card.note
+    else:
+        assert effects[2:] == ()
+
+
+def test_a_request_that_is_the_same_is_left_alone() -> None:
+    card = at("sending")
+    same = msgspec.structs.replace(card.review.request)
+    assert card.review.follow(card.thread, same, card.now) == ()
+    assert card.review.state == "sending"
+
+
+def test_words_stay_where_only_the_step_of_a_request_has_changed_and_a_form_where_its_payload_has_not() -> (
+    None
+):
+    card = Card(tapes.verdict_request(**{**TEXT, "kind": "edit", "payload": "one"})).opened()
+    card.review.words = "mine"
+    card.review.written(("two",), card.now)
+    card.review.follow(card.thread, msgspec.structs.replace(card.review.request, step=3), card.now)
+    assert (card.review.words, card.review.draft.value) == ("mine", "two")
+    changed = msgspec.structs.replace(card.review.request, step=2, payload="other")
+    card.review.follow(card.thread, changed, card.now)
+    assert (card.review.words, card.review.draft.value) == ("mine", "other")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "stays"),
+    [
+        pytest.param(lambda card: None, False, id="nothing is made up"),
+        pytest.param(lambda card: setattr(card.review, "words", "mine"), True, id="words"),
+        pytest.param(lambda card: card.press("a"), True, id="a decision on its way"),
+        pytest.param(
+            lambda card: card.review.refuse(AnswerRefused("no", "")), True, id="a refused answer"
+        ),
+    ],
+)  # fmt: skip
+def test_a_request_that_goes_away_leaves_what_was_made_up_to_be_read(prepare: Any, stays: bool) -> None:
+    card = Card().opened()
+    prepare(card)
+    assert card.review.outlives() == stays
+    assert (card.review.state == "over") == stays
+    if stays:
+        assert "Your words stay here until you close this" in card.note
+        assert card.press("escape") == ("later",)
+
+
+def test_a_refused_answer_says_why_keeps_the_words_and_can_be_given_again() -> None:
+    card = Card().opened()
+    card.review.words = "why"
+    card.press("a")
+    card.wait(UNDO)
+    assert card.review.refuse(AnswerRefused("it is about step 1", "look again")) == (
+        Since(card.review.request),
+    )
+    assert (card.review.state, card.review.reason) == ("open", "why")
+    assert card.note == "not accepted: it is about step 1 — look again"
+    card.review.tell_since(card.review.request, ((),))
+    assert card.note.endswith("; what changed since stands above (pgdn, pgup)")
+    assert card.review.since
+    card.press("a")
+    assert (card.review.since, card.review.refused, card.review.state) == ((), "", "sending")
+
+
+def test_a_store_that_could_not_be_written_is_told_as_such_and_nothing_has_changed_since() -> None:
+    card = at("sent")
+    assert card.review.refuse(StoreUnusable("it is locked", "")) == ()
+    assert card.note.startswith(f"not accepted: {StoreUnusable.title}: it is locked")
+
+
+@pytest.mark.parametrize(("height", "rows"), [(40, 10), (24, 6)])
+def test_a_note_too_long_for_its_place_stands_above_the_text(height: int, rows: int) -> None:
+    card = Card().opened()
+    card.review.refuse(AnswerRefused("because of this and that, " * 3, ""))
+    assert card.review.note_lines(card.now, 60, height)[1] == ()
+    card.review.refuse(AnswerRefused("because of this and that, " * 40 + "and no more", ""))
+    lines, above = card.review.note_lines(card.now, 60, height)
+    assert len(lines) == 1
+    assert plain_text(lines[0]).startswith("see above (pgdn, pgup): not accepted")
+    assert "and no more" in plain_text(above[-2])
+    assert len(above) > rows
+
+
+def test_nothing_that_anybody_wrote_reaches_the_screen_as_it_is() -> None:
+    hostile = "a\x1b[31m\x07b"
+    card = Card(tapes.verdict_request(feedback=hostile, title=hostile, subject=None)).opened()
+    card.review.refuse(AnswerRefused(hostile, hostile))
+    note, above = card.review.note_lines(card.now, 60, 40)
+    shown = card.text() + "".join(plain_text(line) for line in (*note, *above)) + card.review.bound
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
