@@ -46,7 +46,7 @@ def agents(
     null takes it back to the graph's. Each change is in the thread's log. TURNS are those that are kept
     in a channel; "-" are those that live in the process that runs the thread, and nowhere else.
     """
-    from hitl_tui.plain.answers import read_settings
+    from hitl_tui.view.answers import read_settings
 
     wanted = read_settings(settings)
 
@@ -69,7 +69,7 @@ def agents(
 
 async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:
     """Tell of all agents in a line each, or all there is to know of one."""
-    from hitl_tui.plain.agents import whole_agent
+    from hitl_tui.view.agents import whole_agent
 
     found = await driver.agents()
     shown = [one for one in found if only in (None, one.name)]

@@ -111,7 +111,7 @@ def fork(
     them. The other thread is left as it is. --agent lets an agent go on with another model.
     """
     from hitl_tui.cli.inputs import Inputs
-    from hitl_tui.plain.answers import read_settings
+    from hitl_tui.view.answers import read_settings
 
     given = Inputs(values, option="")
     settings = read_settings(agents)
@@ -152,7 +152,7 @@ async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node:
 
 async def _moved(driver: Driver, expected: int, head: int) -> StaleWriter:
     """A refusal that shows what has changed since the step that was expected."""
-    from hitl_tui.plain.words import changed_since
+    from hitl_tui.view.diff import changed_since
 
     error = StaleWriter(
         f"thread {driver.thread_id!r} is at step {head}, the edit was made on {expected}; nothing was stored",

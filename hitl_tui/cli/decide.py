@@ -149,7 +149,7 @@ def revise(
 
 def _choosing(choice: str, words: str | None) -> Callable[[Request], Any]:
     def make(request: Request) -> Any:
-        from hitl_tui.plain.answers import find_choice
+        from hitl_tui.view.answers import find_choice
         from hitl_tui.view.card import choice_answer
 
         return choice_answer(find_choice(request, choice), words)
@@ -160,9 +160,9 @@ def _choosing(choice: str, words: str | None) -> Callable[[Request], Any]:
 def _approving(thread: str, words: str | None) -> Callable[[Request], Any]:
     def make(request: Request) -> Any:
         from hitl_tui.cli.output import say
-        from hitl_tui.plain.answers import approving_choice
-        from hitl_tui.plain.words import name
+        from hitl_tui.view.answers import approving_choice
         from hitl_tui.view.card import choice_answer
+        from hitl_tui.view.lines import name
 
         choice = approving_choice(request, thread)
         value = choice_answer(choice, words)
@@ -193,7 +193,7 @@ def _decide(order: _Order) -> int:
 
 async def _send(driver: Driver, order: _Order, actor: str) -> None:
     """Send the answer; a refusal because the thread has moved shows what has changed since."""
-    from hitl_tui.plain.words import changed_since
+    from hitl_tui.view.diff import changed_since
 
     snapshot = await driver.snapshot()
     try:
@@ -206,15 +206,16 @@ async def _send(driver: Driver, order: _Order, actor: str) -> None:
 
 
 async def _answer(driver: Driver, snapshot: Snapshot, order: _Order, actor: str) -> None:
-    from hitl_tui.plain.answers import pick_request
-    from hitl_tui.plain.words import standing_line
+    from hitl_tui.view.answers import pick_request
+    from hitl_tui.view.status import standing_line
 
     pending, head = snapshot.progress.pending, snapshot.progress.head
     if order.request_id is not None and all(one.id != order.request_id for one in pending):
         # The engine tells an answered request from an unknown one, and writes the refusal down.
         step = head if order.at_step is None else order.at_step
         await driver.answer(order.request_id, None, step=step, actor=actor, note=order.note)
-    where = f"thread {snapshot.thread_id!r}: {standing_line(snapshot.progress, snapshot.held_by)}"
+    stands = standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger)
+    where = f"thread {snapshot.thread_id!r}: {stands}"
     if not pending and order.at_step is not None and order.at_step < head:
         raise StaleWriter(
             f"thread {snapshot.thread_id!r} is at step {head}, the answer is about step {order.at_step}, "

@@ -33,8 +33,8 @@ _WHOLE = "--json has all of it"
 def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     """A request, and how to answer it from a shell."""
     from hitl_tui.cli.options import same_store
-    from hitl_tui.plain.words import name
     from hitl_tui.view.card import actions, answer_form
+    from hitl_tui.view.lines import name
 
     store = same_store()
     thread = shlex.quote(snapshot.thread_id)
@@ -70,32 +70,30 @@ def _terms(snapshot: Snapshot, request: Request) -> list[str]:
     """Who must answer until when, and who has voted so far."""
     import time
 
-    from hitl_tui.plain.console import spans
-    from hitl_tui.plain.words import name
     from hitl_tui.view.card import review_card, signing_line
-    from hitl_tui.view.format import duration
+    from hitl_tui.view.lines import name, spans
     from hitl_tui.view.run_view import open_view
+    from hitl_tui.view.status import deadline_words, votes_words
 
     lines: list[str] = []
     if request.reviewers:
         lines.append(f"  only {', '.join(map(name, request.reviewers))} may answer")
     if request.quorum > 1:
-        lines.append(f"  {len(request.votes)} of {request.quorum} votes so far")
+        lines.append(f"  {votes_words(request)} so far")
         lines += spans(review_card(request, open_view(snapshot), snapshot.values).votes, _MOST_LINES)
     if request.signed:
         lines.append("  an answer must be signed")
     if line := signing_line(request, snapshot.signing_key):
         lines += spans((line,))
     if request.deadline is not None:
-        left = request.deadline - time.time_ns() // 1000
-        lines.append(f"  expires in {duration(left)}" if left > 0 else "  expired")
+        lines.append(f"  {deadline_words(request.deadline, time.time_ns() // 1000)}")
     return lines
 
 
 def _words(snapshot: Snapshot, request: Request) -> list[str]:
     """What the asker hands over."""
-    from hitl_tui.plain.console import spans
     from hitl_tui.view.card import review_card
+    from hitl_tui.view.lines import spans
     from hitl_tui.view.run_view import open_view
 
     return spans(review_card(request, open_view(snapshot), snapshot.values).words, _MOST_LINES, _WHOLE)
@@ -104,8 +102,7 @@ def _words(snapshot: Snapshot, request: Request) -> list[str]:
 def _subject(snapshot: Snapshot, request: Request, show: str) -> list[str]:
     """The channel that is decided about; of a thread inside, and of taint, the words have told."""
     from hitl_tui.engine.log.events import PRIVATE
-    from hitl_tui.plain.console import content
-    from hitl_tui.plain.words import name
+    from hitl_tui.view.lines import content, name
     from hitl_tui.view.value_lines import value_lines
 
     subject = request.subject
@@ -120,7 +117,7 @@ def _subject(snapshot: Snapshot, request: Request, show: str) -> list[str]:
 
 def _actions(asked: Sequence[ToolAction]) -> list[str]:
     """Every action with all its arguments: one answer may be for all of them."""
-    from hitl_tui.plain.console import content
+    from hitl_tui.view.lines import content
     from hitl_tui.view.value_lines import value_lines
 
     lines: list[str] = []
@@ -230,7 +227,7 @@ async def report(
     from msgspec import UNSET
 
     from hitl_tui.cli.shapes import ResultDocument
-    from hitl_tui.plain.loop import standing_code
+    from hitl_tui.view.status import standing_code
 
     snapshot = await driver.snapshot()
     progress = snapshot.progress
@@ -252,11 +249,11 @@ async def report(
 
 def standing_lines(snapshot: Snapshot) -> list[str]:
     """Where a thread stands, and for each request what is asked and how to answer it."""
-    from hitl_tui.drivers.breakpoints import stopped_by
-    from hitl_tui.plain.words import name, standing_line
+    from hitl_tui.view.lines import name
+    from hitl_tui.view.status import standing_line
 
-    stop = stopped_by(snapshot.progress, snapshot.ledger)
-    lines = [f"{name(snapshot.thread_id)}: {standing_line(snapshot.progress, snapshot.held_by, stop)}"]
+    stands = standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger)
+    lines = [f"{name(snapshot.thread_id)}: {stands}"]
     lines += _way_on(snapshot)
     for request in snapshot.progress.pending:
         lines += request_lines(snapshot, request)
@@ -280,7 +277,7 @@ class _Telling:
 
     def __init__(self, driver: Driver, snapshot: Snapshot, as_json: bool) -> None:
         from hitl_tui.cli.documents import has_secrets
-        from hitl_tui.plain.words import NodeText
+        from hitl_tui.view.transcript import NodeText
 
         self.seen = snapshot.last_event
         self.ended = False

@@ -157,7 +157,7 @@ class Given:
             return _read_json(self.json)
         if self.fields:
             return self._fields_answer(request)
-        from hitl_tui.plain.answers import find_choice
+        from hitl_tui.view.answers import find_choice
         from hitl_tui.view.card import choice_answer, value_answer
 
         assert self.word is not None

@@ -37,8 +37,7 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
     async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.inputs import open_place
         from hitl_tui.cli.shapes import DiffDocument, Place
-        from hitl_tui.plain.words import diff_lines
-        from hitl_tui.view.diff import compare_states
+        from hitl_tui.view.diff import compare_states, diff_lines
 
         left, right = await open_place(desk, a, reading=True), await open_place(desk, b, reading=True)
         before, after = await left.driver.state_at(left.step), await right.driver.state_at(right.step)
@@ -137,7 +136,8 @@ async def _document(at: OpenPlace, values: dict[str, Any]) -> ThreadDocument:
 
 async def _say_step(at: OpenPlace, values: dict[str, Any]) -> None:
     from hitl_tui.cli.headless import standing_lines
-    from hitl_tui.plain.words import channel_lines, name, step_lines, unfinished_lines
+    from hitl_tui.view.lines import name
+    from hitl_tui.view.transcript import channel_lines, step_lines, unfinished_lines
 
     snapshot = at.snapshot
     say(*standing_lines(snapshot))
@@ -183,7 +183,7 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
             document = LogDocument(thread=thread, checkpoints=shown, decisions=snapshot.ledger)
             emit(document, secret=has_secrets(snapshot.graph))
             return ExitCode.DONE
-        from hitl_tui.plain.words import step_lines
+        from hitl_tui.view.transcript import step_lines
 
         if points and points[0].step > 0:
             say(f"(steps 0 to {points[0].step - 1} are older: --before {points[0].step})")
@@ -209,10 +209,9 @@ async def _with_updates(
 
 def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
     from hitl_tui.cli.documents import time
-    from hitl_tui.plain.console import content
-    from hitl_tui.plain.words import name
     from hitl_tui.signing import fingerprint
     from hitl_tui.view.agents import entry_words
+    from hitl_tui.view.lines import content, name
 
     whole = "--json has all of it"
     lines = []
@@ -298,8 +297,8 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
 
 def _rows(lines: Sequence[BlameLine]) -> list[str]:
     """Step, writer and text side by side; the text never reaches the left edge."""
-    from hitl_tui.plain.console import on_terminal
     from hitl_tui.view.cells import cells
+    from hitl_tui.view.lines import on_terminal
 
     taken = max(cells(f"step {line.step}  {line.who}  | ") for line in lines)
     shown: list[tuple[str, str, str]] = []

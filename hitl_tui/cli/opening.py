@@ -224,8 +224,7 @@ def may_ask() -> bool:
 def agreed(question: Question) -> bool:
     """Ask on the terminal; ctrl+c is a no."""
     from hitl_tui.cli.output import say
-    from hitl_tui.drivers.node_streams import own_input
-    from hitl_tui.plain.console import interruptible
+    from hitl_tui.drivers.node_streams import interruptible, own_input
 
     say(f"{question.why[0].upper()}{question.why[1:]}. It would run:", err=True)
     say(*(f"  {line}" for line in question.lines), err=True)

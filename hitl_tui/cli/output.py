@@ -40,7 +40,7 @@ def keep_nodes_apart() -> None:
 
     What a node writes is told as an event of it; the rest stands on stderr behind the bar.
     """
-    from hitl_tui.plain.console import content
+    from hitl_tui.view.lines import content
 
     keep_output(lambda lines: say(*content(lines), err=True))
 
@@ -85,8 +85,8 @@ def table(rows: Iterable[Sequence[str]], give: Sequence[int] = (), prose: bool =
         give: the columns that are cut there, the first one first.
         prose: the last column is words, wrapped there under itself.
     """
-    from hitl_tui.plain.console import columns_beside, on_terminal
     from hitl_tui.view.cells import cells, cut
+    from hitl_tui.view.lines import columns_beside, on_terminal
 
     given = [tuple(row) for row in rows]
     widths = [max(map(cells, column)) for column in zip(*given, strict=True)]

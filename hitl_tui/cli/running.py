@@ -127,7 +127,7 @@ def extend(
 
     LIMIT is max_iterations, max_tokens, max_cost_usd or max_seconds; "none" takes one away.
     """
-    from hitl_tui.plain.answers import read_limit
+    from hitl_tui.view.answers import read_limit
 
     wanted = dict(map(read_limit, limits))
 

@@ -112,7 +112,7 @@ def _after_screen(result: AppResult, settings: Settings) -> int:
         raise click.exceptions.Exit(128 + result.ended_by)
     if result.progress is None:
         return ExitCode.DONE
-    from hitl_tui.plain.loop import standing_code
+    from hitl_tui.view.status import standing_code
 
     return standing_code(result.progress)
 

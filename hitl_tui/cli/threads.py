@@ -70,7 +70,7 @@ def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str |
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    from hitl_tui.plain.console import columns_beside
+    from hitl_tui.view.lines import columns_beside
 
     narrow = own_out().isatty() and columns_beside(0) < _WIDE
     kept = [at for at, name in enumerate(_HEADINGS) if not (narrow and name in _WIDE_ONLY)]
@@ -110,14 +110,13 @@ def _with_deadline(store: Checkpointer, summary: ThreadSummary) -> ThreadSummary
     """What it waits for, with when that expires."""
     import msgspec
 
-    from hitl_tui.view.format import duration
+    from hitl_tui.view.status import deadline_words
 
     cursor = store.cursor(summary.info.thread_id)
     deadlines = [one.deadline for one in cursor.pending if one.deadline is not None] if cursor else []
     if not deadlines:
         return summary
-    left = min(deadlines) - time.time_ns() // 1000
-    when = f"expires in {duration(left)}" if left > 0 else "expired"
+    when = deadline_words(min(deadlines), time.time_ns() // 1000)
     return msgspec.structs.replace(summary, waiting_for=f"{summary.waiting_for}, {when}")
 
 

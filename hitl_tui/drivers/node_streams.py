@@ -14,6 +14,7 @@ import io
 import os
 import select
 import shutil
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -285,6 +286,19 @@ def own_input(prompt: str) -> str:
     if not line:
         raise EOFError
     return line.removesuffix("\n")
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let a ctrl+c end a question inside an event loop, which would keep it for later."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class _NoLineEditing(Exception):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.errors import UsageError
-from hitl_tui.plain.answers import read_settings
-from hitl_tui.plain.console import confirm, spans
+from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Talk
-from hitl_tui.plain.words import name
 from hitl_tui.suggest import did_you_mean
-from hitl_tui.view.agents import agent_lines, memory_words, turn_lines
+from hitl_tui.view.agents import whole_agent
+from hitl_tui.view.answers import read_settings
 from hitl_tui.view.format import cost, count
-
-_LINES = 400
+from hitl_tui.view.lines import name
 
 
 def agents(talk: Talk, typed: str) -> None:
@@ -30,12 +28,6 @@ def agents(talk: Talk, typed: str) -> None:
             talk.console.say("The graph has no agents.")
         else:
             talk.console.say(*map(_line, found))
-
-
-def whole_agent(one: AgentInfo) -> list[str]:
-    """All that can be known of an agent, its turns included."""
-    lines = [f"{name(one.name)}:", *spans(agent_lines(one), _LINES), memory_words(one)]
-    return [*lines, "Its turns:", *spans(turn_lines(one.turns), _LINES)]
 
 
 def _named(found: tuple[AgentInfo, ...], wanted: str) -> AgentInfo:

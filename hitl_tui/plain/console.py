@@ -1,75 +1,17 @@
-"""Reading and writing lines, on a terminal or through a pipe; content stands behind a bar."""
+"""Reading and writing lines, on a terminal or through a pipe."""
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, Protocol
 
-from hitl_tui.drivers.node_streams import own_input, own_out, terminal_size
+from hitl_tui.drivers.node_streams import own_input, own_out
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.format import NotJson, read_json
 from hitl_tui.view.glyphs import plain_chars
+from hitl_tui.view.lines import content, on_terminal
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.spans import Line, plain_text
-
-BAR = "  | "
-_NARROWEST = 20
-
-
-def content(lines: Iterable[str], limit: int | None = None, whole: str = "") -> list[str]:
-    """Sanitised lines behind the bar, in the width of the terminal.
-
-    Args:
-        limit: at most so many; a last one then says that there is more.
-        whole: where to see all of it, "" where there is no such place.
-    """
-    more = f"(more: {whole})" if whole else "(more)"
-    room = columns_beside(cells(BAR))
-    shown: list[str] = []
-    for line in lines:
-        for row in rows(line, room):
-            if limit is not None and len(shown) == limit:
-                return [*shown, f"{BAR}{more}"]
-            shown.append(BAR + row)
-    return shown
-
-
-def spans(lines: Iterable[Line], limit: int | None = None, whole: str = "") -> list[str]:
-    """Lines of spans behind the bar; the rest as for `content`."""
-    return content(map(plain_text, lines), limit, whole)
-
-
-def columns_beside(taken: int) -> int:
-    """The cells that are left for content in a row of the terminal."""
-    return max(terminal_size((100, 24)).columns - taken - 1, _NARROWEST)
-
-
-def on_terminal(line: str, taken: int) -> list[str]:
-    """A line as it is for a file or a pipe, and in rows for a terminal, which would wrap it to its edge."""
-    return list(rows(line, columns_beside(taken))) if own_out().isatty() else [line]
-
-
-def rows(line: str, room: int) -> Iterator[str]:
-    """A line in rows of so many cells, cut between words where there are some."""
-    for part in sanitise(line).replace("\t", "    ").split("\n"):
-        at = 0
-        # A cell holds at most a character and four marks, so a row is within this window.
-        while cells(window := part[at : at + 6 * room]) > room:
-            row = cut(window, room + 1, "")
-            space = row.rstrip().rfind(" ")
-            row = row[: space + 1] if space > room // 2 else row
-            yield row.rstrip() if row.strip() else row
-            at += len(row)
-            # The space between two words is at the end of a row or nowhere.
-            if not row.endswith(" ") and part[at : at + 1] == " " and part[at + 1 : at + 2].strip():
-                at += 1
-        yield part[at:]
-
 
 _INDENT = "  "
 """Before the second row of a line, so that nobody's words begin one as ours do."""
@@ -132,19 +74,6 @@ class Terminal:
     def _shown(text: str) -> str:
         encoding = (own_out().encoding or "utf-8").lower()
         return sanitise(text) if encoding in ("utf-8", "utf8") else plain_chars(sanitise(text), encoding)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let a ctrl+c end a question inside an event loop, which would keep it for later."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def ask_text(console: Console, prompt: str) -> str:

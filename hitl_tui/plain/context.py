@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
-from hitl_tui.plain.console import Console, content
+from hitl_tui.plain.console import Console
+from hitl_tui.view.lines import content
 
 T = TypeVar("T")
 

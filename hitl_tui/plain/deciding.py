@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from hitl_tui.drivers.protocol import Snapshot
-from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.state.values import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, ThreadBusy, UsageError
-from hitl_tui.plain.answers import named_choice
-from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, content, json_of, refusal
+from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, json_of, refusal
 from hitl_tui.plain.context import Talk
-from hitl_tui.plain.words import card_lines, changed_lines, changed_since, name, numbered
+from hitl_tui.view.answers import named_choice
 from hitl_tui.view.card import (
     EDIT,
     ReviewCard,
@@ -27,8 +25,10 @@ from hitl_tui.view.card import (
     review_card,
     wants_text,
 )
-from hitl_tui.view.diff import value_diff
+from hitl_tui.view.diff import changed_since, changes, in_rows, value_diff
 from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, mismatch, read_field, read_form
+from hitl_tui.view.lines import content, name, numbered
+from hitl_tui.view.request_lines import choice_line, question
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.value_lines import value_lines
 
@@ -150,7 +150,7 @@ def ask_edit(console: Console, value: Any, schema: Mapping[str, Any] | None) -> 
         if wrong:
             console.say(*content([wrong]))
             continue
-        console.say("What changes:", *(changed_lines(value_diff(value, changed)) or ["    nothing"]))
+        console.say("What changes:", *(in_rows(changes(value_diff(value, changed))) or ["    nothing"]))
         if confirm(console, "Send it?"):
             return changed
         raise LeftWaiting
@@ -196,9 +196,6 @@ def _again(console: Console, form: Form, reading: Reading) -> tuple[Field, ...]:
     return tuple(field for field in form.fields if field.path in reading.problems) or form.fields
 
 
-_SUBJECT = 500
-
-
 def waiting_request(snapshot: Snapshot) -> Request | None:
     """The request that waits first for a decision."""
     return next(iter(_asked(snapshot)), None)
@@ -223,7 +220,7 @@ def decide(talk: Talk, typed: str = "") -> bool:
         return False
     snapshot = ready_to(talk, "can_answer")
     card = review_card(request, open_view(snapshot), snapshot.values)
-    talk.console.say(*question(card, snapshot))
+    talk.console.say(*question(card, snapshot.values))
     try:
         answer, note = _answer(talk, request, card)
     except LeftWaiting:
@@ -262,32 +259,6 @@ def _one_of(talk: Talk, pending: list[Request], typed: str) -> Request | None:
     if not (typed.isascii() and typed.isdigit() and 1 <= int(typed) <= len(pending)):
         raise UsageError(f"there is no request {typed}", f"requests are 1 to {len(pending)}")
     return pending[int(typed) - 1]
-
-
-def question(card: ReviewCard, snapshot: Snapshot) -> list[str]:
-    """The review card in lines, with the whole text that is decided about."""
-    lines = card_lines(card)
-    subject = card.request.subject
-    if subject is not None and snapshot.values.get(subject) not in (None, PRIVATE):
-        shown = value_lines(snapshot.values[subject], "text")
-        lines += [
-            f"The text of {name(subject)}:",
-            *content(shown[:_SUBJECT], _SUBJECT, f"v {name(subject)} shows it whole"),
-        ]
-        if len(shown) > _SUBJECT:
-            lines.append(f"({len(shown) - _SUBJECT} more lines: v {name(subject)} shows them)")
-    if card.choices:
-        usual = [one.id for one in card.choices if one.recommended]
-        choices = [
-            choice_line(one) + (", the usual one" if one.id in usual else "") for one in card.request.choices
-        ]
-        lines += ["Allowed answers:", *numbered(choices)]
-    return lines
-
-
-def choice_line(choice: Choice) -> str:
-    """An allowed answer, as a line tells it."""
-    return f"{name(choice.id)}: {name(choice.label or choice.id)}"
 
 
 def _answer(talk: Talk, request: Request, card: ReviewCard) -> tuple[Any, str | None]:

@@ -7,13 +7,14 @@ from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.plain.console import ask_text, confirm, content, json_of, spans
+from hitl_tui.plain.console import ask_text, confirm, json_of
 from hitl_tui.plain.context import Talk
 from hitl_tui.plain.deciding import give_back, ready_to
-from hitl_tui.plain.words import name, next_words
 from hitl_tui.suggest import did_you_mean
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.lens import lens
+from hitl_tui.view.lines import content, name, spans
+from hitl_tui.view.status import next_words
 from hitl_tui.view.value_lines import value_lines
 
 

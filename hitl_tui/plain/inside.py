@@ -7,12 +7,11 @@ from typing import Final
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.errors import UsageError
-from hitl_tui.plain.console import spans
 from hitl_tui.plain.context import Talk
-from hitl_tui.plain.words import name, numbered
 from hitl_tui.view.branches import BranchRow, branch_detail, branch_rows, branches_of_step, items_of
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import BranchView
+from hitl_tui.view.lines import name, numbered, spans
 from hitl_tui.view.run_view import InsidePlace, RunView, open_view, place_inside
 
 _LISTED: Final = 200

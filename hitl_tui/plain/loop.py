@@ -8,38 +8,31 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from hitl_tui.drivers.breakpoints import describe, read_breakpoint, read_breakpoints, stopped_by
-from hitl_tui.drivers.node_streams import keyboard_kept
+from hitl_tui.drivers.breakpoints import describe, read_breakpoint, read_breakpoints
+from hitl_tui.drivers.node_streams import interruptible, keyboard_kept
 from hitl_tui.drivers.protocol import Check, Checked, Driver, Hub, Snapshot
 from hitl_tui.engine.graph.description import InputField
-from hitl_tui.engine.log.events import Progress, RunEnded
-from hitl_tui.errors import ExitCode, HitlError, UsageError
+from hitl_tui.engine.log.events import RunEnded
+from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.loading.trust import Question
 from hitl_tui.plain.agents import agents
-from hitl_tui.plain.answers import read_limit
-from hitl_tui.plain.console import Console, Left, Terminal, confirm, content, interruptible, refusal
+from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
 from hitl_tui.plain.context import Talk
-from hitl_tui.plain.deciding import decide, give_back, question, ready_to, waiting_request
+from hitl_tui.plain.deciding import decide, give_back, ready_to, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
 from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
-from hitl_tui.plain.words import NodeText, channel_lines, name, standing_line, step_lines, unfinished_lines
+from hitl_tui.view.answers import read_limit
 from hitl_tui.view.card import review_card
 from hitl_tui.view.findings import MEANING, finding_line
 from hitl_tui.view.format import typed_input
+from hitl_tui.view.lines import content, name
+from hitl_tui.view.request_lines import question
 from hitl_tui.view.rollback import entry_line, remaining, summary
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.sanitise import sanitise_line
-
-
-def standing_code(progress: Progress) -> ExitCode:
-    """Done, waiting for a human, run by another process, or failed (as cancelled by somebody is)."""
-    if progress.status == "completed":
-        return ExitCode.DONE
-    if progress.status in ("waiting", "pending"):
-        return ExitCode.WAITING
-    return ExitCode.CONFLICT if progress.status == "running" else ExitCode.FAILED
-
+from hitl_tui.view.status import standing_code, standing_line
+from hitl_tui.view.transcript import NodeText, channel_lines, step_lines, unfinished_lines
 
 _WIDE = 600
 
@@ -248,15 +241,14 @@ class _Session:
         self._say_standing(snapshot)
 
     def _say_standing(self, snapshot: Snapshot) -> None:
-        stop = stopped_by(snapshot.progress, snapshot.ledger)
-        self.say(standing_line(snapshot.progress, snapshot.held_by, stop))
+        self.say(standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger))
         self.say(*unfinished_lines(snapshot.unfinished))
         if snapshot.owners:
             self.say(f"It runs inside {name(snapshot.owners[-1].thread_id)}: i back goes there.")
         request = waiting_request(snapshot)
         if request is not None:
             card = review_card(request, open_view(snapshot), snapshot.values)
-            self.say(*question(card, snapshot), "d decides.")
+            self.say(*question(card, snapshot.values), "d decides.")
 
     def _go(self, *, once: bool) -> None:
         """Run, and tell what happens until it stops."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.log.taint import Taint
 from hitl_tui.errors import HitlError, UsageError
-from hitl_tui.plain.console import confirm, content, spans
+from hitl_tui.plain.console import confirm
 from hitl_tui.plain.context import Talk
 from hitl_tui.plain.deciding import give_back, ready_to
 from hitl_tui.plain.editing import find_channel
-from hitl_tui.plain.words import name
+from hitl_tui.view.lines import content, name, spans
 from hitl_tui.view.taint import lineage_lines, taint_line
 from hitl_tui.view.value_lines import value_lines
 

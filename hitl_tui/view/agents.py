@@ -13,6 +13,7 @@ from hitl_tui.engine.state.values import thaw
 from hitl_tui.view.cells import cells
 from hitl_tui.view.form import Form, form_of
 from hitl_tui.view.format import PRIVATE_TEXT, cost, count, inline, quoted, scalar, tokens
+from hitl_tui.view.lines import name, spans
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, trusted, untrusted
 
@@ -194,9 +195,9 @@ def agent_lines(info: AgentInfo) -> tuple[Line, ...]:
     facts += [("last call", used_last(info))] if info.last else []
     facts += [("role", info.role)] if info.role else []
     lines: list[Line] = []
-    for name, value in facts:
-        mark = (trusted("changed ", "human"),) if name in info.changed else ()
-        lines.append((trusted(f"{name:<12} ", "dim"), *mark, untrusted(value, "value", 2 * _MODEL)))
+    for setting, value in facts:
+        mark = (trusted("changed ", "human"),) if setting in info.changed else ()
+        lines.append((trusted(f"{setting:<12} ", "dim"), *mark, untrusted(value, "value", 2 * _MODEL)))
     if info.instructions:
         mark = (trusted(" changed", "human"),) if "instructions" in info.changed else ()
         lines += [(trusted("instructions", "dim"), *mark), *_text(info.instructions, "value", _INSTRUCTIONS)]
@@ -282,3 +283,12 @@ def _json(value: Any) -> str:
         return json.dumps(thaw(value), ensure_ascii=False, indent=2)
     except (TypeError, ValueError):
         return scalar(value)
+
+
+_LINES: Final = 400
+
+
+def whole_agent(agent: AgentInfo) -> list[str]:
+    """All that can be known of an agent, its turns included."""
+    lines = [f"{name(agent.name)}:", *spans(agent_lines(agent), _LINES), memory_words(agent)]
+    return [*lines, "Its turns:", *spans(turn_lines(agent.turns), _LINES)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -12,11 +12,13 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.canonical import equal
+from hitl_tui.view.lines import on_terminal
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.spans import Line, Role, Span, untrusted
+from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
 from hitl_tui.view.value_lines import ValueMode, laid_out, value_lines
 
 __all__ = ["DiffLine", "ValueMode", "changed_lines", "opcodes", "text_diff", "value_diff", "value_lines"]
@@ -263,11 +265,45 @@ def _channel(row: Compared) -> Iterator[Line]:
         yield name, Span(": [private], not compared", "dim")
         return
     yield name, Span(f": {row.change}", "dim")
-    shown, left = near_changes(value_diff(row.before, row.after))
+    yield from changes(value_diff(row.before, row.after))
+
+
+def changes(lines: Sequence[DiffLine]) -> Iterator[Line]:
+    """The changed lines with some around them, cut where there are too many."""
+    shown, left = near_changes(lines)
     for line in shown:
         if line is None:
-            yield (Span("    …", "dim"),)
+            yield (Span(f"{_SIGNS['same']}…", "dim"),)
         else:
             yield (Span(_SIGNS[line.kind] + line.text, _ROLES[line.kind]),)
     if left:
-        yield (Span(f"    … {left:,} more lines", "dim"),)
+        yield (Span(f"{_SIGNS['same']}… {left:,} more lines", "dim"),)
+
+
+def diff_lines(rows: Sequence[Compared]) -> list[str]:
+    """What differs, in lines; content never stands at the beginning of one."""
+    lines = in_rows(difference(rows))
+    equal = all(row.change in ("same", "private") for row in rows)
+    return [*lines, "no difference"] if equal else lines
+
+
+def in_rows(lines: Iterable[Line]) -> list[str]:
+    """Lines of a difference in the width of a terminal, the rest of a long one below its own beginning."""
+    shown: list[str] = []
+    for text in map(plain_text, lines):
+        sign = text[: len(_SIGNS["same"])] if text.startswith(" ") else ""
+        shown += (sign + row for row in on_terminal(text.removeprefix(sign), len(sign)))
+    return shown
+
+
+async def changed_since(driver: Driver, step: int, now: int) -> str:
+    """What a thread's channels have become since a step, for somebody who decided about that step."""
+    rows = await changed_rows(driver, step, now)
+    return "\n".join((f"changed since step {step}:", *diff_lines(rows))) if rows else ""
+
+
+async def changed_rows(driver: Driver, step: int, now: int) -> tuple[Compared, ...]:
+    """The channels of a thread at a step beside those at a newer one; () where none is newer."""
+    if not 0 <= step < now:
+        return ()
+    return compare_states(await driver.state_at(step), await driver.state_at(now))

@@ -25,7 +25,7 @@ from hitl_tui.engine.log.events import (
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.view.actions import Situation
-from hitl_tui.view.diff import compare_states, difference
+from hitl_tui.view.diff import changed_rows, difference
 from hitl_tui.view.format import limit_line
 from hitl_tui.view.run_view import InsidePlace, RunView, add_older, fold, is_gap, open_view, place_inside
 from hitl_tui.view.sanitise import sanitise_line
@@ -421,10 +421,7 @@ class Session:
     async def changed_since(self, step: int) -> tuple[Line, ...]:
         """What has changed since a step, channel by channel; () where nothing has."""
         await self.drain()
-        head = self.view.progress.head
-        if not 0 <= step < head:
-            return ()
-        rows = compare_states(await self.driver.state_at(step), await self.driver.state_at(head))
+        rows = await changed_rows(self.driver, step, self.view.progress.head)
         if all(row.change in ("same", "private") for row in rows):
             return ()
         return (Span(f"Changed since step {step}", "title"),), *difference(rows)

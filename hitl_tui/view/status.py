@@ -1,19 +1,21 @@
-"""The status line: in words, what is going on and whose turn it is."""
+"""Where a thread stands, in words: the status line of a screen, and one sentence for lines and commands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from hitl_tui.drivers.breakpoints import stopped_by
 from hitl_tui.engine.log.events import Progress
-from hitl_tui.engine.log.records import END, ROLLBACK, Status
+from hitl_tui.engine.log.records import END, ROLLBACK, LedgerEntry, Status
 from hitl_tui.engine.log.requests import Request, RequestKind
+from hitl_tui.errors import ExitCode
 from hitl_tui.view.branches import counted
 from hitl_tui.view.format import cost, duration, tokens
 from hitl_tui.view.glyphs import UNICODE, Glyphs
+from hitl_tui.view.lines import name, sentence
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Role
@@ -27,8 +29,12 @@ _ASKS: Final[Mapping[RequestKind, str]] = MappingProxyType(
     {"approve": "verdict", "edit": "edit", "choose": "choice", "ask": "question"}
 )
 _CANCELLED: Final = MappingProxyType(
-    {"user": "cancelled by a person", "rejected": "rejected by a person", "rolled_back": "rolled back"}
+    {"user": "ended by a person", "rejected": "rejected by a person", "rolled_back": "rolled back"}
 )
+_FAILED: Final = MappingProxyType(
+    {"dead_end": "no edge leads on", "deadline": "nobody decided before the deadline"}
+)
+_WIDE: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,30 +98,28 @@ def status(
 
 def _brief(view: RunView, turn: str, pausing: bool, keys: Mapping[str, str]) -> str:
     if pausing and view.running_node and view.progress.status == "running":
-        return f"pausing after {_one(view.running_node)}"
+        return f"pausing after {_short(view.running_node)}"
     failed = view.progress.status == "failed" and view.error is not None and view.error.node
-    return _one(failed) if failed else turn.replace(_go_on(keys), f"press {keys['step']}")
+    return _short(failed) if failed else turn.replace(_go_on(keys), f"press {keys['step']}")
 
 
 def _badge(view: RunView, glyphs: Glyphs) -> tuple[str, str, Role]:
-    badges: dict[Status, tuple[str, str, Role]] = {
-        "pending": (glyphs.pending, "READY", "accent"),
-        "running": (glyphs.running, "RUNNING", "node"),
-        "waiting": (glyphs.waiting, "WAITING", "accent"),
-        "completed": (glyphs.done, "DONE", "ok"),
-        "failed": (glyphs.failed, "FAILED", "error"),
-        "cancelled": (glyphs.cancelled, "CANCELLED", "dim"),
+    looks: dict[Status, tuple[str, Role]] = {
+        "pending": (glyphs.pending, "accent"),
+        "running": (glyphs.running, "node"),
+        "waiting": (glyphs.waiting, "accent"),
+        "completed": (glyphs.done, "ok"),
+        "failed": (glyphs.failed, "error"),
+        "cancelled": (glyphs.cancelled, "dim"),
     }
-    progress = view.progress
-    if progress.status == "waiting" and progress.reason == "paused":
-        return glyphs.waiting, "PAUSED", "accent"
-    return badges[progress.status]
+    glyph, role = looks[view.progress.status]
+    return glyph, status_word(view.progress).upper(), role
 
 
 def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str, str]) -> str:
     progress = view.progress
     if view.held_by and progress.status in ("waiting", "pending", "failed"):
-        return f"{_holder(view)} — you can look, not step"
+        return held_words(view.held_by)
     match progress.status:
         case "running":
             return _running(view, flying, pausing)
@@ -124,21 +128,131 @@ def _turn(view: RunView, flying: int, now: int, pausing: bool, keys: Mapping[str
         case "failed":
             return _failed(view, keys)
         case "completed":
-            ended = _ended(view) if progress.reason == "termination" else "reached the end"
-            return f"{ended} — {keys['fork']} forks from any step"
+            return f"{reason_words(progress, view.ledger)} — {keys['fork']} forks from any step"
         case "cancelled":
-            return _CANCELLED.get(progress.reason, _one(progress.reason))
+            return reason_words(progress)
     return (
-        f"{_next(progress)} — {_go_on(keys)}"
+        f"{next_words(progress.next_node)} — {_go_on(keys)}"
         if progress.head >= 0
         else f"needs its input{_press(keys, 'input', 'to give it')}"
     )
 
 
-def _ended(view: RunView) -> str:
-    """Which termination condition it was, as far as the ledger at hand tells."""
-    stops = [entry.note for entry in view.ledger if entry.kind == "stop" and entry.note]
-    return "ended by its termination condition" + (f": {sanitise_line(stops[-1], 80)}" if stops else "")
+def reason_words(progress: Progress, ledger: Sequence[LedgerEntry] = (), width: int = 80) -> str:
+    """Why a thread stands where it does, in words for a status line and for a sentence alike.
+
+    Args:
+        ledger: what of it is at hand: it tells which breakpoint or termination condition that was.
+        width: of an error's message.
+    """
+    if progress.status == "completed":
+        if progress.reason != "termination":
+            return "reached the end"
+        stops = [entry.note for entry in ledger if entry.kind == "stop" and entry.note]
+        return "ended by its termination condition" + (f": {sanitise_line(stops[-1], 80)}" if stops else "")
+    if progress.status == "cancelled":
+        return _CANCELLED.get(progress.reason, _short(progress.reason))
+    if progress.reason == "limit":
+        return f"limit reached: {_limit(progress)}"
+    if progress.status == "failed":
+        if words := _FAILED.get(progress.reason):
+            return words
+        error = progress.error
+        return sanitise_line((error.message or error.title) if error else progress.reason, width) or "failed"
+    if progress.position == ROLLBACK:
+        return "being rolled back"
+    if stop := stopped_by(progress, ledger):
+        return sanitise_line(stop, 100)
+    return next_words(progress.next_node)
+
+
+_STANDS: Final[Mapping[Status, str]] = MappingProxyType(
+    {
+        "pending": "Ready",
+        "running": "Running",
+        "waiting": "Waiting",
+        "completed": "Done",
+        "failed": "Failed",
+        "cancelled": "Cancelled",
+    }
+)
+
+
+def status_word(progress: Progress) -> str:
+    """The status as people read it: "Waiting", "Paused", "Done"."""
+    paused = progress.status == "waiting" and progress.reason == "paused"
+    return "Paused" if paused else _STANDS[progress.status]
+
+
+def standing_line(progress: Progress, held_by: str = "", ledger: Sequence[LedgerEntry] = ()) -> str:
+    """Where a thread stands, why, and whose turn it is, as one sentence.
+
+    Args:
+        ledger: as for `reason_words`.
+    """
+    stands = f"{status_word(progress)} {f'at step {progress.head}' if progress.head >= 0 else 'not started'}"
+    if progress.status == "running":
+        return f"{stands}{f' by {name(held_by)}' if held_by else ''}."
+    if progress.status == "completed" and progress.reason != "termination":
+        return f"{stands}."
+    channel = progress.error.channel if progress.status == "failed" and progress.error else ""
+    if channel:
+        return f"{stands}: {reason_words(progress, ledger, _WIDE)} Edit {name(channel)} to mend it."
+    if not progress.pending:
+        return sentence(f"{stands}: {reason_words(progress, ledger, _WIDE)}")
+    request, more = progress.pending[0], more_words(progress)
+    if request.breakpoint:
+        return f"{stands}: {stopped_words(request)}{f' ({more})' if more else ''}."
+    where = f" of {name(request.path)}" if _names_place(request) else ""
+    asked = sanitise_line(request.title, _WIDE)
+    return sentence(f"{stands} for a human{where}: {asked}{f' ({more})' if more else ''}")
+
+
+def standing_code(progress: Progress) -> ExitCode:
+    """Done, waiting for a human, run by another process, or failed (as cancelled by somebody is)."""
+    if progress.status == "completed":
+        return ExitCode.DONE
+    if progress.status in ("waiting", "pending"):
+        return ExitCode.WAITING
+    return ExitCode.CONFLICT if progress.status == "running" else ExitCode.FAILED
+
+
+def held_words(holder: str) -> str:
+    """What is told of a thread that another process runs."""
+    return f"run by {sanitise_line(holder, 60)} — you can look, not step"
+
+
+def stopped_words(request: Request) -> str:
+    """Where a plain interrupt stopped."""
+    return f"stopped {request.when} {_short(request.node)}"
+
+
+def votes_words(request: Request) -> str:
+    """How many of the votes that a request wants there are."""
+    return f"{len(request.votes)} of {request.quorum} votes"
+
+
+def deadline_words(deadline: int, now: int) -> str:
+    """How long a request may still be answered; both in microseconds since the epoch."""
+    return f"expires in {duration(deadline - now)}" if deadline > now else "expired"
+
+
+def more_words(progress: Progress) -> str:
+    """How many requests wait behind the first one, "" for none."""
+    more = len(progress.pending) - 1
+    return f"{more} more after it" if more > 0 else ""
+
+
+def next_words(node: str | None) -> str:
+    """What comes next."""
+    if node is None:
+        return "the way on is decided next"
+    return "the end is next" if node == END else f"{_short(node)} is next"
+
+
+def _names_place(request: Request) -> bool:
+    """Whether its branch has to be named, as its title does not begin with it."""
+    return bool(request.path) and not request.title.startswith(request.path)
 
 
 def _go_on(keys: Mapping[str, str]) -> str:
@@ -150,13 +264,6 @@ def _press(keys: Mapping[str, str], action: str, purpose: str) -> str:
     return f" — press {keys[action]} {purpose}" if action in keys else ""
 
 
-def _next(progress: Progress) -> str:
-    node = progress.next_node
-    if node is None:
-        return "the way on is decided next"
-    return "the end is next" if node == END else f"{_one(node)} is next"
-
-
 def retry_words(attempt: int, max_attempts: int, wait: float) -> str:
     """What comes after a failed attempt, as "retry 2 of 4 in 8 s"; `wait` in seconds."""
     return f"retry {attempt + 1} of {max_attempts} in {round(wait, 1):g} s"
@@ -166,13 +273,13 @@ def _running(view: RunView, flying: int, pausing: bool) -> str:
     retry = view.retry
     if retry:
         again = retry_words(retry.attempt, retry.max_attempts, retry.wait)
-        return f"{_one(retry.node)}: {again}: {sanitise_line(retry.why, 80)}"
+        return f"{_short(retry.node)}: {again}: {sanitise_line(retry.why, 80)}"
     if view.held_by:
-        at = f"{_one(view.running_node)} · " if view.running_node else ""
-        return f"{at}{_holder(view)} — you can look, not step"
+        at = f"{_short(view.running_node)} · " if view.running_node else ""
+        return f"{at}{held_words(view.held_by)}"
     if view.running_node is None:
         return "pausing" if pausing else "between nodes"
-    node = _one(view.running_node)
+    node = _short(view.running_node)
     attempt = f", attempt {view.running_attempt}" if view.running_attempt > 1 else ""
     stops = f" — pausing after {node}" if pausing else ""
     inside = _inside(view)
@@ -186,48 +293,42 @@ def _inside(view: RunView) -> str:
         return ""
     within = [one.running for one in inside.children if one.running]
     if within:
-        return "".join(f" › {_one(name)}" for name in within)
+        return "".join(f" › {_short(node)}" for node in within)
     words = counted(inside)
     return f" · {words}" if words else ""
-
-
-def _holder(view: RunView) -> str:
-    return f"run by {sanitise_line(view.held_by, 60)}"
 
 
 def _waiting(view: RunView, now: int, keys: Mapping[str, str]) -> str:
     progress = view.progress
     if progress.pending:
         return _request(progress, progress.pending[0], now, keys)
+    reason = reason_words(progress, view.ledger)
     if progress.reason == "limit":
-        return f"limit reached: {_limit(progress)}{_press(keys, 'extend', 'to extend it')}"
+        return f"{reason}{_press(keys, 'extend', 'to extend it')}"
     if progress.position == ROLLBACK:
-        return f"being rolled back — press {keys['rollback']} to go on with that"
-    if stop := stopped_by(progress, view.ledger):
-        return f"{sanitise_line(stop, 100)} — {_go_on(keys)}"
-    return f"{_next(progress)} — {_go_on(keys)}"
+        return f"{reason} — press {keys['rollback']} to go on with that"
+    return f"{reason} — {_go_on(keys)}"
 
 
 def _request(progress: Progress, request: Request, now: int, keys: Mapping[str, str]) -> str:
-    node = _one(request.node)
+    node = _short(request.node)
     if request.breakpoint:
-        return f"stopped {request.when} {node} — {_go_on(keys)}"
+        return f"{stopped_words(request)} — {_go_on(keys)}"
     what = sanitise_line(request.title, 60) or f"{_ASKS[request.kind]} of {node}"
-    if request.path and not request.title.startswith(request.path):
+    if _names_place(request):
         what = f"{sanitise_line(request.path, 40)}: {what}"
     parts = [f"{what} — {_yours(keys)}"]
     if request.reviewers:
         voted = {vote.actor for vote in request.votes}
-        left_to_vote = [name for name in request.reviewers if name not in voted]
-        names = ", ".join(_one(name) for name in left_to_vote or request.reviewers)
+        left_to_vote = [reviewer for reviewer in request.reviewers if reviewer not in voted]
+        names = ", ".join(map(_short, left_to_vote or request.reviewers))
         parts = [f"{what} — waits for {names}"]
     if request.quorum > 1:
-        parts.append(f"{len(request.votes)} of {request.quorum} votes")
+        parts.append(votes_words(request))
     if request.deadline is not None:
-        left = request.deadline - now
-        parts.append(f"expires in {duration(left)}" if left > 0 else "expired")
-    if len(progress.pending) > 1:
-        parts.append(f"{len(progress.pending) - 1} more after it")
+        parts.append(deadline_words(request.deadline, now))
+    if more := more_words(progress):
+        parts.append(more)
     return ", ".join(parts)
 
 
@@ -244,17 +345,16 @@ def _failed(view: RunView, keys: Mapping[str, str]) -> str:
     progress, error = view.progress, view.error
     again = "rollback" if progress.position == ROLLBACK else "step"
     ways = f"press {keys[again]} to try again, {keys['edit']} to edit, {keys['fork']} to fork"
+    reason = reason_words(progress, view.ledger)
     if progress.reason == "limit":
-        return f"limit reached: {_limit(progress)}{_press(keys, 'extend', 'to extend it')}"
+        return f"{reason}{_press(keys, 'extend', 'to extend it')}"
     if progress.reason == "dead_end":
-        return f"no edge leads on — {ways}"
-    if progress.reason == "deadline":
-        return "nobody decided before the deadline"
-    if error is None:
-        return _one(progress.reason) or "failed"
+        return f"{reason} — {ways}"
+    if progress.reason == "deadline" or error is None:
+        return reason
     if not error.node:
-        return f"{_one(error.title)} — {keys['step']} or {keys['continue']} goes on once it can"
-    return f"{_one(error.node)}: {sanitise_line(error.message or error.title, 80)} — {ways}"
+        return f"{_short(error.title)} — {keys['step']} or {keys['continue']} goes on once it can"
+    return f"{_short(error.node)}: {reason} — {ways}"
 
 
 def _limit(progress: Progress) -> str:
@@ -270,5 +370,5 @@ def _limit(progress: Progress) -> str:
     return f"{progress.iteration} iterations"
 
 
-def _one(name: str) -> str:
-    return sanitise_line(name, 40)
+def _short(text: str) -> str:
+    return sanitise_line(text, 40)

@@ -101,7 +101,7 @@ def test_cancel_is_for_good(review: App) -> None:
 def test_a_limit_waits_for_a_human_who_raises_it(app: App, tmp_path: Path) -> None:
     (tmp_path / "limited.py").write_text(LIMITED)
     done = app.expect(3, "run", str(tmp_path / "limited.py"), "--headless", "--thread", "l")
-    assert "Waiting at step 2: a limit is reached." in done.out
+    assert "Waiting at step 2: limit reached: 2 iterations." in done.out
     app.expect(3, "resume", "l", "--headless")
     for wrong in (
         "max_iteration=9",
@@ -178,7 +178,7 @@ def test_an_unknown_thread_or_step_is_wrong_usage(review: App, arguments: tuple[
 def test_breakpoints_stop_a_run_and_resume_goes_on(app: App) -> None:
     stops = ("--break", "increment:count > 1")
     done = app.expect(3, "run", "counter", "--headless", "--input", "limit=4", "--thread", "c", *stops)
-    assert "c: Paused at step 2, breakpoint before increment: count > 1.\n" in done.out
+    assert "c: Paused at step 2: breakpoint before increment: count > 1.\n" in done.out
     assert "go on with: hitl-tui resume c --headless" in done.out
     assert "breakpoint before increment: count > 1" in app.expect(0, "log", "c").out
     done = app.expect(3, "resume", "c", "--headless", *stops)

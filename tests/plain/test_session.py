@@ -96,7 +96,7 @@ def test_a_fork_becomes_the_open_thread(waiting: Talker) -> None:
 def test_ending_a_thread_wants_a_yes(waiting: Talker) -> None:
     done = waiting("x\nno\nx\nyes\nno time\nl\nq\n", "resume", "r", "--plain")
     assert "It goes on as it was." in done.out
-    assert "Cancelled at step 2: user." in done.out
+    assert "Cancelled at step 2: ended by a person." in done.out
     assert done.code == 1
 
 
@@ -141,7 +141,7 @@ def test_a_limit_is_raised(talk: Talker, tmp_path: Path) -> None:
     done = talk("c\nm\n\nm\nmax_turns=1\nm\nmax_iterations=3\nc\nq\n", "run", str(tmp_path / "limited.py"))
     assert done.out.count("Note: 50 % of the iterations are used: 1 of 2.") == 1
     assert "Note: 100 % of the iterations are used: 2 of 2." in done.out
-    assert "Waiting at step 2: a limit is reached." in done.out
+    assert "Waiting at step 2: limit reached: 2 iterations." in done.out
     assert "there is no limit 'max_turns'" in done.out
     assert "Step 3 by a" in done.out
     assert done.code == 3
@@ -304,7 +304,7 @@ def test_breakpoints_are_set_listed_and_taken_away(talk: Talker) -> None:
     done = talk(lines, "run", "counter", "--plain", "--input", "limit=4", "--thread", "c")
     assert done.code == 0
     assert done.out.count("It stops before increment: count > 1.") == 2
-    assert "Paused at step 2, breakpoint before increment: count > 1." in done.out
+    assert "Paused at step 2: breakpoint before increment: count > 1." in done.out
     assert "There is no breakpoint." in done.out
     assert "Done at step 4" in done.out
 

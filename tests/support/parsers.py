@@ -143,7 +143,7 @@ def _value(text: str) -> Any:
 
 
 def _content(text: str) -> Any:
-    from hitl_tui.plain.console import content
+    from hitl_tui.view.lines import content
 
     return content([text], 200)
 

@@ -216,24 +216,23 @@ def test_in_lines_it_is_asked_only_once_no_other_process_runs_the_thread(sent: S
     os.mkfifo(gate)
     elsewhere = {**os.environ, "XDG_DATA_HOME": str(sent.folder / "elsewhere")}
     command = [*APP, "step", "t", "--trust", "--store", str(sent.folder / "sent.db")]
-    with subprocess.Popen(command, env=elsewhere) as other:
-        with gate.open("wb"):  # waits until the node reads
-            sent.forget()
-            gate.unlink()
-            with in_lines(sent) as terminal:
-                terminal.wait_for("Command:")
-                terminal.press("s", "enter")
-                terminal.wait_until(lambda: terminal.text().count("Command:") == 2, "the next question")
-                assert "Type yes" not in terminal.text()
-                assert "thread 't' is run by" in terminal.text()
-                assert not sent.built
-                other.kill()
-                other.wait()
-                while "Paused at step 1" not in terminal.text():
-                    terminal.press("w", "enter")
-                terminal.press("s", "enter")
-                terminal.wait_for("Type yes to confirm")
-                assert not sent.built
-                terminal.press("yes", "enter")
-                terminal.wait_for("Done at step 2")
+    with subprocess.Popen(command, env=elsewhere) as other, gate.open("wb"):  # waits until the node reads
+        sent.forget()
+        gate.unlink()
+        with in_lines(sent) as terminal:
+            terminal.wait_for("Command:")
+            terminal.press("s", "enter")
+            terminal.wait_until(lambda: terminal.text().count("Command:") == 2, "the next question")
+            assert "Type yes" not in terminal.text()
+            assert "thread 't' is run by" in terminal.text()
+            assert not sent.built
+            other.kill()
+            other.wait()
+            while "Paused at step 1" not in terminal.text():
+                terminal.press("w", "enter")
+            terminal.press("s", "enter")
+            terminal.wait_for("Type yes to confirm")
+            assert not sent.built
+            terminal.press("yes", "enter")
+            terminal.wait_for("Done at step 2")
     assert sent.built

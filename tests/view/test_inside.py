@@ -15,7 +15,6 @@ from hitl_tui.drivers.protocol import Driver, Stamped
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo
 from hitl_tui.engine.log.threads import Owner, child_id
-from hitl_tui.plain.words import branch_lines, inside_lines
 from hitl_tui.view.branches import (
     branch_detail,
     branch_lens,
@@ -30,6 +29,7 @@ from hitl_tui.view.run_view import RunView, crumbs, fold, open_view
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import status
 from hitl_tui.view.step_view import head_step
+from hitl_tui.view.transcript import branch_lines, inside_lines
 from tests.support import nested
 from tests.support import tape as tapes
 from tests.support.spec import spec

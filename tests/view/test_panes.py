@@ -11,7 +11,6 @@ import pytest
 from hitl_tui.engine.audit.costs import CostReport
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
 from hitl_tui.engine.log.outcomes import ModelUse
-from hitl_tui.plain.words import step_lines
 from hitl_tui.view.card import Version, review_card
 from hitl_tui.view.costs import cost_lines
 from hitl_tui.view.lens import lens
@@ -20,6 +19,7 @@ from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, plain_text
 from hitl_tui.view.status import status
 from hitl_tui.view.step_view import head_step, past_step
+from hitl_tui.view.transcript import step_lines
 from tests.support import tape as tapes
 
 

@@ -11,10 +11,9 @@ import pytest
 from hitl_tui import Agent, MemoryCheckpointer, ScriptedModel, debate_workflow
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.requests import Vote
-from hitl_tui.plain.words import standing_line
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.run_view import RunView, fold, open_view
-from hitl_tui.view.status import retry_words, status
+from hitl_tui.view.status import retry_words, standing_line, status
 from tests.support import tape as tapes
 from tests.support.spec import spec
 
@@ -104,7 +103,7 @@ def played(tape: tapes.Tape) -> RunView:
         ),
         pytest.param(
             tapes.finished_tape(), {"status": "cancelled", "reason": "user"}, "CANCELLED",
-            "cancelled by a person", id="cancelled",
+            "ended by a person", id="cancelled",
         ),
     ],
 )  # fmt: skip

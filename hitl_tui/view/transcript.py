@@ -1,29 +1,25 @@
-"""What happens and where a thread stands, in lines that can be read aloud: no boxes, no spinners."""
+"""What happens in a thread, in lines that can be read aloud: no boxes, no spinners."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from hitl_tui.drivers.node_streams import LineSplitter
-from hitl_tui.drivers.protocol import Driver, Unfinished
+from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.log import events as ev
-from hitl_tui.engine.log.events import Progress
 from hitl_tui.engine.log.outcomes import BranchOutcome
-from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint
-from hitl_tui.plain.console import content, on_terminal, spans
+from hitl_tui.engine.log.records import ROLLBACK, Checkpoint
 from hitl_tui.view.branches import branch_lens, branches_of_step, counted, outcome_lines
-from hitl_tui.view.card import ReviewCard
-from hitl_tui.view.diff import Compared, DiffLine, compare_states, near_changes, value_diff
 from hitl_tui.view.format import cost, duration, limit_line, preview, tokens, writer
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import EMPTY, InsideView, call_lines, tool_line
-from hitl_tui.view.sanitise import sanitise, sanitise_line
-from hitl_tui.view.spans import Line, plain_text
-from hitl_tui.view.status import retry_words
+from hitl_tui.view.lines import content, name, spans
+from hitl_tui.view.sanitise import sanitise_line
+from hitl_tui.view.spans import Line
+from hitl_tui.view.status import held_words, retry_words
 from hitl_tui.view.taint import taint_line
 
-_NAME = 60
 _TITLE = 200
 _TOLD = 20
 
@@ -33,19 +29,17 @@ def inside_lines(event: ev.Event) -> list[str]:
     match event:
         case ev.BranchEnded(outcome=outcome) if outcome.error:
             why = [text for text in (outcome.error.message, outcome.error.hint) if text]
-            return [f"{_name(outcome.path)} failed{_tries(outcome)}:", *content(why, 4)]
+            return [f"{name(outcome.path)} failed{_tries(outcome)}:", *content(why, 4)]
         case ev.BranchEnded(outcome=outcome) if outcome.status == "ok":
-            return [f"{_name(outcome.path)} is done{_tries(outcome)}, {duration(outcome.duration)}."]
+            return [f"{name(outcome.path)} is done{_tries(outcome)}, {duration(outcome.duration)}."]
         case ev.BranchEnded(outcome=outcome) if outcome.status == "cancelled":
-            return [f"{_name(outcome.path)} was given up: the others were enough."]
+            return [f"{name(outcome.path)} was given up: the others were enough."]
         case ev.BranchWaits():
-            return [f"{_name(event.path)} asks: {sanitise_line(event.title, _TITLE)}"]
+            return [f"{name(event.path)} asks: {sanitise_line(event.title, _TITLE)}"]
         case ev.ChildMoved() if event.running:
-            return [
-                f"Inside {_name(event.path)}: {_name(event.running)} runs, thread {_name(event.thread_id)}."
-            ]
+            return [f"Inside {name(event.path)}: {name(event.running)} runs, thread {name(event.thread_id)}."]
         case ev.ChildMoved() if event.progress.status == "completed":
-            return [f"Inside {_name(event.path)}: the thread {_name(event.thread_id)} is done."]
+            return [f"Inside {name(event.path)}: the thread {name(event.thread_id)} is done."]
     return []
 
 
@@ -53,7 +47,7 @@ def branch_lines(point: Checkpoint) -> list[str]:
     """What became of the branches of a step: how many of a kind, and why those failed that did."""
     threads = [one for one in point.branches if one.thread]
     branches = [one for one in point.branches if not one.thread]
-    lines = [f"It ran as a thread of its own: {_name(one.thread)}." for one in threads]
+    lines = [f"It ran as a thread of its own: {name(one.thread)}." for one in threads]
     if not branches:
         return lines
     found = branches_of_step(point, EMPTY)
@@ -71,10 +65,10 @@ def unfinished_lines(unfinished: Unfinished | None, *, opens: bool = True) -> li
     """
     if unfinished is None:
         return []
-    node = _name(unfinished.node)
+    node = name(unfinished.node)
     if unfinished.child:
         how = "; i 1 opens it" if opens else ""
-        return [f"Inside {node}: thread {_name(unfinished.child)}{how}."]
+        return [f"Inside {node}: thread {name(unfinished.child)}{how}."]
     ended = unfinished.outcomes
     lines = [f"Inside {node}: {len(ended)} of {unfinished.total} branches have ended."]
     return [*lines, *spans(_failures(ended), _TOLD)]
@@ -88,18 +82,7 @@ def _tries(outcome: BranchOutcome) -> str:
     return f" after {outcome.attempts} attempts" if outcome.attempts > 1 else ""
 
 
-def _name(text: str) -> str:
-    return sanitise_line(text, _NAME)
-
-
-_WIDE = 400
 _LENS = 40
-_WORDS = 60
-
-
-def name(text: str) -> str:
-    """Somebody else's word inside a line of ours."""
-    return sanitise_line(text, _NAME)
 
 
 def event_lines(event: ev.Event) -> list[str]:
@@ -132,7 +115,7 @@ def event_lines(event: ev.Event) -> list[str]:
         case ev.LimitNear():
             return [f"Note: {limit_line(event)}."]
         case ev.HolderChanged() if event.holder:
-            return [f"Now run by {name(event.holder)}: you can look, not step."]
+            return [f"Now {held_words(event.holder)}."]
         case ev.HolderChanged():
             return ["Nobody runs it any more: you can go on."]
         case ev.GraphChanged():
@@ -209,56 +192,6 @@ def _with_updates(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -
     return [one for one in checkpoint.branches if one.path in paths]
 
 
-def standing_line(progress: Progress, held_by: str = "", stop: str = "") -> str:
-    """Where a thread stands and whose turn it is, as one sentence.
-
-    Args:
-        stop: the breakpoint at which it stands, "" for none.
-    """
-    at = f"at step {progress.head}" if progress.head >= 0 else "not started"
-    match progress.status:
-        case "completed":
-            met = ": a termination condition is met" if progress.reason == "termination" else ""
-            return f"Done {at}{met}."
-        case "cancelled":
-            return f"Cancelled {at}: {name(progress.reason)}."
-        case "failed":
-            why = progress.error.message if progress.error else progress.reason
-            channel = progress.error.channel if progress.error else ""
-            mend = f" Edit {name(channel)} to mend it." if channel else ""
-            return f"Failed {at}: {sanitise_line(why, _WIDE)}{mend}"
-        case "running":
-            who = f" by {name(held_by)}" if held_by else ""
-            return f"Running {at}{who}."
-    if progress.pending:
-        more = len(progress.pending) - 1
-        rest = f" ({more} more after it)" if more else ""
-        request = progress.pending[0]
-        if request.breakpoint:
-            return f"Stopped {at}, {request.when} {name(request.node)}{rest}."
-        where = (
-            f" of {name(request.path)}" if request.path and not request.title.startswith(request.path) else ""
-        )
-        return _ended(f"Waiting {at} for a human{where}: {sanitise_line(request.title, _WIDE)}{rest}")
-    if progress.reason == "limit":
-        return f"Waiting {at}: a limit is reached."
-    if stop:
-        return f"Paused {at}, {sanitise_line(stop, _WIDE)}."
-    return f"{'Paused' if progress.reason == 'paused' else 'Ready'} {at}: {next_words(progress.next_node)}."
-
-
-def _ended(sentence: str) -> str:
-    """A sentence with a full stop, where a question is not its end."""
-    return sentence if sentence.endswith((".", "?", "!", "…")) else f"{sentence}."
-
-
-def next_words(node: str | None) -> str:
-    """What comes next."""
-    if node is None:
-        return "the way on is decided next"
-    return "the end is next" if node == END else f"{name(node)} is next"
-
-
 def channel_lines(values: Mapping[str, Any], tainted: Collection[str] = ()) -> list[str]:
     """All channels, numbered, each with its value on one line behind the bar."""
     lines: list[str] = []
@@ -266,68 +199,3 @@ def channel_lines(values: Mapping[str, Any], tainted: Collection[str] = ()) -> l
         mark = ", tainted" if channel in tainted else ""
         lines += [f"{number}. {name(channel)}{mark}:", *content([preview(value, 200)], 3)]
     return lines
-
-
-def card_lines(card: ReviewCard) -> list[str]:
-    """The review question: what is asked, about what, the asker's words; the answers come after it."""
-    verdict = f" {card.badge}" if card.badge else ""
-    lines = [_ended(f"Question: {card.title}{verdict}")]
-    if card.facts:
-        lines.append(f"About the run: {plain_text(card.facts)}.")
-    if card.words:
-        lines += ["Their words:", *spans(card.words, _WORDS)]
-    if card.about:
-        lines += ["It is about:", *spans(card.about)]
-    if card.before:
-        lines += ["Decided here last time:", *spans(card.before)]
-    if card.votes:
-        lines += ["Votes so far:", *spans(card.votes)]
-    if card.signing:
-        lines.append(_ended(f"Signature: {plain_text(card.signing)}"))
-    if card.high_risk:
-        lines.append("This decision is of high risk: it must be confirmed.")
-    return [*lines, f"It is {card.bound}."]
-
-
-def numbered(lines: Iterable[str]) -> list[str]:
-    """Lines with a number to name them by."""
-    return [f"{number}. {line}" for number, line in enumerate(lines, 1)]
-
-
-_SIGNS = {"same": "    ", "added": "  + ", "removed": "  - "}
-
-
-def diff_lines(rows: Sequence[Compared]) -> Iterator[str]:
-    """What differs, in lines; content never stands at the beginning of one."""
-    shown = False
-    for row in rows:
-        name = sanitise(row.channel, multiline=False)
-        if row.change == "private":
-            yield f"{name}: [private], not compared"
-        elif row.change != "same":
-            yield f"{name}: {row.change}"
-            yield from changed_lines(value_diff(row.before, row.after))
-            shown = True
-    if not shown:
-        yield "no difference"
-
-
-async def changed_since(driver: Driver, step: int, now: int) -> str:
-    """What a thread's channels have become since a step, for somebody who decided about that step."""
-    if not 0 <= step < now:
-        return ""
-    rows = compare_states(await driver.state_at(step), await driver.state_at(now))
-    return "\n".join((f"changed since step {step}:", *diff_lines(rows)))
-
-
-def changed_lines(lines: Sequence[DiffLine]) -> Iterator[str]:
-    """The changed lines with some around them, cut where there are too many."""
-    shown, left = near_changes(lines)
-    for line in shown:
-        if line is None:
-            yield "    …"
-        else:
-            sign = _SIGNS[line.kind]
-            yield from (sign + row for row in on_terminal(line.text, len(sign)))
-    if left:
-        yield f"    … {left:,} more lines"

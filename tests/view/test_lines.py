@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui.plain.console import BAR, content
 from hitl_tui.view.cells import cells
+from hitl_tui.view.lines import BAR, content
 
 
 @pytest.mark.parametrize(

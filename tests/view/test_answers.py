@@ -6,7 +6,7 @@ import pytest
 
 from hitl_tui import UsageError
 from hitl_tui.engine.log.requests import Choice, Request
-from hitl_tui.plain.answers import approving_choice
+from hitl_tui.view.answers import approving_choice
 
 
 def asked(*ids: str, recommended: str | None = None) -> Request:

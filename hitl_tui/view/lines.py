@@ -1,0 +1,79 @@
+"""Lines for people, on a terminal or in a pipe: content stands behind a bar, never at the left edge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hitl_tui.drivers.node_streams import own_out, terminal_size
+from hitl_tui.view.cells import cells, cut
+from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.spans import Line, plain_text
+
+_NAME = 60
+BAR = "  | "
+_NARROWEST = 20
+
+
+def content(lines: Iterable[str], limit: int | None = None, whole: str = "") -> list[str]:
+    """Sanitised lines behind the bar, in the width of the terminal.
+
+    Args:
+        limit: at most so many; a last one then says that there is more.
+        whole: where to see all of it, "" where there is no such place.
+    """
+    more = f"(more: {whole})" if whole else "(more)"
+    room = columns_beside(cells(BAR))
+    shown: list[str] = []
+    for line in lines:
+        for row in rows(line, room):
+            if limit is not None and len(shown) == limit:
+                return [*shown, f"{BAR}{more}"]
+            shown.append(BAR + row)
+    return shown
+
+
+def spans(lines: Iterable[Line], limit: int | None = None, whole: str = "") -> list[str]:
+    """Lines of spans behind the bar; the rest as for `content`."""
+    return content(map(plain_text, lines), limit, whole)
+
+
+def columns_beside(taken: int) -> int:
+    """The cells that are left for content in a row of the terminal."""
+    return max(terminal_size((100, 24)).columns - taken - 1, _NARROWEST)
+
+
+def on_terminal(line: str, taken: int) -> list[str]:
+    """A line as it is for a file or a pipe, and in rows for a terminal, which would wrap it to its edge."""
+    return list(rows(line, columns_beside(taken))) if own_out().isatty() else [line]
+
+
+def rows(line: str, room: int) -> Iterator[str]:
+    """A line in rows of so many cells, cut between words where there are some."""
+    for part in sanitise(line).replace("\t", "    ").split("\n"):
+        at = 0
+        # A cell holds at most a character and four marks, so a row is within this window.
+        while cells(window := part[at : at + 6 * room]) > room:
+            row = cut(window, room + 1, "")
+            space = row.rstrip().rfind(" ")
+            row = row[: space + 1] if space > room // 2 else row
+            yield row.rstrip() if row.strip() else row
+            at += len(row)
+            # The space between two words is at the end of a row or nowhere.
+            if not row.endswith(" ") and part[at : at + 1] == " " and part[at + 1 : at + 2].strip():
+                at += 1
+        yield part[at:]
+
+
+def name(text: str) -> str:
+    """Somebody else's word inside a line of ours."""
+    return sanitise_line(text, _NAME)
+
+
+def sentence(text: str) -> str:
+    """A text with a full stop, where a question is not its end."""
+    return text if text.endswith((".", "?", "!", "…")) else f"{text}."
+
+
+def numbered(lines: Iterable[str]) -> list[str]:
+    """Lines with a number to name them by."""
+    return [f"{number}. {line}" for number, line in enumerate(lines, 1)]
