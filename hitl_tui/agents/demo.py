@@ -275,7 +275,7 @@ _DONE = {
     "example": "one more example stands at the end",
     "no code": "the code is out",
 }
-_TAKEN_UP = "Taken up: “"
+_WISHES_HEARD = "Taken up: “"
 
 
 class StoryDraft(msgspec.Struct, frozen=True):
@@ -346,7 +346,7 @@ def note_of(feedback: str, wishes: frozenset[str]) -> str:
     done = ", and ".join(_DONE[name] for name in WISHES if name in wishes)
     if not done:
         done = "a scripted demo can only quote this; a real model would rewrite the draft for it"
-    return f"{_TAKEN_UP}{quote}”: {done}."
+    return f"{_WISHES_HEARD}{quote}”: {done}."
 
 
 def without_note(text: str) -> str:
@@ -357,7 +357,7 @@ def without_note(text: str) -> str:
 def note_in(text: str) -> str:
     """The draft's closing line about feedback; empty where there is none."""
     last = text.strip().rpartition("\n\n")[2]
-    return last if last.startswith(_TAKEN_UP) else ""
+    return last if last.startswith(_WISHES_HEARD) else ""
 
 
 def _example_of(task: str) -> str:

@@ -260,12 +260,12 @@ class LiteLLMBackend:
             # litellm looks for tools of its own gateway, with a package that it does not install.
             request["_skip_mcp_handler"] = True
         reply = await litellm.acompletion(**request, stream=True, stream_options={"include_usage": True})
-        spoke, usage, calls = False, None, CallParts()
+        spoke, usage, parts = False, None, CallParts()
         try:
             async for chunk in reply:
                 usage = getattr(chunk, "usage", None) or usage
                 delta = chunk.choices[0].delta if chunk.choices else None
-                calls.add(getattr(delta, "tool_calls", None))
+                parts.add(getattr(delta, "tool_calls", None))
                 text = delta.content if delta else None
                 if text:
                     spoke = True
@@ -274,15 +274,15 @@ class LiteLLMBackend:
             await reply.aclose()  # or the provider goes on writing, and charging, unheard
         # litellm ends every stream with "stop"; only this tells whether the provider did.
         ended = reply.received_finish_reason or reply.intermittent_finish_reason
-        if (spoke or calls.found) and not ended:
+        if (spoke or parts.calls) and not ended:
             raise CallFailed(f"{self._name}: the reply broke off before its end", "try again")
         if not spoke and not ended:
             whole = await litellm.acompletion(**request, stream=False)
             message = whole.choices[0].message
             yield message.content or ""
-            calls.add(message.tool_calls)
+            parts.add(message.tool_calls)
             usage = whole.usage
-        for call in calls.found:
+        for call in parts.calls:
             yield call
         if usage:
             yield self._use(litellm, usage.prompt_tokens, usage.completion_tokens, usage)
@@ -321,7 +321,7 @@ class CallParts:
         self._latest: Any = None
 
     @property
-    def found(self) -> list[ToolCall]:
+    def calls(self) -> list[ToolCall]:
         """The calls so far, in order."""
         return [ToolCall(name, arguments, call_id) for call_id, name, arguments in self._parts.values()]
 

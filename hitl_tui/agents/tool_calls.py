@@ -139,7 +139,7 @@ class Outcome(msgspec.Struct, frozen=True):
     ran: bool = False
 
     @property
-    def told(self) -> str:
+    def reply(self) -> str:
         """What the model reads."""
         return self.result if self.result is not None else f"Error: {self.error}"
 
@@ -215,7 +215,7 @@ class ToolBox:
             if outcome.ran and tool is not None and tool.external:
                 activity.taint(f"tool {tool.name}")
             tell(activity, self.agent, call.name, outcome, anew=kept is MISSING)
-        return outcome.told
+        return outcome.reply
 
     async def _new(self, call: ToolCall, tool: Tool | None, activity: Activity | None, key: str) -> Outcome:
         agreed = await self._agreed(call, tool, activity, key)

@@ -172,7 +172,7 @@ class GraphRunner:
         """As `invoke`, in a running event loop."""
         check_choice("on_limit", on_limit, get_args(OnLimit))
         check_callback("on_step", on_step)
-        told = _Told(on_event)
+        told = _EventCallback(on_event)
         session = self._prepare(inputs, thread_id, max_iterations, resume, told.sink)
         run = told.by(RunLoop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
@@ -221,7 +221,7 @@ class GraphRunner:
 
         check_choice("on_limit", on_limit, get_args(OnLimit))
         check_callback("on_event", on_event)
-        told = _Told(listen)
+        told = _EventCallback(listen)
         session = self._prepare(inputs, thread_id, max_iterations, resume, told.sink)
         run = told.by(RunLoop(session, on_limit=on_limit))
         async with aclosing(run.steps()) as steps:
@@ -243,7 +243,7 @@ class GraphRunner:
     async def _step(
         self, inputs: Mapping[str, Any] | None, thread_id: str | None, on_event: OnEvent | None
     ) -> RunResult:
-        told = _Told(on_event)
+        told = _EventCallback(on_event)
         session = self._prepare(inputs, thread_id, None, "cursor", told.sink)
         run = told.by(RunLoop(session, once=True))
         async with aclosing(run.steps()) as steps:
@@ -425,7 +425,7 @@ class GraphRunner:
         on_event: OnEvent | None = None,
     ) -> RollbackReport:
         """As `rollback`, in a running event loop."""
-        told = _Told(on_event)
+        told = _EventCallback(on_event)
         session = self.open(thread_id, told.sink)
         run = told.by(RollbackLoop(session, Rollback(actor, note)))
         async with aclosing(run.steps()) as steps:
@@ -569,7 +569,7 @@ def _line(session: Session, node: str) -> str:
     return line if line.isprintable() else repr(line)
 
 
-class _Told:
+class _EventCallback:
     """A caller's `on_event`: its error stops the run before the next node, and is raised then.
 
     What was told already is committed, so no commit and no node is to blame for it.

@@ -120,12 +120,12 @@ def blaming(what: str, call: Callable[[], T]) -> T:
         summary = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         lines = traceback.TracebackException.from_exception(error)
         lines.stack = _their_frames(error)
-        failed = CodeFailed(f"{what}: {summary}", _mend(error))
+        failed = CodeFailed(f"{what}: {summary}", _hint_for(error))
         failed.details = "".join(lines.format(chain=False))
         raise failed from None
 
 
-def _mend(error: BaseException) -> str:
+def _hint_for(error: BaseException) -> str:
     """What to do about what newcomers meet first, "" where the error says it all."""
     if isinstance(error, ImportError) and "relative import" in str(error):
         return (

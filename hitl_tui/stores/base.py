@@ -123,7 +123,7 @@ def not_held(thread_id: str, holder: Lease | None) -> ThreadBusy:
     )
 
 
-def taken(thread_id: str) -> ThreadBusy:
+def name_taken(thread_id: str) -> ThreadBusy:
     """The error for a new thread whose name is in use."""
     return ThreadBusy(f"there is a thread {thread_id!r} already", "choose another name")
 
@@ -133,7 +133,7 @@ def unknown(thread_id: str) -> UnknownThread:
     return UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
 
 
-def within(info: ThreadInfo, thread_id: str | None, known: Collection[str]) -> bool:
+def is_inside(info: ThreadInfo, thread_id: str | None, known: Collection[str]) -> bool:
     """Whether a thread is in a list of `Store.threads` that is asked for with `within=thread_id`.
 
     Args:
@@ -284,9 +284,9 @@ def _commit(
     pending = tuple(replace(request, step=step, votes=()) for request in cursor.pending)
     ledger: list[LedgerEntry] = []
     for request in pending:
-        said = journal.behind(cursor, ledger)
+        said = journal.after_entries(cursor, ledger)
         ledger.append(journal.ledger_entry(said, "rebound", at=now, step=step, request=request))
-    said = journal.behind(cursor, ledger)
+    said = journal.after_entries(cursor, ledger)
     record = records[-1].record_hash if records else cursor.last_record_hash
     point = replace(point, ledger_hash=said.ledger_hash)
     point = replace(point, checkpoint_hash=checkpoint_hash(point, cursor.checkpoint_hash, record))
@@ -673,7 +673,7 @@ def waiting(cursor: Cursor) -> tuple[str, int | None]:
     return "", None
 
 
-def put_down(cursor: Cursor, held_by: str | None) -> Cursor:
+def as_opened(cursor: Cursor, held_by: str | None) -> Cursor:
     """A cursor as whoever opens its thread finds it: one whose runner has died waits, paused.
 
     Args:
@@ -711,7 +711,7 @@ def summary_of(
         now: microseconds since the epoch.
     """
     held_by = holder(lease, now)
-    cursor = put_down(cursor, held_by)
+    cursor = as_opened(cursor, held_by)
     waiting_for, waiting_since = waiting(cursor)
     return ThreadSummary(
         info=info,

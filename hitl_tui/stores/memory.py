@@ -21,15 +21,15 @@ from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, ThreadInfo, 
 from hitl_tui.stores import base, snapshots
 from hitl_tui.stores.base import (
     Checkpointer,
+    as_opened,
     ascii_lower,
     check_thread_id,
     longest_waiting,
+    name_taken,
     not_held,
-    put_down,
     refuse_takeover,
     refused,
     summary_of,
-    taken,
     unknown,
     writer,
 )
@@ -82,7 +82,7 @@ class MemoryCheckpointer(Checkpointer):
         check_thread_id(info.thread_id)
         with self._lock:
             if info.thread_id in self._threads:
-                raise taken(info.thread_id)
+                raise name_taken(info.thread_id)
             if info.parent is not None:
                 self._thread(info.parent)
             self._threads[info.thread_id] = _Thread(info, cursor, len(self._threads))
@@ -108,7 +108,7 @@ class MemoryCheckpointer(Checkpointer):
                     graphs[commit.graph.digest] = commit.graph
         with self._lock:
             for name in made.keys() & self._threads.keys():
-                raise taken(name)
+                raise name_taken(name)
             for name, thread in made.items():
                 thread.order = len(self._threads)
                 self._threads[name] = thread
@@ -143,10 +143,10 @@ class MemoryCheckpointer(Checkpointer):
         with self._lock:
             known = self._threads
             found = [t for name, t in known.items() if part in ascii_lower(name)]
-            found = [t for t in found if base.within(t.info, within, known)]
+            found = [t for t in found if base.is_inside(t.info, within, known)]
             now = time.time_ns() // 1000
             if waiting:
-                found = longest_waiting(found, lambda t: put_down(t.cursor, holder(t.lease, now)))
+                found = longest_waiting(found, lambda t: as_opened(t.cursor, holder(t.lease, now)))
             elif within:
                 found.sort(key=lambda t: (t.info.created_at, t.info.thread_id))
             else:

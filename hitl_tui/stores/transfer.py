@@ -27,7 +27,7 @@ from hitl_tui.engine.nodes.children import WITHIN, inside
 from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.errors import LogCorrupt, UsageError
 from hitl_tui.stores import snapshots
-from hitl_tui.stores.base import Checkpointer, check_thread_id, of_other_version, taken, unknown
+from hitl_tui.stores.base import Checkpointer, check_thread_id, name_taken, of_other_version, unknown
 from hitl_tui.stores.files.json import plain, row_of
 from hitl_tui.stores.lineage import Carried, Past
 
@@ -407,7 +407,7 @@ def import_thread(store: Checkpointer, lines: Iterable[bytes], thread_id: str | 
     names = Names(header, thread_id or header.info.thread_id)
     for name in names.all():
         if store.info(check_thread_id(name)) is not None:
-            raise taken(name)
+            raise name_taken(name)
     store.write_threads(reader.threads(header, names))
     return names.all()[0]
 

@@ -11,7 +11,7 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
-from hitl_tui.engine.graph.drawing import HERE, WAY, RunMarks, made_of
+from hitl_tui.engine.graph.drawing import HERE, WAY, RunMarks, parts_of
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.view.cells import cells
 from hitl_tui.view.graph_layers import Size
@@ -123,7 +123,7 @@ class _SvgPicture:
 
     def _made_of(self, node: NodeInfo) -> str:
         """A box's second line: in short what it is made of."""
-        made = made_of(node)
+        made = parts_of(node)
         if node.kind == "subgraph":
             made = f"graph {made}"
         elif node.members and node.name not in self._members:

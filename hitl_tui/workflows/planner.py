@@ -233,7 +233,7 @@ def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
     graph.add_conditional_edge("dispatcher", _next_worker, {**{name: name for name in names}, "": after_plan})
     if evaluator is not None:
         graph.add_node("evaluator", _evaluator(texts["evaluator"]), writes=["messages", "evaluator_verdict"])
-        graph.add_conditional_edge("evaluator", _way_on, {"done": END, "replan": "planner"})
+        graph.add_conditional_edge("evaluator", _after_evaluator, {"done": END, "replan": "planner"})
     gates = [_plan_gate(names, max_steps, parse_plan)] if human in ("plan", "both") else []
     gates += [_replan_gate()] if human in ("replan", "both") else []
     return graph.compile(
@@ -377,7 +377,7 @@ def _next_worker(state: WorkflowState) -> str:
     return str(state["current_worker"])
 
 
-def _way_on(state: WorkflowState) -> str:
+def _after_evaluator(state: WorkflowState) -> str:
     return "replan" if _wants_replan(state) else "done"
 
 

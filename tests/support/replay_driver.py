@@ -378,7 +378,7 @@ class ReplayHub:
         """The rows whose thread id contains `query`."""
         known = {row.info.thread_id for row in self._summaries}
         found = [row for row in self._summaries if query in row.info.thread_id]
-        found = [row for row in found if base.within(row.info, within, known)]
+        found = [row for row in found if base.is_inside(row.info, within, known)]
         if waiting:
             found = [row for row in found if row.waiting_since is not None]
         return tuple(found[offset : offset + limit])

@@ -85,7 +85,7 @@ class _Question(NamedTuple):
         )
 
     @property
-    def told(self) -> str:
+    def expected(self) -> str:
         return f"an answer to {self.title!r} ({self.when} {self.node})"
 
 
@@ -95,9 +95,11 @@ class _Graphs:
     def __init__(self, store: Store, parts: Sequence[Part], ledger: Sequence[LedgerEntry]) -> None:
         self._store = store
         self._known: dict[str, GraphInfo | None] = {"": None}
-        self._changes = sorted(self._told(parts, ledger), key=lambda change: change[0])
+        self._changes = sorted(self._graph_changes(parts, ledger), key=lambda change: change[0])
 
-    def _told(self, parts: Sequence[Part], ledger: Sequence[LedgerEntry]) -> Iterator[tuple[int, str]]:
+    def _graph_changes(
+        self, parts: Sequence[Part], ledger: Sequence[LedgerEntry]
+    ) -> Iterator[tuple[int, str]]:
         for place, part in enumerate(parts):
             info = self._store.info(part.thread_id)
             first = part.after_entry + 1 if place else 0
@@ -190,7 +192,7 @@ class GateTrace:
             return []
         kind, _, node = cursor.position.partition(":")
         waits = any(request.when == "after" and not request.thread for request in cursor.pending)
-        found = [] if waits else list(self._behind(n))
+        found = [] if waits else list(self._after_last_node(n))
         if self._known and kind == "node" and cursor.passed:
             found += self._in_front(n, node)
         return found
@@ -199,7 +201,7 @@ class GateTrace:
 
     def _passed(self, n: int, node: str) -> Iterator[GateFinding]:
         """What a node did not wait for that has run."""
-        yield from self._behind(n)
+        yield from self._after_last_node(n)
         if not self._known:
             return
         yield from self._in_front(n, node)
@@ -210,7 +212,7 @@ class GateTrace:
             )
         yield from self._inside(n, node)
 
-    def _behind(self, n: int) -> Iterator[GateFinding]:
+    def _after_last_node(self, n: int) -> Iterator[GateFinding]:
         """Whether a thread went on past the gate after the node that ran last."""
         if self._ran is None:
             return
@@ -306,7 +308,7 @@ class GateTrace:
                     return
             elif entry.kind in _BINDS:
                 asked[entry.request_id].append(entry)
-        yield why or GateFinding(None, "answer", question.told, None)
+        yield why or GateFinding(None, "answer", question.expected, None)
 
 
 def _is_about(entry: LedgerEntry, question: _Question) -> bool:

@@ -24,7 +24,7 @@ from hitl_tui.engine.state.changes import reduced, set_values
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.rebuild import next_value
-from hitl_tui.engine.thread.session import Outlook, as_of, given_at_steps
+from hitl_tui.engine.thread.session import ThreadState, as_of, inputs_at_steps
 from hitl_tui.errors import HitlError, ReplayMismatch, UnknownThread
 
 Watch = Callable[[int, int], object]
@@ -87,7 +87,7 @@ def replay(store: Store, graph: CompiledGraph, thread_id: str, watch: Watch | No
     return _Replay(store, graph, cursor).run(watch)
 
 
-class _Replay(Outlook):
+class _Replay(ThreadState):
     """One thread, from its first step on."""
 
     def __init__(self, store: Store, graph: CompiledGraph, cursor: Cursor) -> None:
@@ -95,11 +95,11 @@ class _Replay(Outlook):
         self.graph = graph
         self.recorded = cursor
         ledger = store.ledger(cursor.thread_id)
-        self.given = given_at_steps(ledger)
+        self.given = inputs_at_steps(ledger)
         self.channels = ReplayedChannels(store, cursor.thread_id, graph.channels, ledger)
         self.cursor = Cursor(cursor.thread_id, **as_of(-1, self.given, cursor))
         self.state = LiveState.initial(graph.channels)
-        self.found: list[Mismatch] = []
+        self.mismatches: list[Mismatch] = []
         self.records = self.nodes = 0
         self._position = ""
         self._told: set[tuple[str, str]] = set()
@@ -119,7 +119,7 @@ class _Replay(Outlook):
         return self._report()
 
     def _report(self) -> ReplayReport:
-        return ReplayReport(tuple(self.found), self.cursor.head + 1, self.records, self.nodes)
+        return ReplayReport(tuple(self.mismatches), self.cursor.head + 1, self.records, self.nodes)
 
     def _steps(self, head: int) -> Iterator[tuple[Checkpoint, list[UpdateRecord]]]:
         thread_id = self.cursor.thread_id
@@ -149,7 +149,7 @@ class _Replay(Outlook):
             # Only a fork goes on from there, and what was undone is as it was at the beginning.
             position = f"node:{self.graph.entry}"
         try:
-            target, ended = self.way_on(position)
+            target, ended = self.next_target(position)
         except HitlError as error:
             return f"an error: {error.message}"
         return f"{END} ({ended})" if ended else target or "no way on"
@@ -205,7 +205,7 @@ class _Replay(Outlook):
 
     def _known_to_differ(self) -> bool:
         """Once told, a state that differs is not told again at each step after it."""
-        return any(one.kind in ("channel", "checkpoint") for one in self.found)
+        return any(one.kind in ("channel", "checkpoint") for one in self.mismatches)
 
     def _reduce(
         self, channel: BoundChannel, before: Any, before_hash: bytes, record: UpdateRecord
@@ -238,7 +238,7 @@ class _Replay(Outlook):
     def _add(self, kind: Kind, field: str, expected: Any, actual: Any, **place: Any) -> None:
         shown = [show_hash(value) if isinstance(value, bytes) else value for value in (expected, actual)]
         at: dict[str, Any] = {"seq": None, "step": None, "channel": None, **place}
-        self.found.append(Mismatch(kind=kind, field=field, expected=shown[0], actual=shown[1], **at))
+        self.mismatches.append(Mismatch(kind=kind, field=field, expected=shown[0], actual=shown[1], **at))
 
 
 def _name(node: str) -> str:

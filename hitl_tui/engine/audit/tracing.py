@@ -311,7 +311,7 @@ class Trace:
         update = record.update
         previous = channel.value
         channel.value = _UNKNOWN
-        kind = _told_by_digests(record)
+        kind = _kind_by_digests(record)
         if kind == "replace":
             channel.value = freeze(update)
             return channel_hash(update) if isinstance(update, list) else update_hash
@@ -330,7 +330,9 @@ class Trace:
         try:
             channel.value = next_value(record, previous)
         except Exception as error:
-            findings.append(TraceFinding("value", "update", "an update for " + record.reducer, _told(error)))
+            findings.append(
+                TraceFinding("value", "update", "an update for " + record.reducer, _error_text(error))
+            )
             return None
         return channel_hash(channel.value)
 
@@ -342,7 +344,7 @@ class Trace:
         try:
             value = own.reduce(previous, freeze(record.update))
         except Exception as error:
-            findings.append(TraceFinding("reducer", "result", record.next_hash, _told(error)))
+            findings.append(TraceFinding("reducer", "result", record.next_hash, _error_text(error)))
             return
         if (digest := channel_hash(value)) != record.next_hash:
             findings.append(TraceFinding("reducer", "result", record.next_hash, digest))
@@ -363,7 +365,7 @@ class Trace:
         return [TraceFinding("reducer", "reducer", record.reducer, today)]
 
 
-def _told_by_digests(record: UpdateRecord) -> Kind | None:
+def _kind_by_digests(record: UpdateRecord) -> Kind | None:
     """How the digest after a record comes from digests alone, None where it takes the value before it."""
     if record.op == "set":
         return "replace"
@@ -371,5 +373,5 @@ def _told_by_digests(record: UpdateRecord) -> Kind | None:
     return reducer.kind if reducer and not reducer.needs_old else None
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"

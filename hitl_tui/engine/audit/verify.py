@@ -86,7 +86,7 @@ class _Check:
         self.trace = Trace(channels, strict)
         self.sets = ChannelSets(store, self.thread_id, self.trace)
         self.taint = TaintTrace()
-        self.found: list[Mismatch] = []
+        self.mismatches: list[Mismatch] = []
         self.seq = 0
         # The hash of the record before, as stored and as it should be; None after a gap.
         self.previous: tuple[bytes, bytes] | None = (b"", b"")
@@ -100,7 +100,7 @@ class _Check:
         self.complete = channels is not None
         self.hashed: tuple[int, bytes] = (-1, b"")
         # What was said of snapshots that can't be read.
-        self.told = ""
+        self.unreadable = ""
         self.hashes = GrowingHashes()
 
     def run(self, watch: Callable[[int, int], object] | None) -> VerifyReport:
@@ -115,7 +115,7 @@ class _Check:
             last = min(first + _WINDOW - 1, head)
             snapshots = self._snapshots(first, last)
             # Values that no record names are in the first snapshot alone.
-            if first == 0 and begun and 0 not in snapshots and not self.told:
+            if first == 0 and begun and 0 not in snapshots and not self.unreadable:
                 self._add("gap", "snapshot", 0, None, step=0)
             for step, point, records in self._window(first, last):
                 self._step(step, point, records, snapshots.get(step))
@@ -123,11 +123,11 @@ class _Check:
                     self._snapshot(step, snapshots.pop(step), point)
         self._enter(head + 1)
         self._gates(head, self.gates.end(self.cursor) if self.gates else ())
-        self.found += ledger
+        self.mismatches += ledger
         self._cursor()
         self._faults()
         return VerifyReport(
-            tuple(self.found),
+            tuple(self.mismatches),
             self.records,
             self.checkpoints,
             self.unchecked,
@@ -137,7 +137,7 @@ class _Check:
     def _add(self, kind: Kind, field: str, expected: Any, actual: Any, **place: Any) -> None:
         shown = [show_hash(value) if isinstance(value, bytes) else value for value in (expected, actual)]
         at: dict[str, Any] = {"seq": None, "step": None, "channel": None, **place}
-        self.found.append(Mismatch(kind=kind, field=field, expected=shown[0], actual=shown[1], **at))
+        self.mismatches.append(Mismatch(kind=kind, field=field, expected=shown[0], actual=shown[1], **at))
 
     # -- steps ------------------------------------------------------------------------------------
 
@@ -337,9 +337,9 @@ class _Check:
             try:
                 newest = self.store.snapshot(self.thread_id, step)
             except LogCorrupt as error:
-                if error.message != self.told:
-                    self.told = error.message
-                    self._add("unreadable", "snapshot", None, self.told, step=step)
+                if error.message != self.unreadable:
+                    self.unreadable = error.message
+                    self._add("unreadable", "snapshot", None, self.unreadable, step=step)
                 step -= 1 + step // 8
                 continue
             if newest is None or newest[0] < first:
@@ -349,7 +349,7 @@ class _Check:
         return found
 
     def _snapshot(self, step: int, data: bytes, point: Checkpoint | None) -> None:
-        known = len(self.found)
+        known = len(self.mismatches)
         try:
             values = decode_snapshot(data)
         except Exception as error:
@@ -366,7 +366,7 @@ class _Check:
                 self.trace.learn(name, value, digest)
         for name in self.trace.written().keys() - values.keys():
             self._add("snapshot", "channel", name, None, step=step, channel=name)
-        told = any(one.step == step for one in self.found[known - 1 if known else 0 :])
+        told = any(one.step == step for one in self.mismatches[known - 1 if known else 0 :])
         if point is not None and not told and state_hash(digests) != point.state_hash:
             self._add("snapshot", "state_hash", point.state_hash, state_hash(digests), step=step)
 
@@ -380,20 +380,20 @@ class _Check:
                 begun = self.cursor.head >= 0
             if info is not None and info.facts_hash != facts:
                 self._add("thread", "facts_hash", facts, info.facts_hash)
-                self.found[-1] = replace(
-                    self.found[-1], thread="" if thread_id == self.thread_id else thread_id
+                self.mismatches[-1] = replace(
+                    self.mismatches[-1], thread="" if thread_id == self.thread_id else thread_id
                 )
         return begun
 
     def _ledger(self) -> list[Mismatch]:
         """What is wrong with the decisions, and with what waits for one."""
-        before, self.found = self.found, []
+        before, self.mismatches = self.mismatches, []
         try:
             self._decisions(self.store.ledger(self.thread_id))
         except LogCorrupt as error:
             self._add("unreadable", "ledger", None, error.message)
             self.stood = None
-        found, self.found = self.found, before
+        found, self.mismatches = self.mismatches, before
         return found
 
     def _decisions(self, entries: list[LedgerEntry]) -> None:
@@ -404,7 +404,7 @@ class _Check:
             # The thread has gone on meanwhile: what is new is for the next check.
             entries = entries[: self.cursor.ledger_n]
         stood = {}
-        gaps = len(self.found)
+        gaps = len(self.mismatches)
         for entry in entries:
             for part in self.parts:
                 if part.after_entry == n:
@@ -435,7 +435,7 @@ class _Check:
                 stored, true = chained(stored, part.facts), chained(true, part.facts)
                 stood[stored] = stood[true] = n
         self._signatures(entries)
-        lost = any(one.kind == "gap" for one in self.found[gaps:])
+        lost = any(one.kind == "gap" for one in self.mismatches[gaps:])
         self.stood = None if lost else stood
         self.decided = entries
         for request in self.cursor.pending:
@@ -445,10 +445,10 @@ class _Check:
             self._same(name, expected)
 
     def _signatures(self, entries: list[LedgerEntry]) -> None:
-        self.found += signatures.unsigned_answers(entries)
+        self.mismatches += signatures.unsigned_answers(entries)
         if self.signers:
             self.signed = signatures.decisions(entries, self.signers)
-            self.found += signatures.wrong_signatures(self.signed)
+            self.mismatches += signatures.wrong_signatures(self.signed)
 
     def _cursor(self) -> None:
         self._same("last_seq", self.seq)
@@ -456,7 +456,7 @@ class _Check:
             self._same("last_record_hash", self.previous)
         if self.link is not None:
             self._same("checkpoint_hash", self.link)
-        if any(one.kind in ("cursor", "request", "thread") for one in self.found):
+        if any(one.kind in ("cursor", "request", "thread") for one in self.mismatches):
             return
         try:
             self.store.cursor(self.thread_id)

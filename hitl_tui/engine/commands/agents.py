@@ -74,7 +74,7 @@ def agent_entries(
     """The ledger's entries for a change of settings, after those that the cursor knows."""
     entries: list[LedgerEntry] = []
     for data in differences(before, now):
-        known = journal.behind(cursor, entries)
+        known = journal.after_entries(cursor, entries)
         entries.append(
             journal.ledger_entry(known, "agent", at=at, actor=actor, note=note, data=data, signer=signer)
         )

@@ -173,7 +173,7 @@ def _pass_down(
 ) -> None:
     """Give an answer to the child thread that asks."""
 
-    def answered_below() -> LedgerEntry:
+    def relayed_answer() -> LedgerEntry:
         return decision_entry(
             session, [], "answer", request=request, actor=actor, note=note, seen=seen, data={"answer": value}
         )
@@ -181,7 +181,7 @@ def _pass_down(
     def give(child: Session) -> int:
         return answer(child, Answer(request.id, value, request.thread_step, actor, note))
 
-    relay(session, request, give, answered_below)
+    relay(session, request, give, relayed_answer)
 
 
 def pass_breakpoints(session: Session, actor: str | None = None) -> None:

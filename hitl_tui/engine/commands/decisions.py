@@ -49,7 +49,7 @@ def decision_entry(
     Args:
         request, request_id, facts: as `journal.ledger_entry` takes them.
     """
-    cursor = journal.behind(session.cursor, written)
+    cursor = journal.after_entries(session.cursor, written)
     return journal.ledger_entry(
         cursor,
         kind,

@@ -21,7 +21,7 @@ from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.engine.thread.interrupts import make_request, waiting
 from hitl_tui.engine.thread.journal import StepFacts
 from hitl_tui.engine.thread.rebuild import live_state
-from hitl_tui.engine.thread.session import Session, as_of, given_at_steps
+from hitl_tui.engine.thread.session import Session, as_of, inputs_at_steps
 from hitl_tui.errors import UnknownThread, UsageError
 
 
@@ -75,7 +75,7 @@ def fork(session: Session, command: Fork) -> str:
     entry = journal.ledger_entry(
         cursor, "fork", at=now, actor=actor, note=note, data=data, signer=child.signer
     )
-    said = journal.behind(cursor, [entry])
+    said = journal.after_entries(cursor, [entry])
     changed = agent_entries(
         said, cursor.agents, settings, at=now, actor=actor, note=note, signer=child.signer
     )
@@ -145,7 +145,7 @@ def _fork_cursor(
         active=totals.active,
         limits=session.cursor.limits,
         agents=settings_at(decided),
-        **as_of(step, given_at_steps(ledger), session.cursor),
+        **as_of(step, inputs_at_steps(ledger), session.cursor),
         snapshot_bytes=session.cursor.snapshot_bytes,
         compensated=session.cursor.compensated,
         created_at=now,

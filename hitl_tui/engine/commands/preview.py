@@ -79,6 +79,6 @@ def past_position(session: Session, checkpoint: Checkpoint, *, edited: bool) -> 
 def next_node(session: Session, position: str, state: LiveState) -> str | None:
     """Where a position leads to by a state, termination included; None when it can't be told."""
     try:
-        return session.way_on(position, state).target or None
+        return session.next_target(position, state).target or None
     except HitlError:
         return None

@@ -139,7 +139,7 @@ class _Mermaid:
         return marks
 
 
-def made_of(node: NodeInfo) -> str:
+def parts_of(node: NodeInfo) -> str:
     """In short what a map, a parallel or a subgraph is made of, "" for a plain node."""
     join = f", {node.join}" if node.join not in ("", "all") else ""
     made = {"map": f"each of {node.over}{join}", "parallel": f"at once{join}"}
@@ -148,7 +148,7 @@ def made_of(node: NodeInfo) -> str:
 
 def title(node: NodeInfo) -> str:
     """A node's name, and in short what it is made of."""
-    made = made_of(node)
+    made = parts_of(node)
     return f"{node.name}: {made}" if made else node.name
 
 

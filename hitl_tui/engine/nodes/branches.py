@@ -159,13 +159,13 @@ def error_info(error: NodeFailed, node: str) -> ErrorInfo:
 def answered(branches: tuple[BranchState, ...], request: Request, value: Any) -> tuple[BranchState, ...]:
     """The kept branches with an answer to a request of one of them."""
 
-    def told(state: BranchState) -> BranchState:
+    def with_answer(state: BranchState) -> BranchState:
         if request.key:
             kept = Exchange(f"{ANSWER}{request.key}", value)
             return replace(state, exchanges=(*state.exchanges, kept))
         return replace(state, answers=(*state.answers, value))
 
-    return tuple(told(state) if state.path == request.path else state for state in branches)
+    return tuple(with_answer(state) if state.path == request.path else state for state in branches)
 
 
 def to_run_again(branches: tuple[BranchState, ...]) -> tuple[BranchState, ...]:

@@ -69,7 +69,7 @@ def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) ->
         LogCorrupt: the log of the thread itself can't be read.
     """
     found: dict[str, ChildThread] = {}
-    for thread_id, step, needed in _told(store, cursor):
+    for thread_id, step, needed in _threads_of(store, cursor):
         found.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, step, needed))
     for thread_id in owned(store, cursor.thread_id):
         found.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, None, needed=False))
@@ -84,7 +84,7 @@ def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) ->
     return list(below.values())
 
 
-def _told(store: Store, cursor: Cursor) -> Iterator[tuple[str, int | None, bool]]:
+def _threads_of(store: Store, cursor: Cursor) -> Iterator[tuple[str, int | None, bool]]:
     """The threads that a thread itself tells of: in its steps, and where it stands."""
     before = cursor.head + 1
     while points := store.checkpoints(cursor.thread_id, before, _PAGE):
@@ -228,7 +228,7 @@ def refresh(session: Session, ledger: Sequence[LedgerEntry] = (), *, runs_on: bo
     if session.cursor.pending and not requests:
         cursor = replace(cursor, status="waiting", reason="paused")
     if child is not None and ended:
-        cursor, entry = _failed_by(session, child, journal.behind(cursor, ledger))
+        cursor, entry = _failed_by(session, child, journal.after_entries(cursor, ledger))
         ledger = [*ledger, entry]
     session.commit_cursor(cursor, ledger)
 
@@ -264,7 +264,7 @@ def _failed_by(session: Session, child: Session, cursor: Cursor) -> tuple[Cursor
     if ended.status == "failed":
         error, reason = ended.error, ended.reason
     else:
-        why, hint = told_cancelled(child)
+        why, hint = describe_cancelled(child)
         message = f"node {node!r}: its thread {child.thread_id!r} {why}"
         error, reason = ErrorInfo(node, cursor.attempt, NodeFailed.title, message, hint), "node_error"
         cursor = with_branches(cursor)
@@ -273,7 +273,7 @@ def _failed_by(session: Session, child: Session, cursor: Cursor) -> tuple[Cursor
     return cursor, journal.ledger_entry(cursor, "failed", at=session.clock(), note=note, data={"node": node})
 
 
-def told_cancelled(child: Session) -> tuple[str, str]:
+def describe_cancelled(child: Session) -> tuple[str, str]:
     """How a cancelled child came to its end, in words, and how to go on without it."""
     told = [one for one in child.store.ledger(child.thread_id) if one.kind == "cancel"] if child.store else []
     by = f" by {told[-1].actor}" if told and told[-1].actor else ""

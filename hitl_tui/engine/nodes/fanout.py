@@ -19,7 +19,7 @@ from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.attempt import ItemPlace, run_attempt
 from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
-from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, Made, NodeResult
+from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, NodeOutput, NodeResult
 from hitl_tui.engine.state.changes import Change, reduce_updates
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.interrupts import InterruptRaised
@@ -90,7 +90,7 @@ async def run_fanout(
     activity: Activity,
     uses: list[ModelUse],
     threads: SyncCaller | None,
-) -> Made:
+) -> NodeOutput:
     """Run the branches of a map or a parallel and reduce what they return; nothing is written down.
 
     Args:
@@ -139,7 +139,7 @@ class _FanOut:
         self.succeeded = sum(branch.succeeded for branch in branches)
         self.failed = sum(branch.failed for branch in branches)
 
-    async def run(self) -> Made:
+    async def run(self) -> NodeOutput:
         session, branches = self.session, self.branches
         for branch in branches:
             if branch.outcome:
@@ -315,7 +315,7 @@ class _FanOut:
 
     # -- the boundary -----------------------------------------------------------------------------
 
-    def _boundary(self) -> Made:
+    def _boundary(self) -> NodeOutput:
         """Reduce what the branches returned, by their places, then by channel name (SPEC 7)."""
         began = self.session.state
         state = LiveState(began.values.copy(), began.digests.copy(), began.taint)
@@ -341,7 +341,7 @@ class _FanOut:
                 state.taint = spread(state.taint, written)
         counted = [branch for branch in self.branches if branch.succeeded]
         texts = [f"{branch.path}: {branch.text}" for branch in counted if branch.text]
-        return Made(
+        return NodeOutput(
             NodeResult(text="\n".join(texts) or None),
             changes,
             "map",

@@ -152,7 +152,7 @@ class RunResult(Mapping[str, Any]):
         return self.state[self._output]
 
 
-class Made(NamedTuple):
+class NodeOutput(NamedTuple):
     """A node's result and its changes.
 
     Attributes:

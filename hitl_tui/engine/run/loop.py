@@ -31,7 +31,7 @@ from hitl_tui.engine.nodes.attempt import run_attempt
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import may_go_on, refresh
 from hitl_tui.engine.nodes.fanout import run_fanout
-from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, Made
+from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, NodeOutput
 from hitl_tui.engine.run.subgraph import run_subgraph
 from hitl_tui.engine.state.changes import after
 from hitl_tui.engine.thread import journal
@@ -43,7 +43,7 @@ from hitl_tui.engine.thread.taint_policy import guard
 from hitl_tui.errors import HitlError, NodeFailed, StoreUnusable
 
 
-def tell_broken(session: Session, node: str, error: Exception) -> None:
+def report_failure(session: Session, node: str, error: Exception) -> None:
     """Say why a run ended; it comes into the log with the next commit that goes through.
 
     Args:
@@ -73,7 +73,7 @@ async def work(
     threads: SyncCaller | None,
     begun: Callable[[Activity], None],
     inner: Callable[[Session], RunLoop],
-) -> Made:
+) -> NodeOutput:
     """Run a node with its retries; nothing of it is committed yet.
 
     Args:
@@ -111,7 +111,7 @@ async def work(
             )
             undo = result.compensation
             compensations = () if undo is None else (check_compensation(undo, session.graph.compensations),)
-            return Made(result, changes, read=tuple(activity.read or ()), compensations=compensations)
+            return NodeOutput(result, changes, read=tuple(activity.read or ()), compensations=compensations)
         except NodeFailed as error:
             tried = attempt - first + 1
             if tried >= node.retry.max_attempts or isinstance(error.__cause__, NEVER_RETRIED):
@@ -221,15 +221,15 @@ class RunLoop:
                 finally:
                     self.ended = begun or broken is None
                     if self.ended:
-                        self._put_down(broken)
+                        self._leave(broken)
         finally:
             # Only now can the next run or edit have the thread.
             if self.ended:
                 session.emit(RunEnded(session.progress))
 
-    def _put_down(self, broken: Exception | None) -> None:
+    def _leave(self, broken: Exception | None) -> None:
         if broken:
-            tell_broken(self.session, self.node_in_flight or self.session.cursor.next_node or "", broken)
+            report_failure(self.session, self.node_in_flight or self.session.cursor.next_node or "", broken)
         elif self.session.cursor.status == "running":
             self._stop("waiting", "paused")
 
@@ -272,7 +272,7 @@ class RunLoop:
             return ""
         try:
             # A route is not written down before the node commits: an edit until then may still turn it.
-            name, ended = session.way_on()
+            name, ended = session.next_target()
         except HitlError as error:
             return self._fail(error, cursor.position.partition(":")[2])
         if ended:
@@ -382,7 +382,7 @@ class RunLoop:
         """What runs under a name, and the cursor its config tells of."""
         return self.session.graph.nodes[name], self.session.cursor
 
-    def _commit(self, name: str, made: Made, uses: Sequence[ModelUse], started: int) -> None:
+    def _commit(self, name: str, made: NodeOutput, uses: Sequence[ModelUse], started: int) -> None:
         session = self.session
         result, changes = made.result, made.changes
         state = after(session.state, changes)
@@ -409,7 +409,9 @@ class RunLoop:
         if name in session.graph.after:
             at_step = replace(cursor, head=cursor.head + 1)
             request = make_request(session, name, "after", cursor=at_step, state=state)
-            ledger.append(journal.request_entry(journal.behind(cursor, ledger), request, session.clock()))
+            ledger.append(
+                journal.request_entry(journal.after_entries(cursor, ledger), request, session.clock())
+            )
             cursor = waiting(cursor, request)
         else:
             cursor = session.led_on(cursor, name, state)

@@ -24,7 +24,7 @@ from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.nodes.activity import Activity, AttemptCancelled
 from hitl_tui.engine.nodes.calling import SyncCaller
 from hitl_tui.engine.nodes.children import graph_inside, named, open_child, owned
-from hitl_tui.engine.nodes.results import Made
+from hitl_tui.engine.nodes.results import NodeOutput
 from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.run.subgraph import InsideEvents
 from hitl_tui.engine.state.values import thaw
@@ -86,11 +86,11 @@ def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | Chil
         threads = named(point)
         for name in threads:
             left.pop(name, None)
-        found += [_below(store, name, node_of(begun[name])) for name in _since(left, point.at)]
-        foreign = point.step <= shared
-        found += _of_step(point, fates, foreign)
-        found += [_below(store, name, point.node, own=not foreign) for name in threads]
-    return found + [_below(store, name, node_of(begun[name])) for name in _since(left, 0)]
+        found += [_child_rollback(store, name, node_of(begun[name])) for name in _since(left, point.at)]
+        inherited = point.step <= shared
+        found += _of_step(point, fates, inherited)
+        found += [_child_rollback(store, name, point.node, own=not inherited) for name in threads]
+    return found + [_child_rollback(store, name, node_of(begun[name])) for name in _since(left, 0)]
 
 
 def node_of(info: ThreadInfo) -> str:
@@ -114,7 +114,7 @@ def _since(left: dict[str, int], at: int) -> list[str]:
     return found
 
 
-def _below(store: Store, thread_id: str, node: str, *, own: bool = True) -> ChildRollback:
+def _child_rollback(store: Store, thread_id: str, node: str, *, own: bool = True) -> ChildRollback:
     cursor = store.cursor(thread_id)
     if cursor is None:
         return ChildRollback(thread_id, node, own=own)
@@ -129,13 +129,13 @@ def _inside(entry: RollbackEntry, thread_id: str, own: bool) -> RollbackEntry:
 
 
 def _of_step(
-    point: Checkpoint, fates: Mapping[tuple[int, int], Sequence[LedgerEntry]], foreign: bool
+    point: Checkpoint, fates: Mapping[tuple[int, int], Sequence[LedgerEntry]], inherited: bool
 ) -> Iterator[RollbackEntry]:
     for index in reversed(range(len(point.compensations))):
         one = point.compensations[index]
         node = one.path or point.node
         entry = RollbackEntry(point.step, index, point.invocation, node, one.handler, one.args, "open")
-        yield _told(entry, fates.get((point.step, index), ()), foreign)
+        yield _with_fate(entry, fates.get((point.step, index), ()), inherited)
 
 
 def _fates(ledger: Iterable[LedgerEntry]) -> dict[tuple[int, int], list[LedgerEntry]]:
@@ -147,14 +147,14 @@ def _fates(ledger: Iterable[LedgerEntry]) -> dict[tuple[int, int], list[LedgerEn
     return fates
 
 
-def _told(entry: RollbackEntry, fate: Sequence[LedgerEntry], foreign: bool) -> RollbackEntry:
+def _with_fate(entry: RollbackEntry, fate: Sequence[LedgerEntry], inherited: bool) -> RollbackEntry:
     """An entry with what became of it."""
-    state: Literal["open", "done", "failed", "inherited"] = "inherited" if foreign else "open"
+    state: Literal["open", "done", "failed", "inherited"] = "inherited" if inherited else "open"
     error, failures = "", [one for one in fate if one.kind == UNDO_FAILED]
     if fate and fate[-1].kind == UNDONE:
         state = "done"
     elif failures:
-        state, error = "inherited" if foreign else "failed", failures[-1].note or ""
+        state, error = "inherited" if inherited else "failed", failures[-1].note or ""
     return msgspec.structs.replace(entry, state=state, error=error, attempts=len(failures))
 
 
@@ -255,7 +255,7 @@ class RollbackLoop(RunLoop):
         """Roll back the thread of a subgraph; False where that was paused or given up."""
         session, started = self.session, self.session.clock()
         try:
-            child = child_below(session, below)
+            child = child_session(session, below)
             if child is None:
                 return True
             inner = RollbackLoop(child, self._command, threads=self._threads)
@@ -315,7 +315,7 @@ class RollbackLoop(RunLoop):
         # Its idempotency key is the entry's own, whenever and however often it is tried.
         return node, replace(self.session.cursor, iteration=entry.step - 1, invocation=entry.invocation)
 
-    def _commit(self, name: str, made: Made, uses: Sequence[ModelUse], started: int) -> None:
+    def _commit(self, name: str, made: NodeOutput, uses: Sequence[ModelUse], started: int) -> None:
         result, changes = made.result, made.changes
         if result.compensation is not None:
             raise HitlError("it returned a compensation", "what undoes a step can't be undone itself")
@@ -416,7 +416,7 @@ def _named(entry: RollbackEntry) -> dict[str, object]:
     return {**facts, "thread": entry.thread} if entry.thread else facts
 
 
-def child_below(session: Session, below: ChildRollback) -> Session | None:
+def child_session(session: Session, below: ChildRollback) -> Session | None:
     """The thread to undo; None where it can't be had and there is nothing to undo of it.
 
     Raises:

@@ -29,8 +29,8 @@ from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, ChildLink, 
 from hitl_tui.engine.log.records import Cursor, Limits
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.nodes.activity import Activity
-from hitl_tui.engine.nodes.children import link_of, new_child_id, open_child, passed_on, told_cancelled
-from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, Made, NodeResult
+from hitl_tui.engine.nodes.children import describe_cancelled, link_of, new_child_id, open_child, passed_on
+from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, NodeOutput, NodeResult
 from hitl_tui.engine.state.changes import Change, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.thread.journal import open_uses
@@ -79,7 +79,7 @@ _TRIES, _BETWEEN_TRIES = 40, 0.025
 
 async def run_subgraph(
     session: Session, node: Node, activity: Activity, make_run: Callable[[Session], RunLoop]
-) -> Made:
+) -> NodeOutput:
     """Run the child thread of this visit, or go on with it, and reduce its outputs.
 
     Args:
@@ -105,7 +105,7 @@ class _Visit:
         self.activity = activity
         self.events: InsideEvents | None = None
 
-    async def run(self, make_run: Callable[[Session], RunLoop]) -> Made:
+    async def run(self, make_run: Callable[[Session], RunLoop]) -> NodeOutput:
         link = link_of(self.session.cursor) or self._begin_visit()
         try:
             child = open_child(self.session, self.node, link.thread_id)
@@ -165,7 +165,7 @@ class _Visit:
         self.session.emit(AttemptDropped(self.node.name, self.activity.attempt, why))
         return ChildStopped("waiting", "paused", f"{thread_id} was busy")
 
-    def _outcome(self, child: Session) -> Made:
+    def _outcome(self, child: Session) -> NodeOutput:
         cursor = child.cursor
         if cursor.status == "completed":
             return self._made(child)
@@ -175,7 +175,7 @@ class _Visit:
             raise ChildStopped(cursor.status, cursor.reason, f"in {child.thread_id}")
         if cursor.status == "cancelled":
             # It does not come back to life: resuming the parent begins another one.
-            raise self._failed(child.thread_id, *told_cancelled(child), child)
+            raise self._failed(child.thread_id, *describe_cancelled(child), child)
         why = cursor.error.message if cursor.error else cursor.reason
         failure = self._failed(child.thread_id, f"failed: {why}", "", child)
         failure.branches = self.session.cursor.branches
@@ -215,7 +215,7 @@ class _Visit:
                 tainted[target] = Lineage(0, self.node.name, sources=mark.sources)
         return inputs, tainted
 
-    def _made(self, child: Session) -> Made:
+    def _made(self, child: Session) -> NodeOutput:
         session = self.session
         path = f"{self.node.name}#{child.thread_id.rpartition('#')[2]}"
         values = [(target, child.state.values[source]) for source, target in self.work.outputs]
@@ -234,7 +234,7 @@ class _Visit:
             duration=child.cursor.active,
             thread=child.thread_id,
         )
-        return Made(
+        return NodeOutput(
             NodeResult(),
             [self._marked(child, change, path) for change in changes],
             "subgraph",

@@ -327,7 +327,7 @@ def _mismatch(channel: str, at: str, errors: Iterable[Any], private: bool) -> Sc
         ["additionalProperties"],
         ["unevaluatedProperties"],
     )
-    message = "a key is not allowed" if private and about_keys else _told(error, private)
+    message = "a key is not allowed" if private and about_keys else _message(error, private)
     shown = message if len(message) <= 300 else f"{message[:140]} … {message[-150:]}"
     mend = _MENDS.get(rules[-1] if rules else "", "give a value that fits")
     return SchemaMismatch(
@@ -358,7 +358,7 @@ def _nearest(error: Any) -> Any:
     return _nearest(ways[0]) if len(ways) == 1 else error
 
 
-def _told(error: Any, private: bool) -> str:
+def _message(error: Any, private: bool) -> str:
     """What jsonschema says, and what was found where it doesn't; of alternatives what each expected."""
     if error.kind.name == "const":
         found = "[private]" if private else canonical(error.instance).decode()

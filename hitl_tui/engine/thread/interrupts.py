@@ -407,7 +407,7 @@ def ask(session: Session, requests: Sequence[Request], cursor: Cursor) -> None:
     cursor = replace(cursor, position=f"node:{requests[0].node}", pending=())
     for request in requests:
         if request.id not in waited:
-            at = journal.behind(session.cursor, entries)
+            at = journal.after_entries(session.cursor, entries)
             entries.append(journal.request_entry(at, request, session.clock()))
         cursor = waiting(cursor, request)
     session.commit_cursor(cursor, entries)
@@ -418,7 +418,7 @@ def withdrawn(session: Session, but: Collection[str] = ()) -> list[LedgerEntry]:
     entries: list[LedgerEntry] = []
     for request in session.cursor.pending:
         if request.id not in but:
-            at = journal.behind(session.cursor, entries)
+            at = journal.after_entries(session.cursor, entries)
             entries.append(journal.ledger_entry(at, "withdrawn", at=session.clock(), request=request))
     return entries
 

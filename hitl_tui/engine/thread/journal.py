@@ -158,7 +158,7 @@ def ledger_entry(
     data: Any = None,
     signer: Signer | None = None,
 ) -> LedgerEntry:
-    """The next entry of the decision ledger after the cursor's last one; see `behind`.
+    """The next entry of the decision ledger after the cursor's last one; see `after_entries`.
 
     Args:
         request, request_id: the request it is about, as it stands after it; or its id alone where there is
@@ -211,7 +211,7 @@ def request_entry(cursor: Cursor, request: Request, at: int) -> LedgerEntry:
     )
 
 
-def behind(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> Cursor:
+def after_entries(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> Cursor:
     """The cursor as the next entry follows on it, after entries that are not committed yet."""
     last = ledger[-1] if ledger else None
     return msgspec.structs.replace(cursor, ledger_n=last.n, ledger_hash=last.hash) if last else cursor
@@ -222,7 +222,7 @@ def with_channels(
 ) -> tuple[LedgerEntry, ...]:
     """The entries of a step's commit, and one that says that from it on the state has other channels."""
     data = {"new": list(other.new), "gone": list(other.gone)}
-    return (*ledger, ledger_entry(behind(cursor, ledger), CHANNELS, at=at, step=step, data=data))
+    return (*ledger, ledger_entry(after_entries(cursor, ledger), CHANNELS, at=at, step=step, data=data))
 
 
 def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:

@@ -54,7 +54,7 @@ def frozen(cursor: Cursor) -> Cursor:
     return replace(cursor, goal=freeze(cursor.goal), constraints=freeze(cursor.constraints))
 
 
-def given_at_steps(ledger: Iterable[LedgerEntry]) -> dict[int, dict[str, Any]]:
+def inputs_at_steps(ledger: Iterable[LedgerEntry]) -> dict[int, dict[str, Any]]:
     """What was given, by the step it came with; of several threads of a family, as a fork's ledger has it."""
     return {entry.step: freeze(dict(entry.data)) for entry in ledger if entry.kind == INPUT}
 
@@ -63,7 +63,7 @@ def as_of(step: int, given: dict[int, dict[str, Any]], now: Cursor) -> dict[str,
     """Goal and constraints as they stood at a step of a thread.
 
     Args:
-        given: from `given_at_steps`; without any the thread has kept what it has `now` all the time.
+        given: from `inputs_at_steps`; without any the thread has kept what it has `now` all the time.
     """
     if not given:
         return {name: getattr(now, name) for name in RUN_INPUTS}
@@ -151,14 +151,14 @@ def _moved(place: int, length: int, effect: Effect) -> tuple[int, int]:
     return (place if place < length else -1), length
 
 
-class WayOn(NamedTuple):
+class NextNode(NamedTuple):
     """Where a thread goes on: a node, END or "" for a dead end; `ended` is the termination met, if any."""
 
     target: str
     ended: str = ""
 
 
-class Outlook:
+class ThreadState:
     """The cursor and the state of a thread, and where they lead."""
 
     graph: CompiledGraph
@@ -217,9 +217,9 @@ class Outlook:
             for name, value in self.state.values.items()
         }
 
-    def way_on(
+    def next_target(
         self, position: str | None = None, state: LiveState | None = None, cursor: Cursor | None = None
-    ) -> WayOn:
+    ) -> NextNode:
         """Where a position leads to, by default the thread's own.
 
         Termination is asked before a routing function: a run that is over asks no router (SPEC 15).
@@ -234,10 +234,10 @@ class Outlook:
         if kind == "route":
             target = "" if asks else self.route_from(name, state)
         if target == END:
-            return WayOn(END)
+            return NextNode(END)
         if ended := self.terminated(state, cursor):
-            return WayOn(END, ended)
-        return WayOn(self.route_from(name, state) if asks else target)
+            return NextNode(END, ended)
+        return NextNode(self.route_from(name, state) if asks else target)
 
     def route_from(self, node: str, state: LiveState) -> str:
         """The node after `node` by a state; a routing function is asked once for each state."""
@@ -256,7 +256,7 @@ class Outlook:
         """
         if node in self.graph.routes:
             try:
-                target, ended = self.way_on(f"route:{node}", state, cursor)
+                target, ended = self.next_target(f"route:{node}", state, cursor)
             except HitlError:
                 return cursor  # told when the route is taken, with the step safely committed
             if target != END or ended:
@@ -299,7 +299,7 @@ class Outlook:
         if not self.cursor.position.startswith("route:"):
             return self.cursor.next_node
         try:
-            return self.way_on().target or None
+            return self.next_target().target or None
         except HitlError:
             return None
 
@@ -387,7 +387,7 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
-class Session(Outlook):
+class Session(ThreadState):
     """A thread of a graph, in a store or (without one) in memory only.
 
     Facts go to `sink` once they are committed; `signer` signs what a person decides.  Nothing is changed
@@ -701,7 +701,7 @@ class Session(Outlook):
         hashes = {request_hash(request) for request in known} | {entry.request_hash for entry in ledger}
         entries = list(ledger)
         for request in pending:
-            at = journal.behind(self.cursor, entries)
+            at = journal.after_entries(self.cursor, entries)
             if request_hash(request) in hashes:
                 continue
             if request.id in ids:

@@ -74,14 +74,14 @@ class Problems:
         if not self._found:
             return
         ordered = sorted(self._found, key=lambda problem: problem.line or 0)
-        lines = [self._told(problem) for problem in ordered[:_SHOWN]]
+        lines = [self._line_of(problem) for problem in ordered[:_SHOWN]]
         if len(ordered) > _SHOWN:
             lines.append(f"and {len(ordered) - _SHOWN} more")
         failed = GraphInvalid("\n".join(lines))
         failed.details = next((problem.details for problem in ordered if problem.details), "")
         raise failed
 
-    def _told(self, problem: FileProblem) -> str:
+    def _line_of(self, problem: FileProblem) -> str:
         place = self.name if problem.line is None else f"{self.name}, line {problem.line}"
         where = key_in_words(problem.path)
         hint = f", {problem.hint}" if problem.hint else ""
@@ -136,7 +136,7 @@ def check_value(value: Any, kind: Any, problems: Problems, path: KeyPath) -> Non
     bare = _bare(kind)
     if _is_struct(bare):
         _check_table(value, bare, problems, path)
-    elif get_origin(bare) in (dict, Mapping) and isinstance(value, dict) and _told_by_member(bare):
+    elif get_origin(bare) in (dict, Mapping) and isinstance(value, dict) and _has_known_member(bare):
         for key, member in value.items():
             check_value(member, get_args(bare)[1], problems, (*path, key))
     elif get_origin(bare) is list and isinstance(value, list):
@@ -148,7 +148,7 @@ def check_value(value: Any, kind: Any, problems: Problems, path: KeyPath) -> Non
         _check_leaf(value, kind, problems, path)
 
 
-def _told_by_member(table: Any) -> bool:
+def _has_known_member(table: Any) -> bool:
     """Whether what a member of a table must be is known: a table itself, or text."""
     member = _bare(get_args(table)[1])
     return member is str or _is_struct(member)
@@ -156,7 +156,7 @@ def _told_by_member(table: Any) -> bool:
 
 def _check_table(value: Any, shape: Any, problems: Problems, path: KeyPath) -> None:
     if not isinstance(value, dict):
-        problems.add(path, f"must be a table, not {_found(value)}")
+        problems.add(path, f"must be a table, not {_kind_in_words(value)}")
         return
     fields = {field.encode_name: field for field in _fields(shape)}
     for key in value:
@@ -200,7 +200,7 @@ def _reworded(message: str, value: Any) -> str:
     message = message.partition(" - at ")[0]
     if match := re.fullmatch(r"Expected `([\w| ]+)`, got `\w+`", message):
         wanted = " or ".join(_WORDS.get(name, name) for name in match[1].split(" | "))
-        return f"must be {wanted}, not {_found(value)}"
+        return f"must be {wanted}, not {_kind_in_words(value)}"
     if match := re.fullmatch(r"Expected `\w+` (>=|>|<=|<) ([\d.-]+)", message):
         words = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}
         return f"must be {words[match[1]]} {match[2].removesuffix('.0')}, not {reprlib.repr(value)}"
@@ -209,7 +209,7 @@ def _reworded(message: str, value: Any) -> str:
     return message
 
 
-def _found(value: Any) -> str:
+def _kind_in_words(value: Any) -> str:
     kinds: tuple[tuple[type, str], ...] = (
         (bool, "true or false"),
         (str, "text"),

@@ -29,16 +29,16 @@ from hitl_tui.errors import StoreUnusable, ValueRejected
 from hitl_tui.stores import base
 from hitl_tui.stores.base import (
     Checkpointer,
+    as_opened,
     ascii_lower,
     check_durability,
     check_thread_id,
     longest_waiting,
+    name_taken,
     not_held,
-    put_down,
     refuse_takeover,
     refused,
     summary_of,
-    taken,
     unknown,
     writer,
 )
@@ -175,7 +175,7 @@ def _move(threads: Path, made: tuple[Path, str]) -> None:
         os.rename(path, target)
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            raise taken(thread_id) from None
+            raise name_taken(thread_id) from None
         raise translate(error, target) from error
 
 
@@ -324,11 +324,11 @@ class FileCheckpointer(Checkpointer):
         found = [
             (self._glance(thread), thread)
             for name, thread in known.items()
-            if part in ascii_lower(name) and base.within(thread.origin.info, within, known)
+            if part in ascii_lower(name) and base.is_inside(thread.origin.info, within, known)
         ]
         if waiting:
             now = time.time_ns() // 1000
-            found = longest_waiting(found, lambda row: put_down(row[0].cursor, holder(row[1].lease(), now)))
+            found = longest_waiting(found, lambda row: as_opened(row[0].cursor, holder(row[1].lease(), now)))
         elif within:
             found.sort(key=lambda row: (row[1].origin.info.created_at, row[1].origin.info.thread_id))
         else:
@@ -466,7 +466,7 @@ class FileCheckpointer(Checkpointer):
         """A directory to fill, which is gone afterwards unless it was put in its place."""
         thread_id = check_thread_id(origin.info.thread_id)
         if os.path.lexists(self._directory / directory_name(thread_id)):
-            raise taken(thread_id)
+            raise name_taken(thread_id)
         with making(self._directory) as path, _no_surrogates():
             self._replace(path / "info.json", shapes.info_file(origin, time.time_ns()))
             yield ThreadFiles(path, origin)

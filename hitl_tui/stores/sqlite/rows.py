@@ -422,7 +422,7 @@ def summary_of(row: Row, now: int) -> ThreadSummary:
     head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
     held_by = holder(lease_of(held) if any(part is not None for part in held) else None, now)
     if status == "running" and held_by is None:
-        # As whoever opens it finds it (`base.put_down`).
+        # As whoever opens it finds it (`base.as_opened`).
         status, reason = "waiting", "paused"
         waiting_for, waiting_since = reason, updated_at
     return ThreadSummary(

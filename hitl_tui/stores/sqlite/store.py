@@ -32,10 +32,10 @@ from hitl_tui.stores.base import (
     Checkpointer,
     check_durability,
     check_thread_id,
+    name_taken,
     not_held,
     refuse_takeover,
     refused,
-    taken,
     unknown,
     writer,
 )
@@ -55,7 +55,7 @@ _SUMMARIES = (
 )
 _ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC LIMIT ? OFFSET ?"
 _BY_AGE = " ORDER BY t.created_at, t.id LIMIT ? OFFSET ?"
-# That a runner has died only its lease says; its thread waits since the last commit (`base.put_down`).
+# That a runner has died only its lease says; its thread waits since the last commit (`base.as_opened`).
 _ABANDONED = "c.status = 'running' AND c.thread IN (SELECT value FROM json_each(?))"
 _BY_WAIT = " ORDER BY ifnull(c.waiting_since, c.updated_at), t.id LIMIT ? OFFSET ?"
 _RUNNING = (
@@ -64,7 +64,7 @@ _RUNNING = (
 )
 _TOP = f"(t.owner IS NULL OR NOT EXISTS (SELECT 1 FROM thread AS o WHERE o.id = {_OWNER.format('t')}))"
 
-ONE = _SUMMARIES.format(inside="NULL", where="c.thread = ?")
+ONE_SUMMARY = _SUMMARIES.format(inside="NULL", where="c.thread = ?")
 """The line of one thread, given its key."""
 
 
@@ -215,7 +215,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         self, db: sqlite3.Connection, info: ThreadInfo, cursor: Cursor, past: Sequence[Past] = ()
     ) -> int:
         if db.execute("SELECT 1 FROM thread WHERE id = ?", (info.thread_id,)).fetchone():
-            raise taken(info.thread_id)
+            raise name_taken(info.thread_id)
         parent = None if info.parent is None else self._key(info.parent)
         row = (
             info.thread_id,
@@ -309,7 +309,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             ]
 
     def summary(self, thread_id: str) -> ThreadSummary | None:
-        found = self._summaries(ONE, (self._find(thread_id),))
+        found = self._summaries(ONE_SUMMARY, (self._find(thread_id),))
         return found[0] if found else None
 
     def list_threads(self) -> list[str]:
