@@ -173,7 +173,7 @@ def _key(request: RecordedRequest) -> bytes:
 
 
 def _likeness(entry: RecordedCall, request: RecordedRequest) -> tuple[int, float]:
-    same = sum(one == other for one, other in zip(entry.messages, request.messages, strict=False))
+    same = sum(message == other for message, other in zip(entry.messages, request.messages, strict=False))
     first, second = (str(one.messages[-1].get("content")) if one.messages else "" for one in (entry, request))
     return same, _alike(first, second) / (1 + max(len(first), len(second)))
 

@@ -219,7 +219,7 @@ def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
 def _outermost(graphs: Mapping[str, Graph]) -> list[str]:
     """The names of graphs inside no other one; what is compiled goes before what it was made from."""
     inside = [part for one in graphs.values() if isinstance(one, StateGraph) for part in one.subgraphs]
-    outer = [name for name, one in graphs.items() if not any(one is part for part in inside)]
+    outer = [name for name, graph in graphs.items() if not any(graph is part for part in inside)]
     compiled = [name for name in outer if isinstance(graphs[name], GraphRunner)]
     return compiled if len(compiled) == 1 else outer
 

@@ -218,7 +218,7 @@ def _differences(
     known = state_at(store, thread_id, step) if step >= 0 else {}
     values = {**dict.fromkeys(state), **known}
     point = store.checkpoint(thread_id, step) if step >= 0 else None
-    taint = {one.channel: one for one in point.tainted} if point else {}
+    taint = {taint.channel: taint for taint in point.tainted} if point else {}
     live = LiveState(values, {name: channel_hash(value) for name, value in values.items()}, taint)
     private = _private(store, thread_id, step)
     channels = {

@@ -115,15 +115,15 @@ class Names:
         """A step that leads to the threads below it under their new names."""
         if not any(outcome.thread for outcome in point.branches):
             return point
-        return replace(point, branches=tuple(self._outcome(one, header) for one in point.branches))
+        return replace(point, branches=tuple(self._outcome(branch, header) for branch in point.branches))
 
     def cursor(self, cursor: Cursor, header: Header) -> Cursor:
         """Where a thread stands, waiting for the threads below it under their new names."""
         return replace(
             cursor,
             thread_id=self._new[header.info.thread_id],
-            pending=tuple(self._request(one, header) for one in cursor.pending),
-            branches=tuple(self._branch(one, header) for one in cursor.branches),
+            pending=tuple(self._request(request, header) for request in cursor.pending),
+            branches=tuple(self._branch(branch, header) for branch in cursor.branches),
         )
 
     def _outcome(self, one: BranchOutcome, header: Header) -> BranchOutcome:
@@ -383,7 +383,9 @@ def export_thread(
     if found[0] is None:
         raise unknown(thread_id)
     if not alone:
-        found += [_standing(store, one.thread_id, one.of, private) for one in inside(store, found[0].cursor)]
+        found += [
+            _standing(store, child.thread_id, child.of, private) for child in inside(store, found[0].cursor)
+        ]
     return _numbered(_all_lines(store, [one for one in found if one]))
 
 
@@ -428,11 +430,11 @@ def _standing(store: Checkpointer, thread_id: str, of: str, private: bool) -> _S
 
 
 def _all_lines(store: Checkpointer, threads: list[_Standing]) -> Iterator[Any]:
-    places = tuple(ChildPlace(one.info.thread_id, one.of) for one in threads[1:])
-    for one in threads:
-        past = store.past(one.info.thread_id, one.cursor)
-        yield Header(FORMAT, VERSION, sourceless(one.info), past, tuple(sorted(one.secret)), places)
-        yield from _lines(store, one.info, one.cursor, one.secret)
+    places = tuple(ChildPlace(thread.info.thread_id, thread.of) for thread in threads[1:])
+    for thread in threads:
+        past = store.past(thread.info.thread_id, thread.cursor)
+        yield Header(FORMAT, VERSION, sourceless(thread.info), past, tuple(sorted(thread.secret)), places)
+        yield from _lines(store, thread.info, thread.cursor, thread.secret)
         places = ()
 
 
@@ -501,7 +503,7 @@ def _without_quotes(point: Checkpoint) -> Checkpoint:
     """A step whose compensations and tools may have been given anything, as its node was free to."""
     return replace(
         point,
-        compensations=tuple(replace(one, args=None) for one in point.compensations),
+        compensations=tuple(replace(compensation, args=None) for compensation in point.compensations),
         calls=tuple(map(_unquoted, point.calls)),
     )
 

@@ -134,7 +134,11 @@ def named(agents: Team, what: str, taken: Iterable[str] = (), at_least: int = 1)
     """
     if isinstance(agents, str) or not isinstance(agents, (Mapping, Sequence)):
         raise GraphInvalid(f"{what} is {in_words(agents)}", "give a list of agents, or a dict by name")
-    pairs = list(agents.items()) if isinstance(agents, Mapping) else [(_name_of(one), one) for one in agents]
+    pairs = (
+        list(agents.items())
+        if isinstance(agents, Mapping)
+        else [(_name_of(agent), agent) for agent in agents]
+    )
     refused, known = {name.casefold() for name in (*taken, START, END)}, set[str]()
     for name, agent in pairs:
         mend = "give each a name of its own, as in {'writer': agent}"

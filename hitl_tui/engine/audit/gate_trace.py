@@ -106,7 +106,9 @@ class _Graphs:
             if info is not None and info.parent is None and info.fork_step >= 0:
                 # What it shares was another thread's doing, which is not in this store.
                 forks = [
-                    one.n for one in ledger if one.kind == "fork" and _data(one).get("step") == info.fork_step
+                    entry.n
+                    for entry in ledger
+                    if entry.kind == "fork" and _data(entry).get("step") == info.fork_step
                 ]
                 first = max(forks, default=first)
             yield first, info.graph_digest if info else ""
@@ -117,10 +119,10 @@ class _Graphs:
     def at(self, n: int) -> GraphInfo | None:
         """The graph after `n` decisions, None where it is not known."""
         digest = ""
-        for since, one in self._changes:
+        for since, change in self._changes:
             if since > n:
                 break
-            digest = one
+            digest = change
         if digest not in self._known:
             self._known[digest] = self._read(digest)
         return self._known[digest]

@@ -56,18 +56,19 @@ class ReplayReport(msgspec.Struct, frozen=True):
     @property
     def changed_reducers(self) -> tuple[str, ...]:
         """The channels whose reducer is another one than when they were written."""
-        return tuple(one.channel or "" for one in self.mismatches if one.field == "reducer")
+        return tuple(mismatch.channel or "" for mismatch in self.mismatches if mismatch.field == "reducer")
 
     def check(self) -> None:
         """Raise `ReplayMismatch` where the graph went another way."""
-        for one in self.mismatches:
-            if one.kind == "node":
+        for mismatch in self.mismatches:
+            if mismatch.kind == "node":
                 raise ReplayMismatch(
-                    f"step {one.step}: the log has {one.expected}, the graph goes to {one.actual}",
+                    f"step {mismatch.step}: the log has {mismatch.expected}, "
+                    f"the graph goes to {mismatch.actual}",
                     "the routes, the conditions or the nodes of the graph have changed since",
-                    step=one.step or 0,
-                    recorded=str(one.expected),
-                    replayed=str(one.actual),
+                    step=mismatch.step or 0,
+                    recorded=str(mismatch.expected),
+                    replayed=str(mismatch.actual),
                 )
 
 
@@ -205,7 +206,7 @@ class _Replay(ThreadState):
 
     def _known_to_differ(self) -> bool:
         """Once told, a state that differs is not told again at each step after it."""
-        return any(one.kind in ("channel", "checkpoint") for one in self.mismatches)
+        return any(mismatch.kind in ("channel", "checkpoint") for mismatch in self.mismatches)
 
     def _reduce(
         self, channel: BoundChannel, before: Any, before_hash: bytes, record: UpdateRecord

@@ -47,13 +47,13 @@ def decisions(ledger: Sequence[LedgerEntry], signers: Signers) -> list[SignedDec
 def wrong_signatures(signed: Iterable[SignedDecision]) -> list[Mismatch]:
     """What is wrong with signatures that are there."""
     found = []
-    for one in signed:
-        if one.found.verdict == "wrong":
-            found.append(_finding(one, "signature", "of this decision", "of something else"))
-        elif one.found.verdict == "unknown":
-            found.append(_finding(one, "key", "that of a known signer", one.found.key or None))
-        elif one.found.verdict == "other":
-            found.append(_finding(one, "signer", one.actor, one.found.signer))
+    for decision in signed:
+        if decision.found.verdict == "wrong":
+            found.append(_finding(decision, "signature", "of this decision", "of something else"))
+        elif decision.found.verdict == "unknown":
+            found.append(_finding(decision, "key", "that of a known signer", decision.found.key or None))
+        elif decision.found.verdict == "other":
+            found.append(_finding(decision, "signer", decision.actor, decision.found.signer))
     return found
 
 

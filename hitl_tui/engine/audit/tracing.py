@@ -29,7 +29,7 @@ class ChannelSets:
         # The graph at hand may not be the one that the thread began with.
         self._steps = {0} if trace.channels is not None else set()
         with suppress(LogCorrupt):  # told where the ledger is checked
-            self._steps |= {one.step for one in store.ledger(thread_id) if one.kind == CHANNELS}
+            self._steps |= {entry.step for entry in store.ledger(thread_id) if entry.kind == CHANNELS}
 
     def follow(self, step: int, snapshot: bytes | None) -> None:
         """After the records of a step: which channels there are from it on, by its snapshot."""
@@ -140,7 +140,7 @@ class TaintTrace:
         if plain and not before:
             self._known = {}
             return ()
-        self._known = {one.channel: one for one in point.tainted}
+        self._known = {taint.channel: taint for taint in point.tainted}
         if before is None or not intact:
             return ()
         found: list[TaintFinding] = []
@@ -224,7 +224,7 @@ class Trace:
     def __init__(self, channels: Mapping[str, BoundChannel] | None, strict: bool) -> None:
         self.channels = channels
         self.strict = strict
-        self.private = {name for name, one in (channels or {}).items() if one.visibility == "private"}
+        self.private = {name for name, channel in (channels or {}).items() if channel.visibility == "private"}
         self.changes = 0
         self._all = {
             name: _Channel(channel.default, channel.default_hash)

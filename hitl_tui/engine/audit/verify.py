@@ -366,7 +366,7 @@ class _Check:
                 self.trace.learn(name, value, digest)
         for name in self.trace.written().keys() - values.keys():
             self._add("snapshot", "channel", name, None, step=step, channel=name)
-        told = any(one.step == step for one in self.mismatches[known - 1 if known else 0 :])
+        told = any(mismatch.step == step for mismatch in self.mismatches[known - 1 if known else 0 :])
         if point is not None and not told and state_hash(digests) != point.state_hash:
             self._add("snapshot", "state_hash", point.state_hash, state_hash(digests), step=step)
 
@@ -435,7 +435,7 @@ class _Check:
                 stored, true = chained(stored, part.facts), chained(true, part.facts)
                 stood[stored] = stood[true] = n
         self._signatures(entries)
-        lost = any(one.kind == "gap" for one in self.mismatches[gaps:])
+        lost = any(mismatch.kind == "gap" for mismatch in self.mismatches[gaps:])
         self.stood = None if lost else stood
         self.decided = entries
         for request in self.cursor.pending:
@@ -456,7 +456,7 @@ class _Check:
             self._same("last_record_hash", self.previous)
         if self.link is not None:
             self._same("checkpoint_hash", self.link)
-        if any(one.kind in ("cursor", "request", "thread") for one in self.mismatches):
+        if any(mismatch.kind in ("cursor", "request", "thread") for mismatch in self.mismatches):
             return
         try:
             self.store.cursor(self.thread_id)
@@ -527,7 +527,7 @@ def verify_tree(
         UsageError: no anchor is about the thread.
     """
     if anchors and not anchors_of(store, thread_id, anchors):
-        named = ", ".join(sorted({repr(one.thread) for one in anchors})[:3])
+        named = ", ".join(sorted({repr(anchor.thread) for anchor in anchors})[:3])
         raise UsageError(
             f"none of these anchors is about thread {thread_id!r}, but about {named}",
             f"see `hitl-tui anchor {thread_id}`",
@@ -638,8 +638,8 @@ def _only(kind: Kind, field: str, expected: str | None, actual: str | None) -> V
 
 
 def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyReport:
-    found = [replace(one, thread=thread_id) for one in below.mismatches]
-    signed = [replace(one, thread=thread_id) for one in below.decisions or ()]
+    found = [replace(mismatch, thread=thread_id) for mismatch in below.mismatches]
+    signed = [replace(decision, thread=thread_id) for decision in below.decisions or ()]
     return VerifyReport(
         (*report.mismatches, *found),
         report.records + below.records,

@@ -197,8 +197,12 @@ def pass_breakpoints(session: Session, actor: str | None = None) -> None:
 def expire(session: Session) -> bool:
     """Apply what became of requests whose deadline has passed; True where the thread failed by it."""
     now = session.clock()
-    for late in [one.id for one in session.cursor.pending if one.deadline is not None and now > one.deadline]:
-        request = next((one for one in session.cursor.pending if one.id == late), None)
+    for late in [
+        request.id
+        for request in session.cursor.pending
+        if request.deadline is not None and now > request.deadline
+    ]:
+        request = next((request for request in session.cursor.pending if request.id == late), None)
         if request is not None and request.thread:
             relay(session, request, expire, partial(decision_entry, session, [], "timeout", request=request))
             if session.cursor.status == "failed":

@@ -58,7 +58,7 @@ def resolve(
         if name in subgraphs:
             steps[name] = _subgraph_node(node, subgraphs[name], channels)
         elif name in members and isinstance(node.work, FanOutWork):
-            steps[name] = _parallel_node(node, node.work, tuple(nodes[one] for one in members[name]))
+            steps[name] = _parallel_node(node, node.work, tuple(nodes[member] for member in members[name]))
         elif name not in group_of:
             if isinstance(node.work, FanOutWork):
                 _check_channel(f"map {name!r}: over", node.work.over.partition(".")[0], channels)
@@ -67,11 +67,11 @@ def resolve(
 
 
 def _parallel_node(node: Node, work: FanOutWork, members: tuple[Node, ...]) -> Node:
-    reads = [one.reads for one in members]
-    writes = [one.writes for one in members]
+    reads = [member.reads for member in members]
+    writes = [member.writes for member in members]
     policies: list[OnTaint] = ["allow", "warn", "approve", "block"]
     # The strictest of them stands before all, since they run at once.
-    strictest = max((one.on_taint for one in members), key=policies.index)
+    strictest = max((member.on_taint for member in members), key=policies.index)
     work = replace(work, members=members)
     return replace(node, reads=_union(reads), writes=_union(writes), on_taint=strictest, work=work)
 
@@ -216,11 +216,11 @@ class Composing:
         Raises:
             GraphInvalid: a bad name, join or list.
         """
-        if isinstance(nodes, str) or not all(isinstance(one, str) for one in nodes):
+        if isinstance(nodes, str) or not all(isinstance(node, str) for node in nodes):
             raise GraphInvalid(
                 f"parallel {name!r}: nodes is {nodes!r}", 'a list of names of nodes, as nodes=["a", "b"]'
             )
-        doubles = sorted({one for one in nodes if list(nodes).count(one) > 1})
+        doubles = sorted({node for node in nodes if list(nodes).count(node) > 1})
         if not nodes or doubles:
             found = f"it names {doubles[0]!r} twice" if doubles else "it has no nodes"
             raise GraphInvalid(f"parallel {name!r}: {found}", "name each node once")

@@ -238,7 +238,7 @@ def outdated(session: Session) -> bool:
     cursor = session.cursor
     if cursor.status != "waiting" or cursor.reason == "limit" or link_of(cursor) is None:
         return False
-    if cursor.pending and not any(one.thread for one in cursor.pending):
+    if cursor.pending and not any(request.thread for request in cursor.pending):
         return False
     child = waiting_child(session)
     if child is None:
@@ -275,7 +275,11 @@ def _failed_by(session: Session, child: Session, cursor: Cursor) -> tuple[Cursor
 
 def describe_cancelled(child: Session) -> tuple[str, str]:
     """How a cancelled child came to its end, in words, and how to go on without it."""
-    told = [one for one in child.store.ledger(child.thread_id) if one.kind == "cancel"] if child.store else []
+    told = (
+        [entry for entry in child.store.ledger(child.thread_id) if entry.kind == "cancel"]
+        if child.store
+        else []
+    )
     by = f" by {told[-1].actor}" if told and told[-1].actor else ""
     note = f": {told[-1].note}" if told and told[-1].note else ""
     why = {"rejected": " (rejected)", "rolled_back": " (rolled back)"}.get(child.cursor.reason, f"{by}{note}")

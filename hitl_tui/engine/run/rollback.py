@@ -141,16 +141,16 @@ def _of_step(
 def _fates(ledger: Iterable[LedgerEntry]) -> dict[tuple[int, int], list[LedgerEntry]]:
     """What the ledger says of each entry, oldest first."""
     fates: dict[tuple[int, int], list[LedgerEntry]] = {}
-    for one in ledger:
-        if one.kind in (UNDONE, UNDO_FAILED):
-            fates.setdefault((one.data["step"], one.data["index"]), []).append(one)
+    for entry in ledger:
+        if entry.kind in (UNDONE, UNDO_FAILED):
+            fates.setdefault((entry.data["step"], entry.data["index"]), []).append(entry)
     return fates
 
 
 def _with_fate(entry: RollbackEntry, fate: Sequence[LedgerEntry], inherited: bool) -> RollbackEntry:
     """An entry with what became of it."""
     state: Literal["open", "done", "failed", "inherited"] = "inherited" if inherited else "open"
-    error, failures = "", [one for one in fate if one.kind == UNDO_FAILED]
+    error, failures = "", [entry for entry in fate if entry.kind == UNDO_FAILED]
     if fate and fate[-1].kind == UNDONE:
         state = "done"
     elif failures:

@@ -164,7 +164,7 @@ def _is_middleware(payload: Mapping[str, Any]) -> bool:
         isinstance(actions, list)
         and isinstance(configs, list)
         and bool(actions)
-        and all(isinstance(one, Mapping) and isinstance(one.get("name"), str) for one in actions)
+        and all(isinstance(action, Mapping) and isinstance(action.get("name"), str) for action in actions)
     )
 
 

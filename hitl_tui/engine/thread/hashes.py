@@ -101,7 +101,7 @@ def checkpoint_hash(point: Checkpoint, previous: bytes, record: bytes) -> bytes:
     branches = point.branches
     if branches:
         # The thread of a subgraph's run gets a new name with its parent's; its own part stays.
-        branches = tuple([replace(one, thread=own_part(one.thread)) for one in branches])
+        branches = tuple([replace(branch, thread=own_part(branch.thread)) for branch in branches])
     facts = _encoded(
         (
             point.thread_id,

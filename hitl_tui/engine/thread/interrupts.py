@@ -289,7 +289,7 @@ def _choices(asked: _Asked) -> tuple[Choice, ...]:
             "a request of kind choose has no choices",
             'give them: config.interrupt({…, "choices": ["a", "b"]})',
         )
-    choices = tuple(Choice(one, one) if isinstance(one, str) else one for one in asked.choices)
+    choices = tuple(Choice(choice, choice) if isinstance(choice, str) else choice for choice in asked.choices)
     return choices or (_APPROVE if asked.kind == "approve" else ())
 
 
@@ -334,8 +334,8 @@ def taint_request(cursor: Cursor, node: str, tainted: Sequence[Taint], now: int)
     payload = {
         "node": node,
         "channels": [
-            {"channel": one.channel, "sources": list(one.sources), "since": one.step, "by": one.node}
-            for one in tainted
+            {"channel": taint.channel, "sources": list(taint.sources), "since": taint.step, "by": taint.node}
+            for taint in tainted
         ],
     }
     return Request(

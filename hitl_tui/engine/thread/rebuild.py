@@ -106,7 +106,7 @@ def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, B
             "the store was changed from outside, or the defaults of the graph's channels were",
         )
     known = {name: values[name] for name in channels}
-    taint = {one.channel: one for one in checkpoint.tainted} if checkpoint else {}
+    taint = {taint.channel: taint for taint in checkpoint.tainted} if checkpoint else {}
     other = None
     if stored.keys() != channels.keys():
         new, gone = channels.keys() - stored.keys(), stored.keys() - channels.keys()

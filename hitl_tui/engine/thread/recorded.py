@@ -68,8 +68,8 @@ def _of_info(info: GraphInfo, digest: str) -> RecordedGraph:
     fixed = {edge.source: edge.target for edge in ways if not edge.label}
     return RecordedGraph(
         name=info.name,
-        channels={one.name: _channel(one) for one in info.channels},
-        nodes={one.name: _node(one) for one in info.nodes},
+        channels={channel.name: _channel(channel) for channel in info.channels},
+        nodes={node.name: _node(node) for node in info.nodes},
         edges=fixed,
         routes={
             name: _route(ways, name) for name in dict.fromkeys(edge.source for edge in ways if edge.label)

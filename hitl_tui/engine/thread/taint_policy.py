@@ -78,7 +78,7 @@ def guard(session: Session, node: Node) -> Request | TaintBlocked | None:
         return None
     told = "; ".join(map(origin, tainted))
     if policy == "block":
-        names = ", ".join(one.channel for one in tainted)
+        names = ", ".join(taint.channel for taint in tainted)
         return TaintBlocked(
             f"node {node.name!r} was not run: it may read what came from outside: {told}",
             f"declassify {names} once you have looked at it, keep it out of the node's reads, or let the "
@@ -86,7 +86,7 @@ def guard(session: Session, node: Node) -> Request | TaintBlocked | None:
         )
     if policy == "warn":
         session.emit(TaintRead(node.name, tainted))
-        data = {"node": node.name, "channels": [one.channel for one in tainted]}
+        data = {"node": node.name, "channels": [taint.channel for taint in tainted]}
         entry = journal.ledger_entry(session.cursor, "taint", at=session.clock(), note=told, data=data)
         session.commit_cursor(session.cursor, [entry])
         return None
