@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,9 +33,10 @@ _WHOLE = "--json has all of it"
 
 def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     """A request, and how to answer it from a shell."""
-    from hitl_tui.cli.options import same_store
-    from hitl_tui.view.card import actions, answer_form
-    from hitl_tui.view.lines import name
+    from hitl_tui.view.card import actions, answer_form, review_card
+    from hitl_tui.view.lines import name, spans
+    from hitl_tui.view.request_lines import terms
+    from hitl_tui.view.run_view import open_view
 
     store = same_store()
     thread = shlex.quote(snapshot.thread_id)
@@ -46,8 +48,10 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
     answers = "an edited value" if edits else "a form" if form and _is_object(form) else "a value"
     answers = ", ".join(name(choice.id) for choice in request.choices) or answers
     lines = [f"  request {request.id} at step {request.step}, answers: {answers}"]
-    lines += _terms(snapshot, request)
-    lines += _actions(asked) if asked else _words(snapshot, request)
+    card = review_card(request, open_view(snapshot), snapshot.values)
+    for term, more in terms(card, time.time_ns() // 1000):
+        lines += [f"  {term}", *spans(more, _MOST_LINES)]
+    lines += _actions(asked) if asked else spans(card.words, _MOST_LINES, _WHOLE)
     lines += _subject(snapshot, request, f"hitl-tui show {thread}{store}")
     if request.thread:
         lines.append(f"  it is asked by a graph inside: hitl-tui show {shlex.quote(request.thread)}{store}")
@@ -64,39 +68,6 @@ def request_lines(snapshot: Snapshot, request: Request) -> list[str]:
         each = ", ".join('"approve"' for _ in asked)
         lines.append(f"  one by one:  {order} --value '[{each}]' {step}")
     return lines
-
-
-def _terms(snapshot: Snapshot, request: Request) -> list[str]:
-    """Who must answer until when, and who has voted so far."""
-    import time
-
-    from hitl_tui.view.card import review_card, signing_line
-    from hitl_tui.view.lines import name, spans
-    from hitl_tui.view.run_view import open_view
-    from hitl_tui.view.status import deadline_words, votes_words
-
-    lines: list[str] = []
-    if request.reviewers:
-        lines.append(f"  only {', '.join(map(name, request.reviewers))} may answer")
-    if request.quorum > 1:
-        lines.append(f"  {votes_words(request)} so far")
-        lines += spans(review_card(request, open_view(snapshot), snapshot.values).votes, _MOST_LINES)
-    if request.signed:
-        lines.append("  an answer must be signed")
-    if line := signing_line(request, snapshot.signing_key):
-        lines += spans((line,))
-    if request.deadline is not None:
-        lines.append(f"  {deadline_words(request.deadline, time.time_ns() // 1000)}")
-    return lines
-
-
-def _words(snapshot: Snapshot, request: Request) -> list[str]:
-    """What the asker hands over."""
-    from hitl_tui.view.card import review_card
-    from hitl_tui.view.lines import spans
-    from hitl_tui.view.run_view import open_view
-
-    return spans(review_card(request, open_view(snapshot), snapshot.values).words, _MOST_LINES, _WHOLE)
 
 
 def _subject(snapshot: Snapshot, request: Request, show: str) -> list[str]:

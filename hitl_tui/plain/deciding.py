@@ -10,6 +10,7 @@ from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.state.values import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction
+from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, ThreadBusy, UsageError
 from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, json_of, refusal
 from hitl_tui.plain.context import Talk
@@ -220,7 +221,7 @@ def decide(talk: Talk, typed: str = "") -> bool:
         return False
     snapshot = ready_to(talk, "can_answer")
     card = review_card(request, open_view(snapshot), snapshot.values)
-    talk.console.say(*question(card, snapshot.values))
+    talk.console.say(*question(card, snapshot.values, now_us()))
     try:
         answer, note = _answer(talk, request, card)
     except LeftWaiting:

@@ -13,6 +13,7 @@ from hitl_tui.drivers.node_streams import interruptible, keyboard_kept
 from hitl_tui.drivers.protocol import Check, Checked, Driver, Hub, Snapshot
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.log.events import RunEnded
+from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.loading.trust import Question
 from hitl_tui.plain.agents import agents
@@ -248,7 +249,7 @@ class _Session:
         request = waiting_request(snapshot)
         if request is not None:
             card = review_card(request, open_view(snapshot), snapshot.values)
-            self.say(*question(card, snapshot.values), "d decides.")
+            self.say(*question(card, snapshot.values, now_us()), "d decides.")
 
     def _go(self, *, once: bool) -> None:
         """Run, and tell what happens until it stops."""

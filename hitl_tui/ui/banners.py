@@ -16,7 +16,7 @@ from hitl_tui.view.run_view import RetryNotice
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Role, Span, untrusted
-from hitl_tui.view.status import retry_words
+from hitl_tui.view.status import more_words, retry_words
 
 _SAID = 600
 _RAGGED = 8
@@ -115,8 +115,8 @@ def _one_row(session: Session, ways: Mapping[str, str], room: Size, *, narrow: b
         return _past(session, ways, room.width), "past"
     view, request = session.view, session.request
     if narrow and request is not None and not request.breakpoint:
-        more = len(view.progress.pending) - 1
-        others = (Span(f"  and {more} more after it", "dim"),) if more else ()
+        more = more_words(view.progress)
+        others = (Span(f"  and {more}", "dim"),) if more else ()
         title = untrusted(request.title or f"{request.node} waits for you", "accent", limit=70)
         outside = [("esc", f"back to {sanitise_line(view.owners[-1].thread_id, 30)}")] if view.owners else []
         shown = _keys((ways["change.decide"], "decide"), *outside)

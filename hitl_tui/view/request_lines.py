@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.requests import Choice
 from hitl_tui.view.card import ReviewCard
 from hitl_tui.view.lines import content, name, numbered, sentence, spans
-from hitl_tui.view.spans import plain_text
+from hitl_tui.view.spans import Line, plain_text
+from hitl_tui.view.status import deadline_words, votes_words
 from hitl_tui.view.value_lines import value_lines
 
 _WORDS = 60
 _SUBJECT = 500
 
 
-def card_lines(card: ReviewCard) -> list[str]:
+def card_lines(card: ReviewCard, now: int) -> list[str]:
     """The review question: what is asked, about what, the asker's words; the answers come after it."""
     verdict = f" {card.badge}" if card.badge else ""
     lines = [sentence(f"Question: {card.title}{verdict}")]
@@ -28,18 +29,35 @@ def card_lines(card: ReviewCard) -> list[str]:
         lines += ["It is about:", *spans(card.about)]
     if card.before:
         lines += ["Decided here last time:", *spans(card.before)]
-    if card.votes:
-        lines += ["Votes so far:", *spans(card.votes)]
-    if card.signing:
-        lines.append(sentence(f"Signature: {plain_text(card.signing)}"))
-    if card.high_risk:
-        lines.append("This decision is of high risk: it must be confirmed.")
+    for term, more in terms(card, now):
+        lines += [sentence(term[0].upper() + term[1:]), *spans(more)]
     return [*lines, f"It is {card.bound}."]
 
 
-def question(card: ReviewCard, values: Mapping[str, Any]) -> list[str]:
+def terms(card: ReviewCard, now: int) -> Iterator[tuple[str, tuple[Line, ...]]]:
+    """Who may answer until when and with what, each in words, and what belongs to it.
+
+    Args:
+        now: microseconds since the epoch.
+    """
+    request = card.request
+    if request.reviewers:
+        yield f"only {', '.join(map(name, request.reviewers))} may answer", ()
+    if request.quorum > 1:
+        yield f"{votes_words(request)} so far", card.votes
+    if request.signed:
+        yield "an answer must be signed", ()
+    if card.signing:
+        yield plain_text(card.signing), ()
+    if request.deadline is not None:
+        yield deadline_words(request.deadline, now), ()
+    if card.high_risk:
+        yield "this decision is of high risk: it must be confirmed", ()
+
+
+def question(card: ReviewCard, values: Mapping[str, Any], now: int) -> list[str]:
     """The review card in lines, with the whole text that is decided about and the allowed answers."""
-    lines = card_lines(card)
+    lines = card_lines(card, now)
     subject = card.request.subject
     if subject is not None and values.get(subject) not in (None, PRIVATE):
         shown = value_lines(values[subject], "text")

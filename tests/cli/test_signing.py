@@ -115,7 +115,7 @@ def test_in_lines_the_question_says_so_and_a_signed_answer_is_taken(
     assert "no key signs yours" in told.out.replace("\n", " ")
     monkeypatch.setenv("HITL_TUI_SIGNING_KEY", str(keys / "ann"))
     told = talk("d\napprove\n\nq\n", "resume", "s", "--plain", "--as", "ann")
-    assert "your decision is signed with" in told.out.replace("\n", " ")
+    assert "Your decision is signed with" in told.out.replace("\n", " ")
     store = open_store(default_store())
     signed = [entry.kind for entry in store.ledger("s") if entry.signature]
     store.close()

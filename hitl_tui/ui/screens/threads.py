@@ -26,6 +26,7 @@ from hitl_tui.view.format import ago, count
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
+from hitl_tui.view.status import next_words
 from hitl_tui.view.threads import ThreadRow, ThreadRows
 
 _PAGE = 100
@@ -188,7 +189,7 @@ class ThreadList(LineView):
         """What it waits for and since when, what is next, or how it ended."""
         on = thread.next_node if thread.status != "completed" else None
         waits = "" if _is_paused(thread) else thread.waiting_for
-        what = waits or (f"{on} is next" if on else thread.reason)
+        what = waits or (next_words(on) if on else thread.reason)
         since = ago(thread.waiting_since, self._now()) if thread.waiting_since else ""
         if not since or (self._wide and since == ago(thread.updated_at, self._now())):
             return what
