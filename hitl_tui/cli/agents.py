@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -51,15 +52,19 @@ def agents(
     wanted = read_settings(settings)
 
     async def work(desk: OpenThread) -> ExitCode:
+        from hitl_tui.engine.commands import ClearTurns, ConfigureAgents
         from hitl_tui.view.sanitise import sanitise_line
 
         driver = await desk.thread(thread)
-        doubts = [await driver.doubts(name, changed) for name, changed in wanted.items()]
-        for name, changed in wanted.items():
-            await driver.configure_agent(name, changed, actor=desk.settings.reviewer, note=note)
+        actor = desk.settings.reviewer
+        doubts: Mapping[str, str] = {}
+        if wanted:
+            change = ConfigureAgents(wanted, actor, note)
+            doubts = (await driver.preview(change)).problems
+            await driver.execute(change)
         for name in forget:
-            await driver.clear_turns(name, actor=desk.settings.reviewer, note=note)
-        for doubt in filter(None, doubts):
+            await driver.execute(ClearTurns(name, actor, note))
+        for doubt in doubts.values():
             say(f"warning: {sanitise_line(doubt, 200)}", err=True)
         await _tell(driver, turns, as_json=as_json)
         return ExitCode.DONE

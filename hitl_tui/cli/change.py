@@ -65,6 +65,7 @@ def update_state(
 
     async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
+        from hitl_tui.engine.commands import UpdateState
 
         driver = await desk.thread(thread)
         snapshot = await driver.snapshot()
@@ -74,9 +75,7 @@ def update_state(
         changes = given.for_channels(snapshot.graph)
         await _check(driver, changes, head, as_node)
         try:
-            made = await driver.update_state(
-                changes, expected_step=head, as_node=as_node, actor=desk.settings.reviewer, note=note
-            )
+            made = await driver.execute(UpdateState(changes, head, as_node, desk.settings.reviewer, note))
         except StaleWriter:
             raise await _moved(driver, head, (await driver.snapshot()).progress.head) from None
         return await report(driver, as_json=as_json, done=True, made_step=made)
@@ -119,18 +118,12 @@ def fork(
     async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.inputs import open_place
         from hitl_tui.cli.shapes import ForkDocument
+        from hitl_tui.engine.commands import Fork
 
         at = await open_place(desk, place)
         changes = given.for_channels(at.snapshot.graph)
         await _check(at.driver, changes, at.step, None)
-        await at.driver.fork(
-            at.step,
-            new,
-            changes=changes or None,
-            agents=settings,
-            actor=desk.settings.reviewer,
-            note=note,
-        )
+        await at.driver.execute(Fork(at.step, new, changes or None, settings, desk.settings.reviewer, note))
         if as_json:
             emit(ForkDocument(thread=new, parent=at.driver.thread_id, step=at.step))
         else:
@@ -142,9 +135,11 @@ def fork(
 
 async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> None:
     """What the screen's editor would refuse; raises `UsageError` with every problem."""
+    from hitl_tui.engine.commands import UpdateState
+
     if not changes or step < 0:
         return
-    preview = await driver.preview(changes, step=step, as_node=as_node)
+    preview = await driver.preview(UpdateState(changes, step, as_node))
     if preview.problems:
         words = "\n".join(f"{channel}: {problem}" for channel, problem in preview.problems.items())
         raise UsageError(words, "nothing was stored")

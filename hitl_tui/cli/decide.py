@@ -206,6 +206,7 @@ async def _send(driver: Driver, order: _Order, actor: str) -> None:
 
 
 async def _answer(driver: Driver, snapshot: Snapshot, order: _Order, actor: str) -> None:
+    from hitl_tui.engine.commands import Answer
     from hitl_tui.view.answers import pick_request
     from hitl_tui.view.status import standing_line
 
@@ -213,7 +214,7 @@ async def _answer(driver: Driver, snapshot: Snapshot, order: _Order, actor: str)
     if order.request_id is not None and all(one.id != order.request_id for one in pending):
         # The engine tells an answered request from an unknown one, and writes the refusal down.
         step = head if order.at_step is None else order.at_step
-        await driver.answer(order.request_id, None, step=step, actor=actor, note=order.note)
+        await driver.execute(Answer(order.request_id, None, step, actor, order.note))
     stands = standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger)
     where = f"thread {snapshot.thread_id!r}: {stands}"
     if not pending and order.at_step is not None and order.at_step < head:
@@ -229,4 +230,4 @@ async def _answer(driver: Driver, snapshot: Snapshot, order: _Order, actor: str)
     step = request.step if order.at_step is None else order.at_step
     checkpoint = next((one for one in snapshot.checkpoints if one.step == step), None)
     seen = checkpoint.state_hash if checkpoint else b""
-    await driver.answer(request.id, value, step=step, actor=actor, note=order.note, seen=seen)
+    await driver.execute(Answer(request.id, value, step, actor, order.note, seen))

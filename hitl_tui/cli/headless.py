@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 import time
-from functools import partial
 from typing import TYPE_CHECKING
 
 from hitl_tui.cli.opening import Choose, OpenStore, open_target, start
@@ -15,10 +14,11 @@ from hitl_tui.cli.thread import OpenThread, work_on
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from hitl_tui.config import Settings
     from hitl_tui.drivers.protocol import Driver, Snapshot
+    from hitl_tui.engine.commands import Command
     from hitl_tui.engine.graph.description import InputField
     from hitl_tui.engine.log.events import Event
     from hitl_tui.engine.log.requests import Request
@@ -127,11 +127,12 @@ def run_headless(
         UsageError: a new thread of a graph that asks for inputs, and none were given.
     """
     from hitl_tui.drivers.breakpoints import read_breakpoints
+    from hitl_tui.engine.commands import PrepareGraph
 
     async def work(desk: OpenThread) -> ExitCode:
         target = await asyncio.to_thread(choose, desk.store)
         driver = await open_target(desk.hub, target, settings, breaks)
-        await driver.prepare()
+        await driver.execute(PrepareGraph())
         if (snapshot := await driver.snapshot()).progress.head < 0:
             if asked := snapshot.graph.inputs:
                 words = " ".join(f"--input {field.name}={_example(field)}" for field in asked)
@@ -162,18 +163,19 @@ async def run_on(
     Raises:
         ThreadBusy: another process runs it.
     """
-    run = partial(driver.run, stop_before=stop_before or {})
-    await tell_run(driver, driver.step if once else run, as_json=as_json)
+    from hitl_tui.engine.commands import Run, Step
+
+    await tell_run(driver, Step() if once else Run(stop_before or {}), as_json=as_json)
     progress = (await driver.snapshot()).progress
     stepped = once and progress.status == "waiting" and progress.reason == "paused"
     return await report(driver, as_json=as_json, done=stepped)
 
 
-async def tell_run(driver: Driver, start: Callable[[], Awaitable[None]], *, as_json: bool) -> None:
+async def tell_run(driver: Driver, command: Command[None], *, as_json: bool) -> None:
     """Start something that runs, and tell its events until it has ended; a signal ends it, and is told so."""
     snapshot = await driver.snapshot()
     telling = _Telling(driver, snapshot, as_json)
-    await start()
+    await driver.execute(command)
     try:
         while not telling.ended:
             await driver.changed(telling.seen)

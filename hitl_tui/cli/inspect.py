@@ -77,12 +77,14 @@ def show(
     async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.documents import has_secrets
         from hitl_tui.cli.inputs import open_place
+        from hitl_tui.engine.commands import Reveal
 
         at = await open_place(desk, place, reading=True)
         values = dict(await at.driver.state_at(at.step))
         if reveal is not None:
             _value(values, reveal)
-            values = {reveal: await at.driver.reveal(reveal, at.step, actor=desk.settings.reviewer)}
+            command = Reveal(reveal, desk.settings.reviewer, at.step)
+            values = {reveal: await at.driver.execute(command)}
         elif channel is not None:
             values = {channel: _value(values, channel)}
         if as_json:
@@ -130,7 +132,7 @@ async def _document(at: OpenPlace, values: dict[str, Any]) -> ThreadDocument:
         step=at.step,
         checkpoint=await _checkpoint(at),
         state=values,
-        updates=await at.driver.updates_at(at.step),
+        updates=(await at.driver.updates(at.step, at.step))[at.step],
     )
 
 
@@ -149,7 +151,7 @@ async def _say_step(at: OpenPlace, values: dict[str, Any]) -> None:
     say(f"graph {name(snapshot.graph.name)}{origin}", "", f"channels at step {at.step}{head}:")
     point = await _checkpoint(at)
     say(*channel_lines(values, [taint.channel for taint in point.tainted]), "")
-    say(*step_lines(point, await at.driver.updates_at(at.step)))
+    say(*step_lines(point, (await at.driver.updates(at.step, at.step))[at.step]))
     if at.step == snapshot.progress.head:
         say(*unfinished_lines(snapshot.unfinished, opens=False))
 
@@ -202,7 +204,7 @@ async def _with_updates(
     """Steps that follow one another, each with its updates; those of some are held at once."""
     for start in range(0, len(points), _AT_ONCE):
         some = points[start : start + _AT_ONCE]
-        updates = await driver.updates_between(some[0].step, some[-1].step)
+        updates = await driver.updates(some[0].step, some[-1].step)
         for point in some:
             yield point, updates[point.step]
 
@@ -349,7 +351,7 @@ async def _versions(
     before, looked = at.step + 1, 0
     while before > 0 and looked < limit:
         page = await at.driver.history(before=before, limit=min(_PAGE, limit - looked))
-        updates = await at.driver.updates_between(page[-1].step, page[0].step, channel) if page else {}
+        updates = await at.driver.updates(page[-1].step, page[0].step, channel) if page else {}
         for point in page:
             if written := updates[point.step]:
                 after = written[-1].after

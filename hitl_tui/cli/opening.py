@@ -283,7 +283,9 @@ async def open_target(hub: LocalHub, target: Target, settings: Settings, breaks:
 
 async def start(driver: Driver, inputs: Mapping[str, Any], settings: Settings) -> None:
     """Commit the input; one that does not fit is wrong usage, and nothing was done."""
+    from hitl_tui.engine.commands import Start
+
     try:
-        await driver.start(inputs, actor=settings.reviewer)
+        await driver.execute(Start(inputs, settings.reviewer))
     except (SchemaMismatch, ValueRejected, ReducerError) as error:
         raise UsageError(f"the input does not fit: {error.message}", error.hint) from None

@@ -87,11 +87,11 @@ def pause(
     async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
         from hitl_tui.drivers.watching import ask_to_pause
+        from hitl_tui.engine.commands import Pause
         from hitl_tui.errors import ThreadBusy
 
         name = find_thread(desk.store, thread)
-        actor = desk.settings.reviewer
-        holder = await ask_to_pause(desk.store, name, actor=actor, note=note, patience=wait)
+        holder = await ask_to_pause(desk.store, name, Pause(desk.settings.reviewer, note), patience=wait)
         if holder:
             raise ThreadBusy(
                 f"thread {name!r} is still run by {holder}, which was asked to pause",
@@ -133,9 +133,10 @@ def extend(
 
     async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
+        from hitl_tui.engine.commands import ExtendLimits
 
         driver = await desk.thread(thread)
-        await driver.extend_limits(wanted, actor=desk.settings.reviewer, note=note)
+        await driver.execute(ExtendLimits(wanted, desk.settings.reviewer, note))
         return await report(driver, as_json=as_json, done=True)
 
     return on_thread(work, store=store, reviewer=reviewer)
@@ -155,9 +156,10 @@ def cancel(thread: str, note: str | None, store: str | None, reviewer: str | Non
 
     async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
+        from hitl_tui.engine.commands import Cancel
 
         driver = await desk.thread(thread)
-        await driver.cancel(actor=desk.settings.reviewer, note=note)
+        await driver.execute(Cancel(desk.settings.reviewer, note))
         return await report(driver, as_json=as_json, done=True)
 
     return on_thread(work, store=store, reviewer=reviewer)
@@ -191,6 +193,7 @@ def rollback(
 
     async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import tell_run
+        from hitl_tui.engine.commands import Rollback
         from hitl_tui.view.rollback import entry_line, remaining
 
         driver = await desk.thread(thread)
@@ -203,8 +206,7 @@ def rollback(
         if not yes and not _agreed():
             say("Nothing was undone.", err=True)
             return ExitCode.USAGE
-        actor = desk.settings.reviewer
-        await tell_run(driver, lambda: driver.rollback(actor=actor, note=note), as_json=as_json)
+        await tell_run(driver, Rollback(desk.settings.reviewer, note), as_json=as_json)
         status = (await driver.snapshot()).progress.status
         code = ExitCode.DONE if status == "cancelled" else ExitCode.FAILED
         return await _outcome(driver, code, as_json=as_json, dry_run=False)

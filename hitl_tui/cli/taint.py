@@ -82,16 +82,13 @@ def declassify(
 
     async def work(desk: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
+        from hitl_tui.engine.commands import Declassify
 
         driver = await desk.thread(thread)
         snapshot = await driver.snapshot()
         _check_known(snapshot, channel)
-        made = await driver.declassify(
-            channel,
-            expected_step=snapshot.progress.head if expected_step is None else expected_step,
-            actor=desk.settings.reviewer,
-            reason=reason,
-        )
+        step = snapshot.progress.head if expected_step is None else expected_step
+        made = await driver.execute(Declassify(channel, desk.settings.reviewer, reason, step))
         return await report(driver, as_json=as_json, done=True, made_step=made)
 
     return on_thread(work, store=store, reviewer=reviewer)

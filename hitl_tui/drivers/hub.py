@@ -9,7 +9,7 @@ from typing import Any
 from hitl_tui.drivers.graph_file import BuildGraph
 from hitl_tui.drivers.local import LocalDriver, Unbuilt, only_reading
 from hitl_tui.drivers.nested import SubgraphRuns
-from hitl_tui.drivers.protocol import Capabilities, Driver
+from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
@@ -144,7 +144,7 @@ class LocalHub:
         return tuple(sentence for sentence in lost if sentence)
 
     def _add(
-        self, thread_id: str, open_session: Callable[[], Session], capabilities: Capabilities | None = None
+        self, thread_id: str, open_session: Callable[[], Session], refusals: Mapping[str, str] | None = None
     ) -> LocalDriver:
         driver = LocalDriver(
             thread_id,
@@ -155,7 +155,7 @@ class LocalHub:
             build=self._build,
             below=self._below,
             unbuilt=self._unbuilt,
-            capabilities=capabilities,
+            refusals=refusals,
         )
         self._drivers[thread_id] = driver
         return driver

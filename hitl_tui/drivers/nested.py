@@ -8,9 +8,10 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from hitl_tui.drivers.buffer import KEPT
+from hitl_tui.engine.commands import Command
 from hitl_tui.engine.log.events import (
     AttemptDropped,
     AttemptFailed,
@@ -26,6 +27,7 @@ from hitl_tui.engine.log.events import (
 from hitl_tui.errors import HitlError
 
 log = logging.getLogger(__name__)
+R = TypeVar("R")
 
 
 class Runner(Protocol):
@@ -33,11 +35,8 @@ class Runner(Protocol):
 
     thread_id: str
 
-    async def pause(self) -> None:
-        """Stop at the next node boundary, of what runs inside as well."""
-
-    async def cancel_attempt(self) -> None:
-        """Give up the node in flight, and so what runs inside."""
+    async def execute(self, command: Command[R]) -> R:
+        """Pause the run, or give up its node in flight, and so what runs inside."""
 
 
 @dataclass

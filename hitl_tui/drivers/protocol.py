@@ -1,19 +1,19 @@
 """The one seam between runs and screens (DESIGN, "The driver").
 
-Commands go down as methods, facts come up as numbered, frozen events.  All methods may be called
-from any event loop or thread; none blocks longer than it takes to hand the command over.
+Commands go down as data (`engine.commands`), facts come up as numbered, frozen events.  All methods may be
+called from any event loop or thread; none blocks longer than it takes to hand the command over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
 from hitl_tui.engine.audit.findings import Mismatch
 from hitl_tui.engine.audit.lineage import Arrival
+from hitl_tui.engine.commands import Answer, Command, ConfigureAgents, UpdateState, verb
 from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
@@ -21,7 +21,7 @@ from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.threads import Owner, ThreadSummary
 from hitl_tui.engine.state.channel import ChannelInfo
-from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
+from hitl_tui.engine.thread.agent_settings import AgentInfo
 
 if TYPE_CHECKING:
     from hitl_tui.loading.trust import Ask
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AgentInfo",
     "Arrival",
-    "Capabilities",
     "ChannelInfo",
     "Check",
     "Checked",
@@ -40,32 +39,19 @@ __all__ = [
     "InputField",
     "NodeInfo",
     "Preview",
+    "Previewed",
     "Relative",
     "RollbackEntry",
-    "Settings",
     "Snapshot",
     "Stamped",
     "Unfinished",
+    "why_not",
 ]
 
 
 Check: TypeAlias = Literal["log", "strict", "replay"]
-NO_BREAKPOINTS: Final[Mapping[str, str]] = MappingProxyType({})
-
-
-class Capabilities(msgspec.Struct, frozen=True):
-    """What a driver can do; a screen greys the rest.  `why_not` says it in words."""
-
-    can_run: bool = True
-    can_edit: bool = True
-    can_edit_past: bool = True
-    can_fork: bool = True
-    can_answer: bool = True
-    can_cancel: bool = True
-    can_roll_back: bool = True
-    can_check: bool = True
-    can_reload: bool = True
-    why_not: str = ""
+Previewed: TypeAlias = UpdateState | Answer | ConfigureAgents
+R = TypeVar("R")
 
 
 class Unfinished(msgspec.Struct, frozen=True):
@@ -93,7 +79,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     `held_by` who runs it in another process, "" for nobody; `graph_changed` what differs in the graph
     since its file was saved, None while it wasn't.  `owners` are, for the thread of a subgraph's run, the
     threads it runs for, the outermost first; `unfinished` what is kept of a node with branches that waits.
-    `signing_key` is the key that signs what is decided, "" where nothing is signed.
+    `signing_key` is the key that signs what is decided, "" where nothing is signed.  `refusals` say in words
+    which commands the driver can't carry out, by verb (see `Driver.can`).
     """
 
     thread_id: str
@@ -105,8 +92,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     ledger: tuple[LedgerEntry, ...]
     parent: str | None
     fork_step: int
-    capabilities: Capabilities
     last_event: int
+    refusals: Mapping[str, str] = {}
     notice: str = ""
     held_by: str = ""
     graph_changed: tuple[str, ...] | None = None
@@ -148,6 +135,11 @@ class Relative(msgspec.Struct, frozen=True):
     checkpoints: tuple[Checkpoint, ...]
 
 
+def why_not(refusals: Mapping[str, str], command: type[Command[Any]]) -> str:
+    """Why a kind of command can't be carried out, "" where it can."""
+    return refusals.get(verb(command), "")
+
+
 class Driver(Protocol):
     """One open thread."""
 
@@ -155,19 +147,31 @@ class Driver(Protocol):
     def thread_id(self) -> str:
         """The thread this driver is about."""
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What this driver can do."""
+    def can(self, command: type[Command[Any]]) -> str:
+        """Why the driver can't carry out a kind of command, in words; "" where it can.  A screen greys it."""
+
+    async def execute(self, command: Command[R]) -> R:
+        """Carry out a command; what it gives and raises stands with its struct.
+
+        Raises:
+            UsageError: the driver can't, see `can`.
+            ThreadBusy: the thread is running, here or elsewhere, and the command needs it at rest.
+        """
+
+    async def preview(self, command: Previewed) -> Preview:
+        """What a command would do, before anyone commits it; changes nothing.
+
+        An edit is shown at its `expected_step`, the head or a past one.  Other settings of agents have, as
+        problems, what is known to keep an agent from being called: an unknown provider, a missing key; that
+        may take seconds the first time.
+
+        Raises:
+            AnswerRefused: an answer that is not allowed.
+            UsageError: no such agent or setting.
+        """
 
     async def snapshot(self) -> Snapshot:
         """Everything a screen needs to begin."""
-
-    async def prepare(self) -> None:
-        """Build the thread's graph, as whatever runs or changes it does first; looking takes none.
-
-        Raises:
-            GraphInvalid, UsageError: it can't be built.
-        """
 
     async def history(self, before: int | None = None, limit: int = 50) -> tuple[Checkpoint, ...]:
         """Checkpoints before a step (None: from the head), newest first."""
@@ -175,21 +179,19 @@ class Driver(Protocol):
     async def state_at(self, step: int) -> Mapping[str, Any]:
         """All channel values as of a step; private ones are `PRIVATE`."""
 
-    async def updates_at(self, step: int) -> tuple[AppliedUpdate, ...]:
-        """The updates of a step, in the order in which they were reduced."""
-
-    async def updates_between(
+    async def updates(
         self, first: int, last: int, only: str | None = None
     ) -> Mapping[int, tuple[AppliedUpdate, ...]]:
-        """The updates of each of the steps `first` to `last`: the state before them is made up once for all.
+        """The updates of each of the steps `first` to `last`, in the order in which they were reduced.
 
-        They are held in memory together, values and all; go through a long thread piece by piece.
+        The state before them is made up once for all.  They are held in memory together, values and all; go
+        through a long thread piece by piece.
 
         Args:
             only: the channel that is asked about, None for all of them.
         """
 
-    async def written_at(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
+    async def written(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
         """The channels that each of the steps `first` to `last` wrote, and whether they differ since.
 
         It fetches no values: what a step's updates were is made up from all of the state before it.
@@ -198,135 +200,14 @@ class Driver(Protocol):
     async def family(self) -> tuple[Relative, ...]:
         """The thread's parent line and forks with their newest checkpoints, for the timeline."""
 
-    async def start(self, inputs: Mapping[str, Any], *, actor: str | None = None) -> int:
-        """Commit the input as a step (step 0 of a new thread) without running anything."""
-
-    async def step(self) -> None:
-        """Run one node; returns when the command is accepted, events tell the rest."""
-
-    async def run(self, *, stop_before: Mapping[str, str] = NO_BREAKPOINTS) -> None:
-        """Run until something waits, fails or ends, or stops before a node.
-
-        Args:
-            stop_before: breakpoints of this run: nodes, each with its condition, "" for always
-                (see `drivers.breakpoints`).
-
-        Raises:
-            BreakpointInvalid: no such node, or a condition that can't be read.
-        """
-
-    async def pause(self) -> None:
-        """Stop at the next node boundary."""
-
-    async def cancel_attempt(self) -> None:
-        """Give up the node in flight, a model call included; the thread waits before that node."""
-
-    async def cancel(self, *, actor: str | None = None, note: str | None = None) -> None:
-        """End the thread as cancelled(user)."""
-
-    async def extend_limits(
-        self, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None
-    ) -> None:
-        """Raise limits (names as in `Limits`) so that a thread stopped by one may go on; logged."""
-
-    async def preview(
-        self,
-        values: Mapping[str, Any],
-        *,
-        step: int | None = None,
-        as_node: str | None = None,
-        answer: tuple[str, Any] | None = None,
-    ) -> Preview:
-        """What setting `values` at a step (None: head) would do, or answering (request id, answer)."""
-
-    async def update_state(
-        self,
-        values: Mapping[str, Any],
-        *,
-        expected_step: int,
-        as_node: str | None = None,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> int:
-        """Set channel values as a new step (SPEC 11); returns it.
-
-        Raises:
-            StaleWriter: the head is no longer `expected_step`.
-            ThreadBusy: the thread is running.
-        """
-
-    async def answer(
-        self,
-        request_id: str,
-        answer: Any,
-        *,
-        step: int,
-        actor: str | None = None,
-        note: str | None = None,
-        seen: bytes = b"",
-    ) -> int:
-        """Answer a request bound to `step`; returns the head after it.
-
-        Raises:
-            AnswerRefused: late, unknown, duplicate, stale or unauthorised; recorded as such.
-        """
-
-    async def fork(
-        self,
-        step: int,
-        new_thread_id: str,
-        *,
-        changes: Mapping[str, Any] | None = None,
-        agents: Settings | None = None,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> str:
-        """Make a new thread from a committed step; returns its id.
-
-        Args:
-            changes: channel values it begins with.
-            agents: settings of agents, beside those that were in force at `step`.
-        """
-
     async def agents(self) -> tuple[AgentInfo, ...]:
         """The thread's agents as they are for the next step: settings, use, chat turns."""
-
-    async def configure_agent(
-        self, agent: str, settings: Mapping[str, Any], *, actor: str | None = None, note: str | None = None
-    ) -> None:
-        """Change `model`, `instructions`, `temperature` or `api_base` of an agent from the next step on.
-
-        None takes a setting back to the graph's.  Logged, and kept with the thread.
-
-        Raises:
-            UsageError: no such agent or setting.
-            ThreadBusy: the thread is running.
-        """
-
-    async def doubts(self, agent: str, settings: Mapping[str, Any]) -> str:
-        """What is known, before anything runs, to keep an agent with other settings from being called: an
-        unknown provider, a missing key; "" for nothing.  May take seconds the first time.
-
-        Raises:
-            UsageError: no such agent or setting.
-        """
-
-    async def clear_turns(self, agent: str, *, actor: str | None = None, note: str | None = None) -> int:
-        """Let an agent forget its chat turns; returns how many it had.  Logged.
-
-        Raises:
-            UsageError: no such agent, or its turns are in a channel.
-        """
 
     async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
         """What can be undone, in the order in which a rollback runs it, with what became of it."""
 
-    async def rollback(self, *, actor: str | None = None, note: str | None = None) -> None:
-        """Undo what the thread's nodes did outside (SPEC 13); returns when accepted, events tell the rest.
-
-        Raises:
-            ThreadBusy: the thread is running.
-        """
+    async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
+        """Why a channel is tainted at a step: every way by which it came in, oldest first (SPEC 8)."""
 
     async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
         """Check the thread's log (SPEC 12): "log" against itself, "strict" by reducing every update again,
@@ -334,35 +215,6 @@ class Driver(Protocol):
 
         Args:
             watch: called from any thread with (steps done, steps in all); what it raises ends the check.
-        """
-
-    async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
-        """Why a channel is tainted at a step: every way by which it came in, oldest first (SPEC 8)."""
-
-    async def declassify(
-        self, channel: str, *, expected_step: int, actor: str, reason: str, seen: bytes = b""
-    ) -> int:
-        """Clear a channel's taint as a new step that changes no value; returns the step.
-
-        Raises:
-            StaleWriter: the head is no longer `expected_step`.
-            ThreadBusy: the thread is running.
-            UsageError: it is not tainted, or there is no reason.
-        """
-
-    async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
-        """A channel's value at a step though it is private; the ledger keeps who has seen it.
-
-        Raises:
-            ThreadBusy: the thread is running, so nothing can be written down.
-        """
-
-    async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
-        """Go on with the graph as its file is now; returns what is different, in words.
-
-        Raises:
-            ThreadBusy: the thread is running, here or elsewhere.
-            GraphInvalid: the file can't be built, or the thread can't go on with it as it stands.
         """
 
     def events(self, since: int) -> Sequence[Stamped]:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from hitl_tui.drivers.graph_file import BuildGraph, GraphFileWatch, follow_file
+from hitl_tui.engine.commands import Pause
 from hitl_tui.engine.commands.decisions import note_pause
 from hitl_tui.engine.graph.limits import limits_near
 from hitl_tui.engine.log.events import Event, HolderChanged, LedgerWritten, ProgressChanged, StepCommitted
@@ -225,9 +226,7 @@ class Holding:
             log.warning("thread %s: the pause could not be logged: %s", session.thread_id, error)
 
 
-async def ask_to_pause(
-    store: Store, thread_id: str, *, actor: str | None, note: str | None, patience: float
-) -> str:
+async def ask_to_pause(store: Store, thread_id: str, command: Pause, *, patience: float) -> str:
     """Ask whoever holds a thread to pause it, and wait until nobody does.
 
     Args:
@@ -244,7 +243,7 @@ async def ask_to_pause(
             return ""
         if time.monotonic() >= again:
             # The holder may have begun another run by now, which what was asked before is not about.
-            store.request_pause(thread_id, PauseRequest(actor, note, time.time_ns() // 1_000))
+            store.request_pause(thread_id, PauseRequest(command.actor, command.note, time.time_ns() // 1_000))
             again = time.monotonic() + _ASK_AGAIN
         if time.monotonic() >= end:
             return holder

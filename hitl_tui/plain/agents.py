@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hitl_tui.engine.commands import ClearTurns, ConfigureAgents
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.errors import UsageError
 from hitl_tui.plain.console import confirm
@@ -39,8 +40,9 @@ def _named(found: tuple[AgentInfo, ...], wanted: str) -> AgentInfo:
 
 def _change(talk: Talk, typed: str) -> None:
     for agent, settings in read_settings((typed,)).items():
-        doubts = talk.run(talk.driver.doubts(agent, settings))
-        talk.run(talk.driver.configure_agent(agent, settings, actor=talk.actor))
+        command = ConfigureAgents({agent: settings}, talk.actor)
+        doubts = talk.run(talk.driver.preview(command)).problems.get(agent)
+        talk.run(talk.driver.execute(command))
         talk.console.say(f"{name(agent)}: {', '.join(settings)} changed from the next step on.")
         if doubts:
             talk.console.say(f"Warning: {name(doubts)}.")
@@ -55,7 +57,7 @@ def _forget(talk: Talk, wanted: str) -> None:
     ):
         talk.console.say("Nothing was forgotten.")
         return
-    gone = talk.run(talk.driver.clear_turns(wanted, actor=talk.actor))
+    gone = talk.run(talk.driver.execute(ClearTurns(wanted, talk.actor)))
     talk.console.say(f"{name(wanted)} forgot {count(gone, 'turn')}.")
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hitl_tui.drivers.protocol import Driver, Hub, Snapshot
+from hitl_tui.engine.commands import PrepareGraph
 from hitl_tui.plain.console import Console
 from hitl_tui.view.lines import content
 
@@ -45,7 +46,7 @@ class Talk:
     def prepare(self) -> Snapshot:
         """Let the thread's graph be built, and say what there then is to know of it."""
         before = self.snapshot().notice
-        self.run(self.driver.prepare())
+        self.run(self.driver.execute(PrepareGraph()))
         snapshot = self.snapshot()
         if snapshot.notice != before:
             self.console.say("Note:", *content([snapshot.notice]))

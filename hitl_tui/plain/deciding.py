@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
+from hitl_tui.engine.commands import Answer, Command, Fork
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.state.values import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction
@@ -33,17 +34,10 @@ from hitl_tui.view.request_lines import choice_line, question
 from hitl_tui.view.run_view import open_view
 from hitl_tui.view.value_lines import value_lines
 
-Doing: TypeAlias = Literal[
-    "can_run", "can_edit", "can_answer", "can_fork", "can_cancel", "can_roll_back", "can_reload"
-]
-
 _WORDS = 100
 
 
-_WITHOUT_GRAPH: frozenset[Doing] = frozenset({"can_cancel", "can_reload"})
-
-
-def ready_to(talk: Talk, doing: Doing) -> Snapshot:
+def ready_to(talk: Talk, command: type[Command[Any]]) -> Snapshot:
     """The thread as it is, its graph built; what it can't take is refused before anybody types for it.
 
     Raises:
@@ -52,17 +46,14 @@ def ready_to(talk: Talk, doing: Doing) -> Snapshot:
         ThreadBusy: another process runs it; a fork can be made all the same.
     """
     snapshot = talk.snapshot()
-    can = snapshot.capabilities
-    if not getattr(can, doing):
-        raise UsageError(f"thread {snapshot.thread_id!r} can only be looked at", can.why_not)
-    if snapshot.held_by and doing != "can_fork":
+    if refused := talk.driver.can(command):
+        raise UsageError(f"thread {snapshot.thread_id!r} can only be looked at", refused)
+    if snapshot.held_by and command is not Fork:
         raise ThreadBusy(
             f"thread {snapshot.thread_id!r} is run by {snapshot.held_by}",
             "wait until it is done; you can look at it, or fork it",
         )
-    if doing not in _WITHOUT_GRAPH:
-        return talk.prepare()
-    return snapshot
+    return talk.prepare() if command.takes_graph else snapshot
 
 
 def give_back(talk: Talk, error: HitlError, step: int, *typed: tuple[str, str | None]) -> None:
@@ -219,7 +210,7 @@ def decide(talk: Talk, typed: str = "") -> bool:
     request = _one_of(talk, _asked(snapshot), typed)
     if request is None:
         return False
-    snapshot = ready_to(talk, "can_answer")
+    snapshot = ready_to(talk, Answer)
     card = review_card(request, open_view(snapshot), snapshot.values)
     talk.console.say(*question(card, snapshot.values, now_us()))
     try:
@@ -230,11 +221,9 @@ def decide(talk: Talk, typed: str = "") -> bool:
     except HitlError as error:
         talk.console.say(*refusal(error))
         return False
-    send = talk.driver.answer(
-        request.id, answer, step=request.step, actor=talk.actor, note=note, seen=card.seen
-    )
+    command = Answer(request.id, answer, request.step, talk.actor, note, card.seen)
     try:
-        head = talk.run(send)
+        head = talk.run(talk.driver.execute(command))
     except HitlError as error:
         made = "" if request.choices else "\n".join(value_lines(answer, "text"))
         give_back(talk, error, request.step, ("answer was", made), ("words were", note))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hitl_tui.drivers.protocol import Snapshot
+from hitl_tui.engine.commands import Fork, UpdateState
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import ask_text, confirm, json_of
 from hitl_tui.plain.context import Talk
@@ -40,7 +41,7 @@ def show_value(talk: Talk, typed: str) -> None:
 
 def edit(talk: Talk, typed: str) -> None:
     """Set one channel as a new step."""
-    snapshot = ready_to(talk, "can_edit")
+    snapshot = ready_to(talk, UpdateState)
     head = snapshot.progress.head
     channel = find_channel(list(snapshot.values), typed or talk.console.ask("Channel, by number or name:"))
     is_text = _type(snapshot, channel) == "text"
@@ -55,7 +56,8 @@ def edit(talk: Talk, typed: str) -> None:
             talk.console.say("Nothing was stored.", "Your text was:", *content([text]))
             return
         note = talk.console.ask("Note, for the record; empty for none:") or None
-        step = talk.run(talk.driver.update_state(changes, expected_step=head, actor=talk.actor, note=note))
+        command = UpdateState(changes, head, actor=talk.actor, note=note)
+        step = talk.run(talk.driver.execute(command))
     except HitlError as error:
         give_back(talk, error, head, ("text was", text), ("note was", note))
         return
@@ -64,7 +66,7 @@ def edit(talk: Talk, typed: str) -> None:
 
 def fork(talk: Talk) -> None:
     """Make a new thread from a step, and turn to it."""
-    snapshot = ready_to(talk, "can_fork")
+    snapshot = ready_to(talk, Fork)
     head = snapshot.progress.head
     typed = talk.console.ask(f"From which step? The newest is {head}; empty takes it:") or str(head)
     if not (typed.isascii() and typed.isdigit()):
@@ -73,14 +75,14 @@ def fork(talk: Talk) -> None:
     if not new:
         talk.console.say("No fork was made.")
         return
-    talk.run(talk.driver.fork(int(typed), new, actor=talk.actor))
+    talk.run(talk.driver.execute(Fork(int(typed), new, actor=talk.actor)))
     talk.open(talk.run(talk.hub.open(new)))
     talk.console.say(f"Made {name(new)} from step {typed}; this is it now.")
 
 
 def _agreed(talk: Talk, changes: Mapping[str, Any], head: int) -> bool:
     """Show what the edit would do; raises `UsageError` for one that can't be made."""
-    preview = talk.run(talk.driver.preview(changes, step=head))
+    preview = talk.run(talk.driver.preview(UpdateState(changes, head)))
     if preview.problems:
         raise UsageError("\n".join(preview.problems.values()))
     talk.console.say("It would do this:", *spans(lens(preview.updates, ASCII), 60))

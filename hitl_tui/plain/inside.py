@@ -90,7 +90,7 @@ def _branches(
     over = node.over if node else ""
     if place.point is None:
         return view.inside.in_order(), (), list(items_of(view.values, over))
-    updates = talk.run(talk.driver.updates_at(place.step))
+    updates = talk.run(talk.driver.updates(place.step, place.step))[place.step]
     values = talk.run(talk.driver.state_at(place.step - 1)) if place.step > 0 else {}
     return branches_of_step(place.point, view.inside), updates, list(items_of(values, over))
 

@@ -11,6 +11,18 @@ from typing import Final
 from hitl_tui.drivers.breakpoints import describe, read_breakpoint, read_breakpoints
 from hitl_tui.drivers.node_streams import interruptible, keyboard_kept
 from hitl_tui.drivers.protocol import Check, Checked, Driver, Hub, Snapshot
+from hitl_tui.engine.commands import (
+    Cancel,
+    CancelAttempt,
+    ExtendLimits,
+    Pause,
+    PrepareGraph,
+    ReloadGraph,
+    Rollback,
+    Run,
+    Start,
+    Step,
+)
 from hitl_tui.engine.graph.description import InputField
 from hitl_tui.engine.log.events import RunEnded
 from hitl_tui.engine.thread.session import now_us
@@ -214,7 +226,7 @@ class _Session:
             graph = snapshot.graph
             given = {one.name: typed_input(graph, one.name, self._ask_for(one)) for one in graph.inputs}
             try:
-                self.talk.run(self.talk.driver.start(given, actor=self.talk.actor))
+                self.talk.run(self.talk.driver.execute(Start(given, self.talk.actor)))
             except HitlError as error:
                 if not given:
                     raise
@@ -232,8 +244,8 @@ class _Session:
         """Where the thread stands, what it holds and what it asks."""
         snapshot = self.talk.snapshot()
         self.say(f"Thread {name(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
-        if snapshot.capabilities.why_not:
-            self.say("Note:", *content([snapshot.capabilities.why_not]))
+        if unbuilt := self.talk.driver.can(PrepareGraph):
+            self.say("Note:", *content([unbuilt]))
         if snapshot.notice:
             self.say(f"Note: {name(snapshot.notice)}.")
         newest = snapshot.checkpoints[-1:]
@@ -258,10 +270,10 @@ class _Session:
             raise UsageError("it waits for your decision", "d decides")
         if snapshot.progress.status in ("completed", "cancelled"):
             raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
-        ready_to(self.talk, "can_run")
+        ready_to(self.talk, Step if once else Run)
         driver = self.talk.driver
         self.talk.stepping = once
-        self.talk.run(driver.step() if once else driver.run(stop_before=self.talk.breakpoints))
+        self.talk.run(driver.execute(Step() if once else Run(dict(self.talk.breakpoints))))
         self._follow()
 
     def _decide(self, typed: str) -> None:
@@ -287,7 +299,7 @@ class _Session:
                 break
             except KeyboardInterrupt:
                 self.talk.stepping = True
-                self.talk.run(driver.cancel_attempt() if asked else driver.pause())
+                self.talk.run(driver.execute(CancelAttempt() if asked else Pause()))
                 if not asked:
                     self.say("Pausing after this node; ctrl+c again gives the node up.")
                 asked = True
@@ -314,27 +326,27 @@ class _Session:
 
     def _reload(self) -> None:
         """Go on with the graph as it is in its file now."""
-        ready_to(self.talk, "can_reload")
-        found = self.talk.run(self.talk.driver.reload_graph(actor=self.talk.actor))
+        ready_to(self.talk, ReloadGraph)
+        found = self.talk.run(self.talk.driver.execute(ReloadGraph(self.talk.actor)))
         self.say("The graph was loaded again.", *content([*found], 40))
         self._say_standing(self.talk.snapshot())
 
     def _extend(self) -> None:
-        ready_to(self.talk, "can_edit")
+        ready_to(self.talk, ExtendLimits)
         typed = self.talk.console.ask("Which limit, as in max_iterations=50; empty changes none:")
         if typed:
             limits = dict([read_limit(typed)])
-            self.talk.run(self.talk.driver.extend_limits(limits, actor=self.talk.actor))
+            self.talk.run(self.talk.driver.execute(ExtendLimits(limits, self.talk.actor)))
             self._say_standing(self.talk.snapshot())
 
     def _cancel(self) -> None:
-        snapshot = ready_to(self.talk, "can_cancel")
+        snapshot = ready_to(self.talk, Cancel)
         if not confirm(self.talk.console, "End this thread for good?"):
             self.say("It goes on as it was.")
             return
         note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
         try:
-            self.talk.run(self.talk.driver.cancel(actor=self.talk.actor, note=note))
+            self.talk.run(self.talk.driver.execute(Cancel(self.talk.actor, note)))
         except HitlError as error:
             give_back(self.talk, error, snapshot.progress.head, ("words were", note))
             return
@@ -342,7 +354,7 @@ class _Session:
 
     def _roll_back(self) -> None:
         """Say what would be undone, in its order, and do it after a yes."""
-        snapshot = ready_to(self.talk, "can_roll_back")
+        snapshot = ready_to(self.talk, Rollback)
         entries = self.talk.run(self.talk.driver.rollback_entries())
         left = remaining(entries)
         if not left:
@@ -354,7 +366,7 @@ class _Session:
             return
         note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
         try:
-            self.talk.run(self.talk.driver.rollback(actor=self.talk.actor, note=note))
+            self.talk.run(self.talk.driver.execute(Rollback(self.talk.actor, note)))
         except HitlError as error:
             give_back(self.talk, error, snapshot.progress.head, ("words were", note))
             return
@@ -363,7 +375,7 @@ class _Session:
     def _log(self) -> None:
         driver = self.talk.driver
         if points := self.talk.run(driver.history(limit=_STEPS))[::-1]:
-            updates = self.talk.run(driver.updates_between(points[0].step, points[-1].step))
+            updates = self.talk.run(driver.updates(points[0].step, points[-1].step))
             for point in points:
                 self.say(*step_lines(point, updates[point.step]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hitl_tui.drivers.protocol import Snapshot
+from hitl_tui.engine.commands import Declassify, Reveal
 from hitl_tui.engine.log.taint import Taint
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import confirm
@@ -32,7 +33,7 @@ def declassify(talk: Talk, typed: str) -> None:
     tainted = [one.channel for one in _tainted(snapshot)]
     if not tainted:
         raise UsageError("no channel is tainted")
-    ready_to(talk, "can_edit")
+    ready_to(talk, Declassify)
     listed = list(snapshot.values)
     channel = find_channel(listed, typed or talk.console.ask("Channel, by number or name:"))
     if channel not in tainted:
@@ -47,11 +48,9 @@ def declassify(talk: Talk, typed: str) -> None:
         return
     head = snapshot.progress.head
     seen = snapshot.checkpoints[-1].state_hash
-    declassified = talk.driver.declassify(
-        channel, expected_step=head, actor=talk.actor, reason=reason, seen=seen
-    )
+    command = Declassify(channel, talk.actor, reason, head, seen)
     try:
-        step = talk.run(declassified)
+        step = talk.run(talk.driver.execute(command))
     except HitlError as error:
         give_back(talk, error, head, ("reason was", reason))
         return
@@ -68,7 +67,7 @@ def reveal(talk: Talk, typed: str) -> None:
     if not confirm(talk.console, "The ledger will keep that you looked. Show it?"):
         talk.console.say("Nothing was shown.")
         return
-    value = talk.run(talk.driver.reveal(channel, snapshot.progress.head, actor=talk.actor))
+    value = talk.run(talk.driver.execute(Reveal(channel, talk.actor, snapshot.progress.head)))
     talk.console.say(f"{name(channel)}:", *content(value_lines(value, "text")))
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from textual.geometry import Size
 
+from hitl_tui.drivers.protocol import why_not
+from hitl_tui.engine.commands import PrepareGraph
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import ROLLBACK
 from hitl_tui.view.cells import cells, cut
@@ -41,9 +43,9 @@ def banner_of(
     view = session.view
     if session.shown is None and view.error is not None and view.progress.status == "failed":
         return _failed(session, view.error, ways, room), "error"
-    can = view.capabilities
-    if session.shown is None and can.why_not and not can.can_run and view.graph_changed is None:
-        return _wrapped(can.why_not, room, "warning"), "note"
+    unbuilt = why_not(view.refusals, PrepareGraph)
+    if session.shown is None and unbuilt and view.graph_changed is None:
+        return _wrapped(unbuilt, room, "warning"), "note"
     if session.shown is None and view.retry is not None:
         return _retrying(view.retry, room), "note"
     line, kind = _one_row(session, ways, room, narrow=narrow)

@@ -6,9 +6,23 @@ import string
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from hitl_tui.drivers.protocol import Capabilities
+from hitl_tui.drivers.protocol import why_not
+from hitl_tui.engine.commands import (
+    Answer,
+    Cancel,
+    Command,
+    Declassify,
+    ExtendLimits,
+    Fork,
+    PrepareGraph,
+    ReloadGraph,
+    Reveal,
+    Rollback,
+    Run,
+    UpdateState,
+)
 from hitl_tui.engine.log.records import Status
 from hitl_tui.suggest import did_you_mean
 
@@ -115,7 +129,6 @@ ScreenGroup = Literal[
     "Lists", "Pages", "Questions", "Forms", "Editor", "Find", "Threads", "Verify", "Compare", "Agents",
     "Branches", "Breakpoints",
 ]  # fmt: skip
-_ALL: Final = Capabilities()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +144,7 @@ class Situation:
         card: what the review card does: "" while it is closed, "sending" while a decision can be taken back.
         typing: letters go into a text.
         tainted, private: what the selected channel is.
+        refusals: which commands can't be carried out now, by verb, each with why.
         ways: what to press for an action, where it isn't the default key.
     """
 
@@ -147,12 +161,16 @@ class Situation:
     inside: bool = False
     owned: bool = False
     found: bool = False
-    can: Capabilities = _ALL
+    refusals: Mapping[str, str] = field(default_factory=dict)
     card: Literal["", "open", "sending"] = ""
     typing: bool = False
     tainted: bool = False
     private: bool = False
     ways: Mapping[str, str] = field(default_factory=dict)
+
+    def can(self, command: type[Command[Any]]) -> str:
+        """Why a kind of command can't be carried out now, "" where it can."""
+        return why_not(self.refusals, command)
 
     def way(self, action_id: str) -> str:
         """What to press for an action."""
@@ -212,8 +230,8 @@ def _open(now: Situation) -> str:
 def _can_run(now: Situation) -> str:
     if not now.open:
         return _open(now)
-    if not now.can.can_run:
-        return now.can.why_not or "this thread can only be looked at"
+    if refused := now.can(Run):
+        return refused
     if now.past:
         back = now.way("app.back")
         return f"this is not the newest step: {back} goes back to it, {now.way('change.fork')} forks here"
@@ -231,12 +249,12 @@ def _can_run(now: Situation) -> str:
 
 
 def _can_break(now: Situation) -> str:
-    return _open(now) or ("" if now.can.can_run else now.can.why_not or "this thread can only be looked at")
+    return _open(now) or now.can(Run)
 
 
 def _can_pause(now: Situation) -> str:
-    if not now.can.can_run:
-        return now.can.why_not or "this thread can only be looked at"
+    if refused := now.can(Run):
+        return refused
     return _open(now) or ("" if now.running else f"{now.way('run.pause')} pauses a run, and nothing runs")
 
 
@@ -245,8 +263,8 @@ def _can_edit(now: Situation) -> str:
         return _open(now)
     if not now.has_steps:
         return "there is nothing to edit yet"
-    if not (now.can.can_edit_past if now.past else now.can.can_edit):
-        return now.can.why_not or "this thread can't be edited here"
+    if refused := now.can(Fork if now.past else UpdateState):
+        return refused
     if now.running and not now.past:
         return f"it runs; {now.way('run.pause')} pauses it, then {now.way('change.edit')} edits"
     return ""
@@ -259,16 +277,16 @@ def _can_decide(now: Situation) -> str:
         return "nothing waits for a decision"
     if now.breakpoint:
         return f"it only stopped here: {now.way('run.step')} steps, {now.way('run.continue')} continues"
-    if not now.can.can_answer:
-        return now.can.why_not or "decisions can't be made here"
+    if refused := now.can(Answer):
+        return refused
     return _not_newest(now) if now.past else ""
 
 
 def _can_fork(now: Situation) -> str:
     if not now.open:
         return _open(now)
-    if not now.can.can_fork:
-        return now.can.why_not or "this thread can't be forked"
+    if refused := now.can(Fork):
+        return refused
     return "" if now.has_steps else "there is no step to fork from yet"
 
 
@@ -283,16 +301,16 @@ def _found(now: Situation) -> str:
 def _can_cancel(now: Situation) -> str:
     if not now.open:
         return _open(now)
-    if not now.can.can_cancel:
-        return now.can.why_not or "this thread can't be cancelled here"
+    if refused := now.can(Cancel):
+        return refused
     return f"the run is {now.status} already" if now.status in ("completed", "cancelled") else ""
 
 
 def _can_roll_back(now: Situation) -> str:
     if not now.open:
         return _open(now)
-    if not now.can.can_roll_back:
-        return now.can.why_not or "this thread can't be rolled back here"
+    if refused := now.can(Rollback):
+        return refused
     if not now.has_steps:
         return "there is nothing to undo yet"
     return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
@@ -301,15 +319,15 @@ def _can_roll_back(now: Situation) -> str:
 def _can_check(now: Situation) -> str:
     if not now.open:
         return _open(now)
-    if not now.can.can_check:
-        return now.can.why_not or "this thread's log can't be checked here"
+    if refused := now.can(PrepareGraph):  # reducing and routing again takes it
+        return refused
     return "" if now.has_steps else "there is nothing to check yet"
 
 
 def _can_extend(now: Situation) -> str:
     if not now.open:
         return _open(now)
-    return "" if now.limited else "no limit has stopped the run"
+    return now.can(ExtendLimits) if now.limited else "no limit has stopped the run"
 
 
 def _inside(now: Situation) -> str:
@@ -323,17 +341,18 @@ def _owned(now: Situation) -> str:
 def _can_reload(now: Situation) -> str:
     if not now.open:
         return _open(now)
-    if not now.saved and now.can.can_run:
+    if not now.saved and not now.can(Run):
         return "the file of the graph is as it was when it was loaded"
-    if not now.can.can_reload:
-        return now.can.why_not or "this thread can only be looked at"
+    if refused := now.can(ReloadGraph):
+        return refused
     return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
 
 
 def _can_reveal(now: Situation) -> str:
     if not now.private:
         return _open(now) or "the selected channel is not private: its value is shown"
-    return _has_steps(now) or (f"it runs; {now.way('run.pause')} pauses it" if now.running else "")
+    running = f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
+    return _has_steps(now) or now.can(Reveal) or running
 
 
 def _can_declassify(now: Situation) -> str:
@@ -341,7 +360,7 @@ def _can_declassify(now: Situation) -> str:
         return _open(now) or "the selected channel is not tainted"
     if now.past:
         return _not_newest(now)
-    return _can_edit(now)
+    return now.can(Declassify) or _can_edit(now)
 
 
 def _past(now: Situation) -> str:

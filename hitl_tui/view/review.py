@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
 
+from hitl_tui.drivers.protocol import why_not
+from hitl_tui.engine.commands import UpdateState
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.state.values import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction
@@ -589,7 +591,7 @@ class Review:
         options = self._answers()
         taken = {key for option in options for key in (option.key, *option.also)}
         free = not taken & {"card.edit", *map(written, self.keymap.bindings["card.edit"])}
-        if request.subject and self._thread.view.capabilities.can_edit and free:
+        if request.subject and free and not why_not(self._thread.view.refusals, UpdateState):
             options.append(
                 Option("_edit", "card.edit", f"edit {sanitise_line(request.subject, _NAME)} first")
             )

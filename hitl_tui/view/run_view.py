@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from hitl_tui.drivers.protocol import Capabilities, GraphInfo, Snapshot, Stamped, Unfinished
+from hitl_tui.drivers.protocol import GraphInfo, Snapshot, Stamped, Unfinished
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import AppliedUpdate, Progress
 from hitl_tui.engine.log.outcomes import ErrorInfo
@@ -116,7 +116,7 @@ class RunView:
 
     thread_id: str
     graph: GraphInfo
-    capabilities: Capabilities
+    refusals: Mapping[str, str]
     parent: str | None
     fork_step: int
     progress: Progress
@@ -167,7 +167,7 @@ def open_view(snapshot: Snapshot) -> RunView:
     return RunView(
         thread_id=snapshot.thread_id,
         graph=snapshot.graph,
-        capabilities=snapshot.capabilities,
+        refusals=snapshot.refusals,
         parent=snapshot.parent,
         fork_step=snapshot.fork_step,
         progress=snapshot.progress,

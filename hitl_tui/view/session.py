@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec.structs import replace
-
-from hitl_tui.drivers.protocol import Capabilities, Driver, Hub, Relative, Stamped
+from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
+from hitl_tui.engine.commands import COMMANDS, Fork, PrepareGraph, verb
 from hitl_tui.engine.log.events import (
     AppliedUpdate,
     LedgerWritten,
@@ -244,7 +243,7 @@ class Session:
             saved=self.view.graph_changed is not None,
             inside=self.inside() is not None,
             owned=bool(self.view.owners),
-            can=self._can,
+            refusals=self.refusals,
         )
 
     def inside(self, node: str = "") -> InsidePlace | None:
@@ -252,22 +251,16 @@ class Session:
         return place_inside(self.view, self.step_view.checkpoint if self.is_past else None, node)
 
     @property
-    def _can(self) -> Capabilities:
-        """What the driver can do now: a thread that another process runs can be looked at and forked."""
-        can, holder = self.view.capabilities, self.view.held_by
+    def refusals(self) -> Mapping[str, str]:
+        """Which commands can't be carried out now, by verb, each with why.
+
+        A thread that another process runs can be looked at and forked.
+        """
+        refusals, holder = self.view.refusals, self.view.held_by
         if not holder:
-            return can
-        why_not = f"{sanitise_line(holder, 60)} runs this thread; you can look at it, or fork it"
-        return replace(
-            can,
-            can_run=False,
-            can_edit=False,
-            can_answer=False,
-            can_cancel=False,
-            can_roll_back=False,
-            can_reload=False,
-            why_not=why_not,
-        )
+            return refusals
+        why = f"{sanitise_line(holder, 60)} runs this thread; you can look at it, or fork it"
+        return {**refusals, **{verb(kind): why for kind in COMMANDS if kind not in (Fork, PrepareGraph)}}
 
     async def drain(self) -> bool:
         """Fold everything that happened since the last time; True if something did."""
@@ -366,7 +359,7 @@ class Session:
         thread_id, step = place
         driver = self.driver if thread_id == self.thread_id else await self.hub.open(thread_id)
         values = await driver.state_at(step)
-        updates = await driver.updates_at(step)
+        updates = (await driver.updates(step, step))[step]
         if ticket != self._ticket:
             return False
         checkpoint = self.find(place)
@@ -401,14 +394,14 @@ class Session:
             place, looked_at = (driver.thread_id, point.step), point.step
             if not self._recent.knows(place):
                 first = points[index : index + _STEPS_ASKED_ABOUT][-1].step
-                for at, written in (await driver.written_at(first, point.step)).items():
+                for at, written in (await driver.written(first, point.step)).items():
                     names = frozenset(name for name, changed in written.items() if changed)
                     self._recent.note_changed((driver.thread_id, at), names)
             if self._recent.left_alone(place, channel):
                 continue
             updates = self._recent.updates(place)
             if updates is None:
-                updates = await driver.updates_at(point.step)
+                updates = (await driver.updates(point.step, point.step))[point.step]
                 self._recent.note(place, updates)
             for update in reversed(updates):
                 if update.channel == channel and update.changed:

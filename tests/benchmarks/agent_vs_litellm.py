@@ -21,6 +21,7 @@ from typing import Any
 from hitl_tui import END, START, Agent, Channel, GraphRunner, MemoryCheckpointer, StateGraph
 from hitl_tui.agents.litellm_backend import preload
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.commands import Run, Start
 from hitl_tui.engine.log.events import AttemptFailed, ModelCalled, RunEnded, TextStreamed
 
 PROMPT = "Once upon a time there was a small terminal that"
@@ -74,10 +75,10 @@ def graph(model: str, options: dict[str, Any]) -> GraphRunner:
 async def watched(hub: LocalHub, runner: GraphRunner, number: int) -> Timing:
     """The same reply, as somebody sees it who watches the thread."""
     driver = await hub.new(f"t{number}", runner)
-    await driver.start({})
+    await driver.execute(Start({}))
     seen = (await driver.snapshot()).last_event
     begin = time.perf_counter()
-    await driver.run()
+    await driver.execute(Run())
     first = whole = 0.0
     tokens = 0
     while True:

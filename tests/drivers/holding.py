@@ -23,6 +23,7 @@ from hitl_tui import (
     append,
 )
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.commands import Answer, Run, Start, UpdateState
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import review_loop
@@ -114,8 +115,8 @@ async def _run(path: str, tick: Callable[[int], object]) -> None:
     store = SQLiteCheckpointer(path)
     graph = ticker(store, tick)
     driver = await LocalHub(store, lambda info: graph).new("t", graph)
-    await driver.start({})
-    await driver.run()
+    await driver.execute(Start({}))
+    await driver.execute(Run())
     _say("running")
     await asyncio.Event().wait()
 
@@ -130,10 +131,10 @@ async def _decide(path: str, role: str, actor: str, choice: str) -> None:
     sys.stdin.readline()
     try:
         if role == "edit":
-            step = await driver.update_state({"draft": choice}, expected_step=seen.head, actor=actor)
+            step = await driver.execute(UpdateState({"draft": choice}, expected_step=seen.head, actor=actor))
         else:
             request = seen.pending[0]
-            step = await driver.answer(request.id, choice, step=request.step, actor=actor)
+            step = await driver.execute(Answer(request.id, choice, step=request.step, actor=actor))
     except HitlError as error:
         _say(f"done {type(error).__name__}")
     else:

@@ -10,6 +10,7 @@ from typing import Any
 
 from hitl_tui import GraphRunner, SQLiteCheckpointer
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.commands import Run, Start
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import line, say
 
@@ -35,8 +36,8 @@ async def main(path: str, style: str) -> None:
     graph = runner(store, lambda: loop.call_soon_threadsafe(entered.set), style)
     hub = LocalHub(store, lambda info: graph)
     driver = await hub.new("t", graph)
-    await driver.start({})
-    await driver.run()
+    await driver.execute(Start({}))
+    await driver.execute(Run())
     await entered.wait()
     print(*await hub.close(), flush=True)
 

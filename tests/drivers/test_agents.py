@@ -8,6 +8,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph
 from hitl_tui.agents import Agent, ScriptedModel
+from hitl_tui.engine.commands import ClearTurns, ConfigureAgents, Fork, Start
 from hitl_tui.errors import UsageError
 from hitl_tui.stores import Checkpointer
 from tests.drivers.conftest import Bench
@@ -34,12 +35,12 @@ def chat(store: Checkpointer) -> GraphRunner:
 async def test_turns_are_shown_and_can_be_forgotten(bench: Bench) -> None:
     watcher = await bench.watch(chat(bench.store))
     driver = watcher.driver
-    await driver.start({})
+    await driver.execute(Start({}))
     await watcher.step()
     (before,) = await driver.agents()
     assert [turn["content"] for turn in before.turns] == ["go", "1"]
     assert (before.calls, before.history) == (1, None)
-    assert await driver.clear_turns("worker", actor="ann") == 2
+    assert await driver.execute(ClearTurns("worker", actor="ann")) == 2
     (after,) = await driver.agents()
     assert after.turns == ()
     await watcher.step()
@@ -50,10 +51,10 @@ async def test_turns_are_shown_and_can_be_forgotten(bench: Bench) -> None:
 
 async def test_settings_are_kept_and_a_fork_takes_its_own(bench: Bench) -> None:
     driver = (await bench.watch(chat(bench.store))).driver
-    await driver.start({})
-    await driver.configure_agent("worker", {"temperature": 0.5}, actor="ann")
+    await driver.execute(Start({}))
+    await driver.execute(ConfigureAgents({"worker": {"temperature": 0.5}}, actor="ann"))
     assert [(one.temperature, one.changed) for one in await driver.agents()] == [(0.5, ("temperature",))]
-    await driver.fork(0, "f", agents={"worker": {"instructions": "Be brief."}})
+    await driver.execute(Fork(0, "f", agents={"worker": {"instructions": "Be brief."}}))
     (forked,) = await (await bench.watch(chat(bench.store), "f")).driver.agents()
     assert forked.instructions == "Be brief."
     (reopened,) = await (await bench.watch(chat(bench.store))).driver.agents()
@@ -63,9 +64,9 @@ async def test_settings_are_kept_and_a_fork_takes_its_own(bench: Bench) -> None:
 async def test_what_can_not_be_is_refused(bench: Bench) -> None:
     driver = (await bench.watch(chat(bench.store))).driver
     with pytest.raises(UsageError, match="no step yet"):
-        await driver.configure_agent("worker", {"temperature": 0.5})
-    await driver.start({})
+        await driver.execute(ConfigureAgents({"worker": {"temperature": 0.5}}))
+    await driver.execute(Start({}))
     with pytest.raises(UsageError, match="no agent 'judge'"):
-        await driver.configure_agent("judge", {})
+        await driver.execute(ConfigureAgents({"judge": {}}))
     with pytest.raises(UsageError, match="no agent 'judge' with turns"):
-        await driver.clear_turns("judge")
+        await driver.execute(ClearTurns("judge"))

@@ -10,6 +10,7 @@ import pytest
 
 from hitl_tui import Channel, GraphRunner
 from hitl_tui.drivers import watching
+from hitl_tui.engine.commands import Start
 from hitl_tui.engine.log.threads import PauseRequest
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.stores import Checkpointer
@@ -52,7 +53,7 @@ async def test_a_pause_that_was_asked(
     bench: Bench, store: Checkpointer, looked: threading.Event, asked: int, status: str
 ) -> None:
     watcher = await bench.watch(patient(store, looked))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     store.request_pause("t", PauseRequest("ann", "look", now_us() + asked))
     view = await watcher.run()
     assert view.progress.status == status

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import GraphRunner, ThreadBusy
+from hitl_tui.engine.commands import Cancel, CancelAttempt, Fork, Pause, Run, Start, UpdateState
 from hitl_tui.engine.log.events import AttemptDropped, RunEnded, StepCommitted
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
@@ -60,8 +61,8 @@ async def in_the_node(bench: Bench, way: Work) -> tuple[Watcher, Blocker, GraphR
     blocker = Blocker()
     runner = line(bench.store, say("one"), way(blocker), say("three"))
     watcher = await bench.watch(runner)
-    await watcher.driver.start({"log": "go"})
-    await watcher.driver.run()
+    await watcher.driver.execute(Start({"log": "go"}))
+    await watcher.driver.execute(Run())
     await blocker.entered()
     return watcher, blocker, runner
 
@@ -77,19 +78,19 @@ async def test_everything_is_served_while_a_node_is_busy(bench: Bench, way: Work
             assert (snapshot.progress.status, snapshot.progress.head) == ("running", 1)
             assert (await driver.state_at(0))["log"] == ["go"]
             assert (await driver.state_at(1))["log"] == ["go", "one"]
-            assert [update.channel for update in await driver.updates_at(1)] == ["log"]
+            assert [update.channel for update in (await driver.updates(1, 1))[1]] == ["log"]
             assert len(await driver.history()) == 2
             assert len(await driver.family()) == 1
-            assert (await driver.preview({"draft": "x"})).problems == {}
+            assert (await driver.preview(UpdateState({"draft": "x"}))).problems == {}
             await watcher.look()
             await asyncio.sleep(0)
             ticks += 1
         with pytest.raises(ThreadBusy):
-            await driver.update_state({"draft": "x"}, expected_step=1)
+            await driver.execute(UpdateState({"draft": "x"}, expected_step=1))
         with pytest.raises(ThreadBusy):
-            await driver.run()
-        assert await driver.fork(1, "f") == "f"
-        await driver.pause()
+            await driver.execute(Run())
+        assert await driver.execute(Fork(1, "f")) == "f"
+        await driver.execute(Pause())
     assert ticks == 8
     assert (await watcher.look()).running_node == "b"
     blocker.release()
@@ -104,11 +105,11 @@ async def test_giving_the_node_up_commits_nothing_and_frees_the_thread_at_once(
 ) -> None:
     watcher, blocker, runner = await in_the_node(bench, way)
     async with asyncio.timeout(PATIENCE):
-        await watcher.driver.cancel_attempt()
+        await watcher.driver.execute(CancelAttempt())
     view = await watcher.until(lambda view: view.dropped and view.progress.status == "waiting")
     assert (view.progress.reason, view.progress.head, view.progress.next_node) == ("paused", 1, "b")
     assert [event.node for event in watcher.told(AttemptDropped)] == ["b"]
-    assert await watcher.driver.update_state({"draft": "meanwhile"}, expected_step=1) == 2
+    assert await watcher.driver.execute(UpdateState({"draft": "meanwhile"}, expected_step=1)) == 2
     blocker.release()
     await watcher.run()
     assert (await watcher.check()).values["log"] == ["go", "one", "slow", "three"]
@@ -134,7 +135,7 @@ async def test_closing_says_what_was_not_committed(bench: Bench, way: Work) -> N
 
 async def test_closing_between_nodes_loses_nothing(bench: Bench) -> None:
     watcher = await bench.watch(line(bench.store, say("one")))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.run()
     assert await watcher.driver.close() == ""
     assert await watcher.driver.close() == ""
@@ -150,8 +151,8 @@ async def test_whoever_comes_in_the_middle_sees_the_node_at_work(bench: Bench, w
         return work(state)
 
     watcher = await bench.watch(line(bench.store, say("one"), talking))
-    await watcher.driver.start({})
-    await watcher.driver.run()
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
     await blocker.entered()
     late = await Watcher.open(watcher.driver)
     view = await late.look()
@@ -167,7 +168,7 @@ async def test_whoever_comes_in_the_middle_sees_the_node_at_work(bench: Bench, w
 async def test_the_thread_can_be_cancelled_while_a_node_is_busy(bench: Bench) -> None:
     watcher, blocker, _ = await in_the_node(bench, asleep)
     async with asyncio.timeout(PATIENCE):
-        await watcher.driver.cancel(actor="ann", note="enough")
+        await watcher.driver.execute(Cancel(actor="ann", note="enough"))
     view = await watcher.check()
     assert (view.progress.status, view.progress.reason, view.progress.head) == ("cancelled", "user", 1)
     blocker.release()
@@ -178,7 +179,7 @@ async def test_the_thread_can_be_cancelled_while_a_node_is_busy(bench: Bench) ->
 async def test_pausing_stops_at_the_next_boundary_and_only_once(bench: Bench) -> None:
     watcher, blocker, _ = await in_the_node(bench, asleep)
     for _ in range(3):
-        await watcher.driver.pause()
+        await watcher.driver.execute(Pause())
     blocker.release()
     view = await watcher.until(lambda view: view.progress.status != "running")
     assert (view.progress.reason, view.progress.head) == ("paused", 2)

@@ -11,6 +11,7 @@ import pytest
 from hitl_tui import END, START, Channel, StateGraph, UsageError, append
 from hitl_tui.drivers.breakpoints import NoSuchNode, read_breakpoint, stopped_by
 from hitl_tui.drivers.conditions import Condition, ConditionInvalid, check_condition
+from hitl_tui.engine.commands import Answer, Run, Start, UpdateState
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.stores import Checkpointer
 from tests.drivers.conftest import Bench
@@ -40,7 +41,7 @@ def where(view: Any) -> tuple[int, str]:
 
 async def test_a_run_stops_before_the_node_and_goes_on_from_there(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     stops = {"check": ""}
     assert where(await watcher.run(stop_before=stops)) == (1, "breakpoint before check")
     assert where(await watcher.run(stop_before=stops)) == (3, "breakpoint before check")
@@ -50,7 +51,7 @@ async def test_a_run_stops_before_the_node_and_goes_on_from_there(bench: Bench) 
 
 async def test_a_condition_is_looked_at_each_time_and_named_when_it_stops(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     view = await watcher.run(stop_before={"count": "n > 2", "check": "n == 99"})
     assert where(view) == (6, "breakpoint before count: n > 2")
     assert view.values["n"] == 3
@@ -58,7 +59,7 @@ async def test_a_condition_is_looked_at_each_time_and_named_when_it_stops(bench:
 
 async def test_a_run_that_has_not_begun_stops_before_its_very_first_node(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     stops = {"count": ""}
     assert where(await watcher.run(stop_before=stops)) == (0, "breakpoint before count")
     assert where(await watcher.run(stop_before=stops)) == (2, "breakpoint before count")
@@ -66,10 +67,10 @@ async def test_a_run_that_has_not_begun_stops_before_its_very_first_node(bench: 
 
 async def test_stepping_and_editing_there_does_not_make_it_stop_again(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.step()
     assert where(await watcher.run(stop_before={"check": ""})) == (3, "breakpoint before check")
-    await watcher.driver.update_state({"limit": 9}, expected_step=3)
+    await watcher.driver.execute(UpdateState({"limit": 9}, expected_step=3))
     view = await watcher.look()
     assert stopped_by(view.progress, view.ledger) == ""
     assert where(await watcher.run(stop_before={"check": ""}))[0] == 6
@@ -77,7 +78,7 @@ async def test_stepping_and_editing_there_does_not_make_it_stop_again(bench: Ben
 
 async def test_another_process_passes_what_this_one_stopped_at(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.run(stop_before={"check": ""})
     other = await bench.watch(loop(bench.store))
     assert where(other.view) == (1, "breakpoint before check")
@@ -86,16 +87,16 @@ async def test_another_process_passes_what_this_one_stopped_at(bench: Bench) -> 
 
 async def test_after_an_answer_the_next_node_is_stopped_before(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store, interrupt_after=["check"]))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     view = await watcher.run()
     request = view.progress.pending[0]
-    await watcher.driver.answer(request.id, "continue", step=request.step)
+    await watcher.driver.execute(Answer(request.id, "continue", step=request.step))
     assert where(await watcher.run(stop_before={"count": ""})) == (2, "breakpoint before count")
 
 
 async def test_a_condition_that_can_not_be_told_stops_and_says_so(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     view = await watcher.run(stop_before={"check": "notes > 2"})
     head, told = where(view)
     assert head == 1
@@ -104,11 +105,11 @@ async def test_a_condition_that_can_not_be_told_stops_and_says_so(bench: Bench) 
 
 async def test_one_that_can_not_be_is_refused_and_nothing_runs(bench: Bench) -> None:
     watcher = await bench.watch(loop(bench.store))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     with pytest.raises(NoSuchNode, match="did you mean 'check'"):
-        await watcher.driver.run(stop_before={"chek": ""})
+        await watcher.driver.execute(Run(stop_before={"chek": ""}))
     with pytest.raises(ConditionInvalid):
-        await watcher.driver.run(stop_before={"check": "n >"})
+        await watcher.driver.execute(Run(stop_before={"check": "n >"}))
     assert (await watcher.look()).progress.head == 0
 
 

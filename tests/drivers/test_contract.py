@@ -21,8 +21,9 @@ from hitl_tui import (
     StateGraph,
     UsageError,
 )
-from hitl_tui.drivers import local
+from hitl_tui.drivers import reading
 from hitl_tui.drivers.buffer import EventBuffer
+from hitl_tui.engine.commands import Answer, Cancel, ExtendLimits, Fork, Start, UpdateState
 from hitl_tui.engine.log.events import (
     PRIVATE,
     AttemptFailed,
@@ -58,26 +59,26 @@ async def test_the_view_equals_a_fresh_one_after_every_command(bench: Bench) -> 
     watcher = await bench.watch(runner)
     driver = watcher.driver
     await watcher.check()
-    assert await driver.start({"log": "go"}, actor="ann") == 0
+    assert await driver.execute(Start({"log": "go"}, actor="ann")) == 0
     assert (await watcher.check()).progress.status == "pending"
     await watcher.step()
     assert (await watcher.check()).progress.reason == "paused"
     await watcher.run()
     request = (await watcher.check()).progress.pending[0]
-    assert await driver.update_state({"draft": "x"}, expected_step=2, actor="ann", note="why") == 3
+    assert await driver.execute(UpdateState({"draft": "x"}, expected_step=2, actor="ann", note="why")) == 3
     await watcher.check()
     with pytest.raises(AnswerRefused):
-        await driver.answer(request.id, "approve", step=2, actor="bob")
+        await driver.execute(Answer(request.id, "approve", step=2, actor="bob"))
     assert (await watcher.check()).ledger[-1].kind == "refused"
-    assert await driver.answer(request.id, "accept", step=3, actor="bob") == 4
+    assert await driver.execute(Answer(request.id, "accept", step=3, actor="bob")) == 4
     await watcher.check()
-    await driver.extend_limits({"max_iterations": 99}, actor="ann")
+    await driver.execute(ExtendLimits({"max_iterations": 99}, actor="ann"))
     assert (await watcher.check()).progress.limits.max_iterations == 99
-    assert await driver.fork(2, "f", changes={"verdict": "approved"}, actor="ann") == "f"
+    assert await driver.execute(Fork(2, "f", changes={"verdict": "approved"}, actor="ann")) == "f"
     assert (await watcher.check()).forks == (("f", 2),)
     await watcher.run()
     await watcher.check()
-    await driver.cancel(actor="ann", note="enough")
+    await driver.execute(Cancel(actor="ann", note="enough"))
     view = await watcher.check()
     assert (view.progress.status, view.progress.reason) == ("cancelled", "user")
     check_log(runner, "t")
@@ -87,7 +88,7 @@ async def test_the_view_equals_a_fresh_one_after_every_command(bench: Bench) -> 
 async def test_events_tell_the_story_in_order(bench: Bench) -> None:
     runner = line(bench.store, talkative, say("after"))
     watcher = await bench.watch(runner)
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.run()
     # Pieces of text that nobody has seen yet are put together.
     kinds = [kind for kind, _ in groupby(type(stamped.event) for stamped in watcher.seen)]
@@ -100,7 +101,7 @@ async def test_events_tell_the_story_in_order(bench: Bench) -> None:
 async def test_events_are_kept_for_whoever_comes_later(bench: Bench) -> None:
     watcher = await bench.watch(line(bench.store, say("one")))
     begin = watcher.view.last_event
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.run()
     events = watcher.driver.events(begin)
     assert [one.number for one in events] == list(range(begin + 1, begin + 1 + len(events)))
@@ -138,11 +139,11 @@ async def test_a_recording_played_back_shows_the_same(bench: Bench) -> None:
     runner = review_loop(bench.store, {"write": talkative}, interrupt_after=[GATE])
     live = await bench.watch(runner)
     begin = await live.driver.snapshot()
-    await live.driver.start({"log": "go"})
+    await live.driver.execute(Start({"log": "go"}))
     await live.run()
     end = await live.driver.snapshot()
     states = {step: await live.driver.state_at(step) for step in range(end.progress.head + 1)}
-    updates = {step: await live.driver.updates_at(step) for step in states}
+    updates = {step: (await live.driver.updates(step, step))[step] for step in states}
     tape = ReplayDriver(begin, live.driver.events(0), states, updates, checkpoints=end.checkpoints)
     watcher = await Watcher.open(tape)
     tape.advance_all()
@@ -151,10 +152,10 @@ async def test_a_recording_played_back_shows_the_same(bench: Bench) -> None:
         assert getattr(view, name) == getattr(live.view, name), name
     assert await tape.history(before=2, limit=1) == await live.driver.history(before=2, limit=1)
     assert await tape.state_at(1) == await live.driver.state_at(1)
-    assert await tape.written_at(0, 2) == await live.driver.written_at(0, 2)
+    assert await tape.written(0, 2) == await live.driver.written(0, 2)
     for only in (None, "draft"):
-        some = await live.driver.updates_between(0, 2, only)
-        assert await tape.updates_between(0, 2, only) == some
+        some = await live.driver.updates(0, 2, only)
+        assert await tape.updates(0, 2, only) == some
         assert some == {
             step: tuple(one for one in updates[step] if only in (None, one.channel)) for step in range(3)
         }
@@ -164,15 +165,15 @@ async def test_history_state_and_updates_of_any_step(bench: Bench) -> None:
     watcher = await bench.watch(line(bench.store, *[say(str(n)) for n in range(6)]))
     driver = watcher.driver
     assert await driver.history() == ()
-    await driver.start({"log": "go"})
+    await driver.execute(Start({"log": "go"}))
     await watcher.run()
     assert [point.step for point in await driver.history(limit=3)] == [6, 5, 4]
     assert [point.step for point in await driver.history(before=4, limit=3)] == [3, 2, 1]
     assert (await driver.state_at(2))["log"] == ["go", "0", "1"]
-    update = (await driver.updates_at(2))[0]
+    update = ((await driver.updates(2, 2))[2])[0]
     assert (update.before, update.update, update.after) == (["go", "0"], "1", ["go", "0", "1"])
-    assert await driver.updates_at(99) == ()
-    assert await driver.written_at(2, 3) == {2: {"log": True}, 3: {"log": True}}
+    assert (await driver.updates(99, 99))[99] == ()
+    assert await driver.written(2, 3) == {2: {"log": True}, 3: {"log": True}}
     with pytest.raises(UnknownThread):
         await driver.state_at(99)
 
@@ -181,15 +182,15 @@ async def test_the_updates_of_several_steps_need_the_state_before_them_once(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watcher = await bench.watch(line(bench.store, *[say(str(n)) for n in range(6)]))
-    await watcher.driver.start({"log": "go"})
+    await watcher.driver.execute(Start({"log": "go"}))
     await watcher.run()
-    one_by_one = {step: await watcher.driver.updates_at(step) for step in range(2, 7)}
+    one_by_one = {step: (await watcher.driver.updates(step, step))[step] for step in range(2, 7)}
     made: list[int] = []
-    whole = local.state_at
+    whole = reading.state_at
     monkeypatch.setattr(
-        local, "state_at", lambda *given, **more: made.append(given[2]) or whole(*given, **more)
+        reading, "state_at", lambda *given, **more: made.append(given[2]) or whole(*given, **more)
     )
-    assert await watcher.driver.updates_between(2, 6) == one_by_one
+    assert await watcher.driver.updates(2, 6) == one_by_one
     assert made == [1]
 
 
@@ -204,8 +205,8 @@ async def test_the_updates_of_steps_between_which_the_graph_got_a_channel_and_lo
     for runner in (grown, grown, graph(), grown, grown):
         runner.step(thread_id="t")
     driver = (await bench.watch(grown)).driver
-    updates = await driver.updates_between(0, 5)
-    assert updates == {step: await driver.updates_at(step) for step in range(6)}
+    updates = await driver.updates(0, 5)
+    assert updates == {step: (await driver.updates(step, step))[step] for step in range(6)}
     after = [one.after for step in range(1, 6) for one in updates[step] if one.channel == "more"]
     assert after == [8, 9, 8, 9]
 
@@ -214,14 +215,19 @@ async def test_private_values_stay_behind(bench: Bench) -> None:
     graph = StateGraph({"open": Channel(""), "secret": Channel("", visibility="private")})
     graph.add_node("a", lambda state: {"open": "o", "secret": "hush"}).add_edge(START, "a").add_edge("a", END)
     watcher = await bench.watch(graph.compile(checkpointer=bench.store))
-    await watcher.driver.start({"secret": "hush at first"})
+    await watcher.driver.execute(Start({"secret": "hush at first"}))
     await watcher.run()
-    await watcher.driver.update_state({"secret": "hush again"}, expected_step=1)
+    await watcher.driver.execute(UpdateState({"secret": "hush again"}, expected_step=1))
     view = await watcher.check()
     assert view.values["secret"] is PRIVATE
     assert (await watcher.driver.state_at(1))["secret"] is PRIVATE
-    preview = await watcher.driver.preview({"secret": "hush"})
-    for shown in (watcher.seen, await watcher.driver.snapshot(), await watcher.driver.updates_at(1), preview):
+    preview = await watcher.driver.preview(UpdateState({"secret": "hush"}))
+    for shown in (
+        watcher.seen,
+        await watcher.driver.snapshot(),
+        (await watcher.driver.updates(1, 1))[1],
+        preview,
+    ):
         assert "hush" not in repr(shown)
 
 
@@ -229,17 +235,17 @@ async def test_commands_that_are_refused_change_nothing(bench: Bench) -> None:
     watcher = await bench.watch(review_loop(bench.store, interrupt_after=[GATE]))
     driver = watcher.driver
     with pytest.raises(UsageError):
-        await driver.update_state({"draft": "x"}, expected_step=-1)
-    await driver.start({})
+        await driver.execute(UpdateState({"draft": "x"}, expected_step=-1))
+    await driver.execute(Start({}))
     await watcher.run()
     before = await watcher.check()
     refused: list[tuple[Any, type[HitlError]]] = [
-        (driver.update_state({"draft": "x"}, expected_step=1), StaleWriter),
-        (driver.update_state({"draft": 1}, expected_step=2), SchemaMismatch),
-        (driver.fork(99, "f"), UnknownThread),
-        (driver.fork(1, "t"), UsageError),
-        (driver.extend_limits({"max_lives": 9}), UsageError),
-        (driver.start({"nonesuch": 1}), UsageError),
+        (driver.execute(UpdateState({"draft": "x"}, expected_step=1)), StaleWriter),
+        (driver.execute(UpdateState({"draft": 1}, expected_step=2)), SchemaMismatch),
+        (driver.execute(Fork(99, "f")), UnknownThread),
+        (driver.execute(Fork(1, "t")), UsageError),
+        (driver.execute(ExtendLimits({"max_lives": 9})), UsageError),
+        (driver.execute(Start({"nonesuch": 1})), UsageError),
     ]
     for command, error in refused:
         with pytest.raises(error):
@@ -250,20 +256,20 @@ async def test_commands_that_are_refused_change_nothing(bench: Bench) -> None:
 async def test_a_preview_says_what_would_be_and_does_nothing(bench: Bench) -> None:
     runner = review_loop(bench.store, interrupt_after=[GATE])
     watcher = await bench.watch(runner)
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.run()
     before = bench.store.cursor("t")
     request = watcher.view.progress.pending[0]
-    edit = await watcher.driver.preview({"verdict": "approved", "n": "x"})
+    edit = await watcher.driver.preview(UpdateState({"verdict": "approved", "n": "x"}))
     assert (edit.next_node, list(edit.problems), edit.rebinds, edit.forks) == (
         END,
         ["n"],
         ("verdict",),
         False,
     )
-    past = await watcher.driver.preview({"draft": "x"}, step=1)
+    past = await watcher.driver.preview(UpdateState({"draft": "x"}, expected_step=1))
     assert (past.forks, past.next_node) == (True, "check")
-    answer = await watcher.driver.preview({}, answer=(request.id, "approve"))
+    answer = await watcher.driver.preview(Answer(request.id, "approve", step=request.step))
     assert (answer.next_node, [one.after for one in answer.updates]) == (END, ["approved"])
     assert bench.store.cursor("t") == before
 
@@ -278,7 +284,7 @@ async def test_a_failed_node_shows_and_the_run_goes_on_from_it(bench: Bench) -> 
         return {"log": "two"}
 
     watcher = await bench.watch(line(bench.store, say("one"), node))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     view = await watcher.run()
     assert (view.progress.status, view.progress.reason) == ("failed", "node_error")
     assert view.error is not None
@@ -292,17 +298,17 @@ async def test_a_failed_node_shows_and_the_run_goes_on_from_it(bench: Bench) -> 
 
 async def test_a_limit_waits_for_a_human_who_may_extend_it(bench: Bench) -> None:
     watcher = await bench.watch(review_loop(bench.store, limits=Limits(max_iterations=2)))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     view = await watcher.run()
     assert (view.progress.status, view.progress.reason) == ("waiting", "limit")
-    await watcher.driver.extend_limits({"max_iterations": 3}, actor="ann")
+    await watcher.driver.execute(ExtendLimits({"max_iterations": 3}, actor="ann"))
     assert (await watcher.run()).progress.head == 3
     await watcher.check()
 
 
 async def test_stop_before_is_a_breakpoint_of_this_run(bench: Bench) -> None:
     watcher = await bench.watch(line(bench.store, say("one"), say("two"), say("three")))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     view = await watcher.run(stop_before={"c": ""})
     assert (view.progress.head, view.progress.next_node, view.progress.reason) == (2, "c", "paused")
     assert (await watcher.run()).progress.status == "completed"
@@ -312,7 +318,7 @@ async def test_running_a_thread_with_nothing_to_do_ends_at_once(bench: Bench) ->
     watcher = await bench.watch(line(bench.store, say("one")))
     await watcher.run()
     assert watcher.told(RunStarted) == []
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.run()
     await watcher.run()
     assert len(watcher.told(RunStarted)) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from hitl_tui import StaleWriter
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.commands import Fork, Run, Start, UpdateState
 from hitl_tui.engine.log.events import AttemptFailed, RunEnded
 from hitl_tui.engine.log.records import Commit
 from hitl_tui.errors import StoreUnusable
@@ -76,7 +77,7 @@ async def test_the_run_ends_once_and_goes_on_when_there_is_room(
     failing = Failing(bench.store, refuses, releases=releases)
     runner = line(bench.store, say("one"), say("two"), say("three"))
     watcher = await open_on(bench, failing, runner)
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     view = await watcher.run()
     assert (view.progress.status, view.progress.head, view.values["log"]) == ("failed", 1, ["one"])
     assert view.error is not None
@@ -99,7 +100,7 @@ async def test_another_process_finds_what_was_committed(bench: Bench) -> None:
     failing = Failing(bench.store, from_second_step_on)
     runner = line(bench.store, say("one"), say("two"))
     watcher = await open_on(bench, failing, runner)
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.run()
     await watcher.check()
     result = runner.invoke(thread_id="t")
@@ -111,20 +112,20 @@ async def test_a_command_that_can_t_be_stored_says_so_and_changes_nothing(bench:
     failing = Failing(bench.store, lambda commit: True)
     failing.broken = False
     watcher = await open_on(bench, failing, line(bench.store, say("one"), say("two")))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.step()
     failing.broken = True
     before = await watcher.check()
     with pytest.raises(StoreUnusable, match="disk is full"):
-        await watcher.driver.update_state({"draft": "x"}, expected_step=1)
+        await watcher.driver.execute(UpdateState({"draft": "x"}, expected_step=1))
     with pytest.raises(StoreUnusable):
-        await watcher.driver.fork(1, "f")
+        await watcher.driver.execute(Fork(1, "f"))
     assert (await watcher.check()).progress == before.progress
     with pytest.raises(StoreUnusable):
-        await watcher.driver.run()
+        await watcher.driver.execute(Run())
     assert (await watcher.check()).progress == before.progress
     failing.broken = False
-    assert await watcher.driver.update_state({"draft": "x"}, expected_step=1) == 2
+    assert await watcher.driver.execute(UpdateState({"draft": "x"}, expected_step=1)) == 2
     assert (await watcher.run()).values["log"] == ["one", "two"]
     await watcher.check()
 
@@ -139,7 +140,7 @@ async def test_a_commit_that_somebody_else_was_faster_with(bench: Bench) -> None
 
     failing._refuses = stale
     watcher = await open_on(bench, failing, line(bench.store, say("one"), say("two")))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     view = await watcher.run()
     assert (view.progress.status, view.progress.head) == ("failed", 1)
     assert len(watcher.told(RunEnded)) == len(watcher.told(AttemptFailed)) == 1

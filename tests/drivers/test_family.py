@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hitl_tui.engine.commands import Start
 from tests.drivers.conftest import Bench
 from tests.support.flows import line, say
 from tests.support.spec import spec
@@ -31,7 +32,7 @@ async def test_parents_and_forks_each_with_their_own_steps(bench: Bench) -> None
 async def test_a_thread_alone_and_one_that_is_not_there_yet(bench: Bench) -> None:
     watcher = await bench.watch(line(bench.store, say("one")))
     assert await watcher.driver.family() == ()
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     assert [one.thread_id for one in await watcher.driver.family()] == ["t"]
 
 

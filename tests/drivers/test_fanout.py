@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from hitl_tui import END, START, Channel, StateGraph
+from hitl_tui.engine.commands import CancelAttempt, Pause, Run, Start
 from hitl_tui.engine.log.events import BranchEnded, BranchStarted
 from tests.drivers.conftest import Bench
 from tests.support.spec import spec
@@ -47,7 +48,7 @@ async def test_async_branches_run_side_by_side_on_one_loop(bench: Bench) -> None
         return {"log": config.item}
 
     watcher = await bench.watch(mapped(bench, node))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     assert (await watcher.run()).values["log"] == ["a", "b", "c"]
     assert len(loops) == 1
     assert len(watcher.told(BranchStarted)) == len(watcher.told(BranchEnded)) == 3
@@ -73,10 +74,10 @@ async def test_giving_up_a_map_ends_every_branch(bench: Bench) -> None:
         return {}
 
     watcher = await bench.watch(mapped(bench, node))
-    await watcher.driver.start({})
-    await watcher.driver.run()
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
     await asyncio.to_thread(begun.wait)
-    await watcher.driver.cancel_attempt()
+    await watcher.driver.execute(CancelAttempt())
     view = await watcher.until(lambda view: view.progress.status == "waiting")
     assert (view.progress.head, view.progress.reason) == (0, "paused")
     released.set()
@@ -100,10 +101,10 @@ async def test_giving_up_a_subgraph_leaves_its_thread_where_it_was(bench: Bench)
         return {"log": "second"}
 
     watcher = await bench.watch(nested(bench, first, second))
-    await watcher.driver.start({})
-    await watcher.driver.run()
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
     await asyncio.to_thread(entered.wait)
-    await watcher.driver.cancel_attempt()
+    await watcher.driver.execute(CancelAttempt())
     await watcher.until(lambda view: view.progress.status == "waiting")
     child = bench.store.cursor("t/team#1")
     assert child is not None
@@ -122,10 +123,10 @@ async def test_pausing_stops_at_the_next_node_of_the_subgraph(bench: Bench) -> N
         return {"log": "first"}
 
     watcher = await bench.watch(nested(bench, first, lambda _state: {"log": "second"}))
-    await watcher.driver.start({})
-    await watcher.driver.run()
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
     await asyncio.to_thread(entered.wait)
-    await watcher.driver.pause()
+    await watcher.driver.execute(Pause())
     released.set()
     view = await watcher.until(lambda view: view.progress.status == "waiting")
     assert view.progress.reason == "paused"

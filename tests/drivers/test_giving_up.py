@@ -12,6 +12,7 @@ import pytest
 
 from hitl_tui import Agent, RetryPolicy
 from hitl_tui.agents.models import Use
+from hitl_tui.engine.commands import CancelAttempt, Pause, Run, Start
 from hitl_tui.engine.log.events import NodeStarted, RunEnded, TextStreamed
 from tests.drivers.conftest import Bench
 from tests.support.flows import check_log, line, say
@@ -54,8 +55,8 @@ async def streaming(bench: Bench, style: str) -> tuple[Watcher, Endless]:
     model = Endless()
     runner = line(bench.store, chatting(style), say("after"), agents={"a": Agent("a", model)})
     watcher = await bench.watch(runner)
-    await watcher.driver.start({})
-    await watcher.driver.run()
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
     await watcher.until(lambda view: view.stream.text == "well, ")
     return watcher, model
 
@@ -63,7 +64,7 @@ async def streaming(bench: Bench, style: str) -> tuple[Watcher, Endless]:
 @pytest.mark.parametrize("style", ["sync", "async"])
 async def test_a_model_call_that_streams_is_given_up(bench: Bench, style: str) -> None:
     watcher, model = await streaming(bench, style)
-    await watcher.driver.cancel_attempt()
+    await watcher.driver.execute(CancelAttempt())
     view = await watcher.until(lambda view: view.progress.status == "waiting")
     assert (view.progress.head, view.progress.reason, view.stream.live) == (0, "paused", False)
     await watcher.check()
@@ -76,7 +77,7 @@ async def test_a_model_call_that_streams_is_given_up(bench: Bench, style: str) -
 
 async def test_what_the_call_used_is_counted_though_nothing_is_committed(bench: Bench) -> None:
     watcher, model = await streaming(bench, "sync")
-    await watcher.driver.cancel_attempt()
+    await watcher.driver.execute(CancelAttempt())
     view = await watcher.until(lambda view: view.progress.status == "waiting")
     assert view.progress.cost in (0.0, 0.25)
     model.answers = True
@@ -91,9 +92,9 @@ async def test_closing_while_a_model_streams(bench: Bench) -> None:
 
 async def test_giving_up_when_nothing_runs_does_nothing(bench: Bench) -> None:
     watcher = await bench.watch(line(bench.store, say("one")))
-    await watcher.driver.start({})
-    await watcher.driver.cancel_attempt()
-    await watcher.driver.pause()
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(CancelAttempt())
+    await watcher.driver.execute(Pause())
     assert (await watcher.run()).progress.status == "completed"
 
 
@@ -111,10 +112,10 @@ async def test_a_node_that_swallows_its_cancellation_commits_nothing(bench: Benc
         return {"log": "stubborn"}
 
     watcher = await bench.watch(line(bench.store, stubborn))
-    await watcher.driver.start({})
-    await watcher.driver.run()
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
     await entered.wait()
-    await watcher.driver.cancel_attempt()
+    await watcher.driver.execute(CancelAttempt())
     view = await watcher.until(lambda view: view.progress.status != "running")
     assert (view.progress.status, view.values["log"]) == ("waiting", [])
     assert (await watcher.run()).values["log"] == ["at last"]
@@ -130,10 +131,10 @@ async def test_giving_up_ends_retries_as_well(bench: Bench) -> None:
 
     policy = RetryPolicy(max_attempts=9, wait=1000)
     watcher = await bench.watch(line(bench.store, flaky, retry=policy))
-    await watcher.driver.start({})
-    await watcher.driver.run()
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
     await watcher.until(lambda view: view.retry is not None)
-    await watcher.driver.cancel_attempt()
+    await watcher.driver.execute(CancelAttempt())
     view = await watcher.until(lambda view: view.progress.status != "running")
     assert (view.progress.status, view.progress.reason, len(calls)) == ("waiting", "paused", 1)
 
@@ -158,7 +159,7 @@ async def test_a_node_that_would_end_its_thread_fails_like_any_other(
         sync(state)
 
     watcher = await bench.watch(line(bench.store, sync if style == "sync" else on_a_loop))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     view = await watcher.run()
     assert (view.progress.status, view.progress.reason) == ("failed", "node_error")
     assert view.error is not None
@@ -180,10 +181,10 @@ async def test_what_an_abandoned_node_still_says_reaches_nobody(bench: Bench) ->
 
     runner = line(bench.store, node)
     watcher = await bench.watch(runner)
-    await watcher.driver.start({})
-    await watcher.driver.run()
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
     await blocker.entered()
-    await watcher.driver.cancel_attempt()
+    await watcher.driver.execute(CancelAttempt())
     await watcher.until(lambda view: view.progress.status == "waiting")
     blocker.release()
     await late.wait()

@@ -9,6 +9,7 @@ import pytest
 
 from hitl_tui import SQLiteCheckpointer, ThreadBusy
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.commands import ReloadGraph, Start, Step
 from hitl_tui.engine.log.events import GraphChanged
 from hitl_tui.errors import GraphDiffers, GraphInvalid, UsageError
 from hitl_tui.loading.code import forget_code
@@ -56,7 +57,7 @@ class Desk:
     async def open(self) -> Watcher:
         runner = open_graph(str(self.file), self.store)
         watcher = await Watcher.open(await self.hub.new("t", runner, source=runner.source))
-        await watcher.driver.start({})
+        await watcher.driver.execute(Start({}))
         return watcher
 
 
@@ -76,7 +77,7 @@ async def test_a_saved_file_is_told_and_a_reload_runs_the_new_code(desk: Desk) -
     view = await watcher.until(lambda view: view.graph_changed is not None)
     assert view.graph_changed == ()
     assert (await watcher.driver.snapshot()).graph_changed == ()
-    assert await watcher.driver.reload_graph(actor="ann") == ()
+    assert await watcher.driver.execute(ReloadGraph(actor="ann")) == ()
     assert (await watcher.look()).graph_changed is None
     view = await watcher.step()
     assert view.values["text"] == "aBx"
@@ -89,7 +90,7 @@ async def test_what_differs_is_said_and_a_new_channel_is_there_after_the_reload(
     desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'), "a")
     view = await watcher.until(lambda view: view.graph_changed)
     assert view.graph_changed == ("channel 'more' is new and starts at its default",)
-    assert await watcher.driver.reload_graph() == view.graph_changed
+    assert await watcher.driver.execute(ReloadGraph()) == view.graph_changed
     view = await watcher.look()
     assert view.values["more"] == 7
     assert [channel.name for channel in view.graph.channels] == ["text", "more"]
@@ -106,7 +107,7 @@ async def test_a_reload_that_the_thread_does_not_fit_is_refused(desk: Desk) -> N
     view = await watcher.until(lambda view: view.graph_changed)
     assert "the thread goes on at node 'b', which is gone" in view.graph_changed
     with pytest.raises(GraphDiffers, match="goes on at node 'b', which is gone"):
-        await watcher.driver.reload_graph()
+        await watcher.driver.execute(ReloadGraph())
     assert (await watcher.step()).values["text"] == "ab"
 
 
@@ -116,7 +117,7 @@ async def test_a_file_that_can_not_be_loaded_leaves_the_graph_as_it_was(desk: De
     view = await watcher.until(lambda view: view.graph_changed)
     assert "division by zero" in view.graph_changed[0]
     with pytest.raises(GraphInvalid):
-        await watcher.driver.reload_graph()
+        await watcher.driver.execute(ReloadGraph())
     desk.file.unlink()
     assert (await watcher.run()).values["text"] == "ab"
     assert len(watcher.told(GraphChanged)) == 1
@@ -138,15 +139,15 @@ async def test_nothing_is_reloaded_under_a_run_or_without_a_file(desk: Desk) -> 
     runner = ticker(desk.store, lambda _: None)
     watcher = await Watcher.open(await desk.hub.new("ticks", runner))
     with pytest.raises(UsageError):
-        await watcher.driver.reload_graph()
+        await watcher.driver.execute(ReloadGraph())
     slow = FILE.replace(
         "def a(state):", "import threading\nheld = threading.Event()\n\ndef a(state):\n    held.wait(20)"
     )
     desk.save(slow, "a")
     watcher = await desk.open()
-    await watcher.driver.step()
+    await watcher.driver.execute(Step())
     with pytest.raises(ThreadBusy):
-        await watcher.driver.reload_graph()
+        await watcher.driver.execute(ReloadGraph())
 
 
 async def test_a_helper_that_was_saved_is_told_too(desk: Desk) -> None:
@@ -154,7 +155,7 @@ async def test_a_helper_that_was_saved_is_told_too(desk: Desk) -> None:
     desk.helper.write_text('WORD = "longer"\n')
     view = await watcher.until(lambda view: view.graph_changed is not None)
     assert view.graph_changed == ()
-    await watcher.driver.reload_graph(actor="ann")
+    await watcher.driver.execute(ReloadGraph(actor="ann"))
     assert (await watcher.look()).graph_changed is None
     desk.helper.unlink()  # as an editor does for a moment
     desk.helper.write_text("WORD = nonsense\n")
@@ -188,9 +189,9 @@ async def test_files_that_a_graph_file_names_are_followed(desk: Desk, tmp_path: 
     watcher = await desk.open()
     (tmp_path / "shape.json").write_text('{"type": "string", "maxLength": 9}')
     await watcher.until(lambda view: view.graph_changed is not None)
-    await watcher.driver.reload_graph()
+    await watcher.driver.execute(ReloadGraph())
     assert (await watcher.look()).graph_changed is None
     (tmp_path / "nodes.py").write_text('def a(state):\n    return {"text": "other"}\n')
     await watcher.until(lambda view: view.graph_changed is not None)
-    await watcher.driver.reload_graph()
+    await watcher.driver.execute(ReloadGraph())
     assert (await watcher.step()).values["text"] == "other"

@@ -10,6 +10,7 @@ import pytest
 
 from hitl_tui import SQLiteCheckpointer
 from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.commands import Fork, PrepareGraph, ReloadGraph, Run, Start, Step, UpdateState
 from hitl_tui.errors import GraphInvalid, UsageError
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph
@@ -51,7 +52,7 @@ class Desk:
         runner = open_graph(str(self.file), self.store)
         hub = LocalHub(self.store, lambda info: reopen_graph(info.thread_id, info.source, self.store))
         watcher = await Watcher.open(await hub.new("t", runner, source=runner.source))
-        await watcher.driver.start({})
+        await watcher.driver.execute(Start({}))
         await watcher.step()
         await hub.close()
         forget_code(self.folder)
@@ -69,7 +70,7 @@ class Desk:
         """Open the thread and let its graph be built, as whatever runs does first."""
         watcher = await self.open()
         with suppress(GraphInvalid, UsageError):
-            await watcher.driver.prepare()
+            await watcher.driver.execute(PrepareGraph())
         await watcher.look()
         return watcher
 
@@ -111,24 +112,25 @@ async def test_a_mended_graph_offers_the_reload_and_the_thread_goes_on(
 ) -> None:
     spoil(desk)
     watcher = await desk.open()
-    assert watcher.view.capabilities.can_run
+    assert not watcher.driver.can(Run)
     with pytest.raises((GraphInvalid, UsageError), match=r"small\.py|words_of_"):
-        await watcher.driver.step()
+        await watcher.driver.execute(Step())
     await watcher.look()
     assert [node.name for node in watcher.view.graph.nodes] == ["a", "b"]
-    assert (watcher.view.capabilities.can_run, watcher.view.capabilities.can_reload) == (False, True)
+    assert watcher.driver.can(Run) == watcher.view.refusals["run"] != ""
+    assert watcher.driver.can(ReloadGraph) == ""
     with pytest.raises(UsageError, match="can only be looked at"):
-        await watcher.driver.step()
+        await watcher.driver.execute(Step())
     desk.helper.write_text('WORD = "b"\n')
     if spoil not in (broken_helper, missing_helper):
         desk.save(FILE)
     view = await watcher.until(lambda view: view.graph_changed == ())
-    assert await watcher.driver.reload_graph(actor="ann") == ()
-    view = await watcher.until(lambda view: view.capabilities.can_run)
-    assert (view.capabilities.why_not, view.graph_changed) == ("", None)
+    assert await watcher.driver.execute(ReloadGraph(actor="ann")) == ()
+    view = await watcher.until(lambda view: not view.refusals)
+    assert (watcher.driver.can(Run), view.graph_changed) == ("", None)
     assert [node.name for node in view.graph.nodes] == ["a", "b"]
     assert (await watcher.run()).values["text"] == "ab"
-    assert await watcher.driver.fork(1, "u")
+    assert await watcher.driver.execute(Fork(1, "u"))
     assert [entry.actor for entry in ledger_of(desk.store, "t", "graph")] == ["ann"]
     await watcher.check()
 
@@ -141,13 +143,13 @@ async def test_what_does_not_fit_is_refused_and_a_better_mend_is_told_again(desk
     assert view.graph_changed is not None
     assert view.graph_changed[0] == "the thread goes on at node 'b', which is gone"
     with pytest.raises(GraphInvalid, match="goes on at node 'b'"):
-        await watcher.driver.reload_graph()
-    assert not (await watcher.look()).capabilities.can_run
+        await watcher.driver.execute(ReloadGraph())
+    assert (await watcher.look()).refusals["run"]
     with pytest.raises(UsageError, match="can only be looked at"):
-        await watcher.driver.update_state({"text": "x"}, expected_step=1)
+        await watcher.driver.execute(UpdateState({"text": "x"}, expected_step=1))
     desk.save(FILE.replace('Channel("")}', 'Channel(""), "more": Channel(7)}'))
     view = await watcher.until(lambda view: view.graph_changed and "more" in view.graph_changed[-1])
-    await watcher.driver.reload_graph()
+    await watcher.driver.execute(ReloadGraph())
     assert (await watcher.run()).values == {"text": "aa", "more": 7}
 
 
@@ -155,9 +157,9 @@ async def test_a_reload_while_it_is_still_broken_says_why_and_it_stays_as_it_was
     broken(desk)
     watcher = await desk.build()
     with pytest.raises(GraphInvalid, match="division by zero"):
-        await watcher.driver.reload_graph()
+        await watcher.driver.execute(ReloadGraph())
     assert watcher.view.values["text"] == "a"
-    assert not (await watcher.driver.snapshot()).capabilities.can_run
+    assert (await watcher.driver.snapshot()).refusals["run"]
 
 
 async def test_of_a_graph_that_broke_while_it_was_open_any_file_beside_it_may_be_the_mend(desk: Desk) -> None:
@@ -166,7 +168,7 @@ async def test_of_a_graph_that_broke_while_it_was_open_any_file_beside_it_may_be
     await watcher.until(lambda view: view.graph_changed and "can't be loaded" in view.graph_changed[0])
     (desk.folder / "more.py").write_text("MORE = 1\n")
     await watcher.until(lambda view: view.graph_changed == ())
-    await watcher.driver.reload_graph()
+    await watcher.driver.execute(ReloadGraph())
     assert (await watcher.run()).values["text"] == "aa"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import AnswerRefused, Gate, GateChoice, StaleWriter, ThreadBusy
-from hitl_tui.engine.commands import Answer, Start, execute
+from hitl_tui.engine.commands import Answer, Run, Start, UpdateState, execute
 from hitl_tui.engine.log.events import LimitNear, RunEnded
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.log.threads import Lease
@@ -29,7 +29,7 @@ GATE = Gate(
 
 async def waiting(bench: Bench) -> Watcher:
     watcher = await bench.watch(review_loop(bench.store, interrupt_after=[GATE]))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.run()
     await watcher.check()
     return watcher
@@ -56,11 +56,11 @@ async def test_an_edit_on_an_old_head_is_refused_and_the_watcher_sees_why(bench:
     other = review_loop(bench.store, interrupt_after=[GATE])
     other.update_state("t", {"draft": "theirs"}, expected_step=2, actor="bob")
     with pytest.raises(StaleWriter):
-        await watcher.driver.update_state({"draft": "mine"}, expected_step=2, actor="ann")
+        await watcher.driver.execute(UpdateState({"draft": "mine"}, expected_step=2, actor="ann"))
     view = await watcher.look()
     assert (view.progress.head, view.values["draft"]) == (3, "theirs")
     await watcher.check()
-    assert await watcher.driver.update_state({"draft": "mine"}, expected_step=3, actor="ann") == 4
+    assert await watcher.driver.execute(UpdateState({"draft": "mine"}, expected_step=3, actor="ann")) == 4
     await watcher.check()
     check_log(other, "t")
 
@@ -72,7 +72,7 @@ async def test_an_answer_about_what_is_gone_is_refused(bench: Bench) -> None:
     other.answer("t", request.id, "approve", step=2, actor="bob")
     other.invoke(thread_id="t")
     with pytest.raises(AnswerRefused, match="answered already"):
-        await watcher.driver.answer(request.id, "accept", step=2, actor="ann")
+        await watcher.driver.execute(Answer(request.id, "accept", step=2, actor="ann"))
     view = await watcher.look()
     assert view.progress.status == "completed"
     await watcher.check()
@@ -80,9 +80,9 @@ async def test_an_answer_about_what_is_gone_is_refused(bench: Bench) -> None:
 
 async def test_running_goes_on_from_where_the_other_left_it(bench: Bench) -> None:
     watcher = await bench.watch(line(bench.store, say("one"), say("two"), say("three")))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     line(bench.store, say("one"), say("two"), say("three")).step(thread_id="t")
-    await watcher.driver.run()
+    await watcher.driver.execute(Run())
     view = await watcher.until(lambda view: view.progress.status == "completed")
     assert view.values["log"] == ["one", "two", "three"]
     await watcher.check()
@@ -91,7 +91,7 @@ async def test_running_goes_on_from_where_the_other_left_it(bench: Bench) -> Non
 async def test_what_another_process_uses_up_of_a_limit_is_told_too(bench: Bench) -> None:
     limits = Limits(max_iterations=2)
     watcher = await bench.watch(line(bench.store, say("one"), say("two"), say("three"), limits=limits))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.look()
     line(bench.store, say("one"), say("two"), say("three"), limits=limits).step(thread_id="t")
     await watcher.until(lambda _: watcher.told(LimitNear))
@@ -114,8 +114,8 @@ async def test_two_drivers_of_one_thread_take_turns(bench: Bench) -> None:
     first = await waiting(bench)
     second = await bench.watch(review_loop(bench.store, interrupt_after=[GATE]))
     request = second.view.progress.pending[0]
-    assert await second.driver.answer(request.id, "accept", step=2, actor="bob") == 3
-    await first.driver.run()
+    assert await second.driver.execute(Answer(request.id, "accept", step=2, actor="bob")) == 3
+    await first.driver.execute(Run())
     await first.until(lambda view: view.progress.head == 5)
     await second.driver.snapshot()
     await second.look()
@@ -132,15 +132,15 @@ async def test_a_thread_another_driver_runs_can_be_looked_at_but_not_changed(ben
 
     runner = line(bench.store, say("one"), busy)
     first = await bench.watch(runner)
-    await first.driver.start({})
-    await first.driver.run()
+    await first.driver.execute(Start({}))
+    await first.driver.execute(Run())
     await blocker.entered()
     second = await bench.watch(runner)
     assert (second.view.progress.status, second.view.progress.head) == ("running", 1)
     with pytest.raises(ThreadBusy):
-        await second.driver.update_state({"draft": "x"}, expected_step=1)
+        await second.driver.execute(UpdateState({"draft": "x"}, expected_step=1))
     with pytest.raises(ThreadBusy):
-        await second.driver.run()
+        await second.driver.execute(Run())
     assert second.told(RunEnded) == []
     blocker.release()
     await first.until(lambda view: view.progress.status == "completed")
@@ -152,7 +152,7 @@ async def test_a_thread_another_driver_runs_can_be_looked_at_but_not_changed(ben
 async def test_a_deadline_fires_while_the_thread_is_open(bench: Bench) -> None:
     gate = Gate("check", title="verdict", choices=GATE.choices, deadline=0.05)
     watcher = await bench.watch(review_loop(bench.store, interrupt_after=[gate]))
-    await watcher.driver.start({})
+    await watcher.driver.execute(Start({}))
     await watcher.run()
     view = await watcher.until(lambda view: view.progress.status == "failed")
     assert (view.progress.reason, view.progress.pending) == ("deadline", ())

@@ -13,6 +13,7 @@ import pytest
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph, ThreadBusy
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.nested import Follower
+from hitl_tui.engine.commands import Cancel, CancelAttempt, Pause, Run, Start, Step, UpdateState
 from hitl_tui.engine.log.events import BranchEnded, Event, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.stores import Checkpointer
 from tests.support.spec import spec
@@ -56,8 +57,8 @@ class Desk:
 
     async def begin(self) -> Watcher:
         parent = await Watcher.open(await self.hub.new("t", self.runner))
-        await parent.driver.start({})
-        await parent.driver.run()
+        await parent.driver.execute(Start({}))
+        await parent.driver.execute(Run())
         return parent
 
     async def look_at(self, thread: str, parent: Watcher) -> Watcher:
@@ -121,7 +122,7 @@ async def test_a_child_two_deep_is_told_of_too(store: Checkpointer) -> None:
 
 async def test_a_child_is_paused_by_the_run_that_it_is_a_part_of(running: Running) -> None:
     slow, parent, child = running.slow, running.parent, running.child
-    await child.driver.pause()
+    await child.driver.execute(Pause())
     slow.go_on.set()
     view = await child.until(lambda _: child.told(RunEnded))
     assert (view.progress.status, view.progress.reason, view.progress.head) == ("waiting", "paused", 1)
@@ -133,7 +134,7 @@ async def test_a_child_is_paused_by_the_run_that_it_is_a_part_of(running: Runnin
 
 async def test_the_node_of_a_child_is_given_up_with_its_parents(running: Running) -> None:
     slow, parent, child = running.slow, running.parent, running.child
-    await child.driver.cancel_attempt()
+    await child.driver.execute(CancelAttempt())
     view = await child.until(lambda view: view.progress.status == "waiting")
     assert (view.progress.reason, view.progress.head, view.running_node) == ("paused", 0, None)
     await parent.until(lambda view: view.progress.status == "waiting")
@@ -143,20 +144,20 @@ async def test_the_node_of_a_child_is_given_up_with_its_parents(running: Running
 
 async def test_a_child_that_its_parent_runs_is_not_written_to(running: Running) -> None:
     slow, parent, child = running.slow, running.parent, running.child
-    for attempt in (child.driver.step(), child.driver.update_state({"log": []}, expected_step=0)):
+    for command in (Step(), UpdateState({"log": []}, expected_step=0)):
         with pytest.raises(ThreadBusy, match=r"thread 't/team#1' runs inside 't'"):
-            await attempt
+            await child.driver.execute(command)
     slow.go_on.set()
     await parent.until(lambda view: view.progress.status == "completed")
 
 
 async def test_a_parent_waits_for_a_child_that_runs_on_its_own(running: Running) -> None:
     slow, parent, child = running.slow, running.parent, running.child
-    await child.driver.pause()
+    await child.driver.execute(Pause())
     slow.go_on.set()
     await parent.until(lambda view: view.progress.reason == "paused")
     slow.go_on.clear()
-    await child.driver.run()
+    await child.driver.execute(Run())
     await child.until(lambda view: view.running_node == "scan")
     view = await parent.run()
     assert (view.progress.status, view.progress.reason) == ("waiting", "paused")
@@ -176,7 +177,7 @@ async def test_a_waiting_child_that_is_cancelled_from_its_own_screen_fails_its_p
     parent = await desk.begin()
     await parent.until(lambda view: view.progress.pending)
     child = await Watcher.open(await desk.hub.open("t/team#1"))
-    await child.driver.cancel(actor="ann", note="no longer needed")
+    await child.driver.execute(Cancel(actor="ann", note="no longer needed"))
     view = await parent.until(lambda view: view.progress.status == "failed")
     assert (view.progress.reason, view.progress.pending) == ("node_error", ())
     assert view.progress.error is not None

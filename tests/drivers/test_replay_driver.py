@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.engine.commands import Answer, Step, UpdateState
 from hitl_tui.errors import StaleWriter, UnknownThread
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayHub
@@ -28,16 +29,18 @@ async def test_events_come_as_they_are_released() -> None:
 
 async def test_commands_are_noted_and_answered() -> None:
     driver = tapes.advisor_tape().driver(at_end=True, results={"update_state": StaleWriter("moved")})
-    assert await driver.answer("req-1", "accept", step=4, actor="ann") == 5
+    assert await driver.execute(Answer("req-1", "accept", step=4, actor="ann")) == 5
     with pytest.raises(StaleWriter):
-        await driver.update_state({"latest_draft": "x"}, expected_step=3)
-    assert [command.name for command in driver.commands] == ["answer", "update_state"]
-    assert driver.commands[0].arguments["actor"] == "ann"
+        await driver.execute(UpdateState({"latest_draft": "x"}, expected_step=3))
+    assert driver.commands == [
+        Answer("req-1", "accept", step=4, actor="ann"),
+        UpdateState({"latest_draft": "x"}, expected_step=3),
+    ]
 
 
 async def test_a_driver_that_follows_plays_the_next_run() -> None:
     driver = tapes.advisor_tape().driver(follow=True)
-    await driver.step()
+    await driver.execute(Step())
     assert driver.left == 0
 
 
@@ -46,7 +49,7 @@ async def test_past_steps_come_from_the_tape() -> None:
     driver = tape.driver()
     assert [point.step for point in await driver.history(before=3, limit=2)] == [2, 1]
     assert (await driver.state_at(1))["latest_draft"] == tapes.DRAFT_1
-    assert len(await driver.updates_at(2)) == 3
+    assert len((await driver.updates(2, 2))[2]) == 3
     with pytest.raises(UnknownThread):
         await driver.state_at(9)
 

@@ -14,6 +14,7 @@ import pytest
 from hitl_tui import MemoryCheckpointer, SQLiteCheckpointer, ThreadBusy
 from hitl_tui.drivers.watching import EVERY
 from hitl_tui.drivers.watching import Watcher as Follower
+from hitl_tui.engine.commands import Cancel, ExtendLimits, Fork, Run, Step, UpdateState
 from hitl_tui.engine.log.events import Event, HolderChanged, RunEnded, StepCommitted
 from hitl_tui.engine.thread.session import Session
 from tests.drivers.conftest import Bench
@@ -115,8 +116,8 @@ async def test_a_watcher_knows_who_holds_the_thread_and_can_read_all_of_it(desk:
         driver = watcher.driver
         assert [point.step for point in await driver.history()] == [3, 2, 1, 0]
         assert (await driver.state_at(1))["log"] == ["step 1"]
-        assert [update.after for update in await driver.updates_at(2)] == [["step 1", "step 2"], 2]
-        assert (await driver.preview({"n": 7})).problems == {}
+        assert [update.after for update in (await driver.updates(2, 2))[2]] == [["step 1", "step 2"], 2]
+        assert (await driver.preview(UpdateState({"n": 7}))).problems == {}
         assert [relative.thread_id for relative in await driver.family()] in ([], ["t"])
 
 
@@ -126,16 +127,16 @@ async def test_a_watcher_can_change_nothing_but_may_fork(desk: Bench, path: Path
         watcher = await watch(desk)
         driver = watcher.driver
         for command in (
-            driver.step(),
-            driver.run(),
-            driver.update_state({"n": 5}, expected_step=0),
-            driver.cancel(),
-            driver.extend_limits({"max_iterations": 5}),
+            driver.execute(Step()),
+            driver.execute(Run()),
+            driver.execute(UpdateState({"n": 5}, expected_step=0)),
+            driver.execute(Cancel()),
+            driver.execute(ExtendLimits({"max_iterations": 5})),
         ):
             with pytest.raises(ThreadBusy, match=f"process {other.pid}"):
                 await command
         assert watcher.told(RunEnded) == []
-        assert await driver.fork(0, "mine", changes={"n": 41}) == "mine"
+        assert await driver.execute(Fork(0, "mine", changes={"n": 41})) == "mine"
         other.tell()
         await watcher.until(lambda view: view.values["n"] == 1)
         await other.says("at 2")

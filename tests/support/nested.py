@@ -9,6 +9,7 @@ from typing import Any
 from hitl_tui import END, START, Channel, Gate, GateChoice, StateGraph, quorum
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import Start
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 
@@ -146,5 +147,5 @@ class Bench:
     async def thread(self, name: str = "t", inputs: Mapping[str, Any] | None = None) -> Driver:
         """A thread of the graph, with its input."""
         driver = await self.hub.new(name, self.runner)
-        await driver.start(dict(inputs or {}))
+        await driver.execute(Start(dict(inputs or {})))
         return driver

@@ -7,27 +7,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hitl_tui.drivers.protocol import (
-    NO_BREAKPOINTS,
     Arrival,
-    Capabilities,
     Check,
     Checked,
     Driver,
     Preview,
+    Previewed,
     Relative,
     RollbackEntry,
     Snapshot,
     Stamped,
+    why_not,
 )
+from hitl_tui.engine.commands import Answer, Command, Declassify, Fork, Run, Start, Step, UpdateState, verb
 from hitl_tui.engine.log.events import AppliedUpdate, RunEnded
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.threads import ThreadSummary
-from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings
+from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import base
 
@@ -37,11 +36,7 @@ if TYPE_CHECKING:
 _NO_PREVIEW = Preview(updates=(), problems={}, next_node=None, rebinds=(), forks=False)
 
 
-class Command(msgspec.Struct, frozen=True):
-    """A command that a screen gave: the method's name and its arguments by name."""
-
-    name: str
-    arguments: Mapping[str, Any]
+R = TypeVar("R")
 
 
 class ReplayDriver:
@@ -54,8 +49,11 @@ class ReplayDriver:
         updates: updates by step.
         checkpoints: all checkpoints, oldest first, those of the events included.
         family: the thread's relatives.
-        results: what commands answer, by method name; an exception is raised instead.
-        follow: let `step` and `run` release events up to the end of the next run.
+        results: what commands give, by verb, and questions, by method; an exception is raised instead.
+        follow: let `Step` and `Run` release events up to the end of the next run.
+
+    Attributes:
+        commands: what was to be carried out, in order; `previewed`: what was only looked at.
     """
 
     def __init__(
@@ -70,7 +68,8 @@ class ReplayDriver:
         results: Mapping[str, Any] | None = None,
         follow: bool = False,
     ) -> None:
-        self.commands: list[Command] = []
+        self.commands: list[Command[Any]] = []
+        self.previewed: list[Previewed] = []
         self.results: dict[str, Any] = dict(results or {})
         self.closed = False
         self._snapshot = snapshot
@@ -87,11 +86,6 @@ class ReplayDriver:
     def thread_id(self) -> str:
         """The thread on the tape."""
         return self._snapshot.thread_id
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the tape's snapshot says."""
-        return self._snapshot.capabilities
 
     @property
     def left(self) -> int:
@@ -130,11 +124,7 @@ class ReplayDriver:
             raise UnknownThread(f"the tape has no step {step} of thread {self.thread_id}")
         return self._states[step]
 
-    async def updates_at(self, step: int) -> tuple[AppliedUpdate, ...]:
-        """The updates of a step."""
-        return self._updates.get(step, ())
-
-    async def updates_between(
+    async def updates(
         self, first: int, last: int, only: str | None = None
     ) -> Mapping[int, tuple[AppliedUpdate, ...]]:
         """The updates of each of the steps, of one channel or of all."""
@@ -143,7 +133,7 @@ class ReplayDriver:
             for step in range(first, last + 1)
         }
 
-    async def written_at(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
+    async def written(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
         """The channels that each of the steps wrote, and whether they differ since."""
         found: dict[int, dict[str, bool]] = {step: {} for step in range(first, last + 1)}
         for step, written in found.items():
@@ -166,197 +156,63 @@ class ReplayDriver:
             self._waiting.append((asyncio.get_running_loop(), event))
             await event.wait()
 
-    async def start(self, inputs: Mapping[str, Any], *, actor: str | None = None) -> int:
-        """Noted; answers 0."""
-        return int(self._noted("start", 0, inputs=inputs, actor=actor))
+    def can(self, command: type[Command[Any]]) -> str:
+        """What the tape's snapshot says."""
+        return why_not(self._snapshot.refusals, command)
 
-    async def step(self) -> None:
-        """Noted; may release the next run."""
-        self._noted("step", None)
-        self._go_on()
+    async def execute(self, command: Command[R]) -> R:
+        """Noted; gives the canned result.  A step or a run may release the events of the next run."""
+        self.commands.append(command)
+        result: R = self._result(verb(type(command)), _given(command))
+        if isinstance(command, Step | Run) and self._follow:
+            self.advance_run()
+        return result
 
-    async def run(self, *, stop_before: Mapping[str, str] = NO_BREAKPOINTS) -> None:
-        """Noted; may release the next run."""
-        self._noted("run", None, stop_before=stop_before)
-        self._go_on()
-
-    async def pause(self) -> None:
-        """Noted."""
-        self._noted("pause", None)
-
-    async def cancel_attempt(self) -> None:
-        """Noted."""
-        self._noted("cancel_attempt", None)
-
-    async def cancel(self, *, actor: str | None = None, note: str | None = None) -> None:
-        """Noted."""
-        self._noted("cancel", None, actor=actor, note=note)
-
-    async def extend_limits(
-        self, limits: Mapping[str, float | None], *, actor: str | None = None, note: str | None = None
-    ) -> None:
-        """Noted."""
-        self._noted("extend_limits", None, limits=limits, actor=actor, note=note)
-
-    async def preview(
-        self,
-        values: Mapping[str, Any],
-        *,
-        step: int | None = None,
-        as_node: str | None = None,
-        answer: tuple[str, Any] | None = None,
-    ) -> Preview:
-        """Noted; answers an empty preview."""
-        found: Preview = self._noted(
-            "preview", _NO_PREVIEW, values=values, step=step, as_node=as_node, answer=answer
-        )
+    async def preview(self, command: Previewed) -> Preview:
+        """Noted; an empty preview."""
+        self.previewed.append(command)
+        found: Preview = self._result("preview", _NO_PREVIEW)
         return found
-
-    async def update_state(
-        self,
-        values: Mapping[str, Any],
-        *,
-        expected_step: int,
-        as_node: str | None = None,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> int:
-        """Noted; answers the step after `expected_step`."""
-        return int(
-            self._noted(
-                "update_state",
-                expected_step + 1,
-                values=values,
-                expected_step=expected_step,
-                as_node=as_node,
-                actor=actor,
-                note=note,
-            )
-        )
-
-    async def answer(
-        self,
-        request_id: str,
-        answer: Any,
-        *,
-        step: int,
-        actor: str | None = None,
-        note: str | None = None,
-        seen: bytes = b"",
-    ) -> int:
-        """Noted; answers the step after `step`."""
-        return int(
-            self._noted(
-                "answer",
-                step + 1,
-                request_id=request_id,
-                answer=answer,
-                step=step,
-                actor=actor,
-                note=note,
-                seen=seen,
-            )
-        )
-
-    async def fork(
-        self,
-        step: int,
-        new_thread_id: str,
-        *,
-        changes: Mapping[str, Any] | None = None,
-        agents: Settings | None = None,
-        actor: str | None = None,
-        note: str | None = None,
-    ) -> str:
-        """Noted; answers the new thread's id."""
-        return str(
-            self._noted(
-                "fork",
-                new_thread_id,
-                step=step,
-                new_thread_id=new_thread_id,
-                changes=changes,
-                actor=actor,
-                note=note,
-                **({"agents": agents} if agents else {}),
-            )
-        )
-
-    async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
-        """Notes the command."""
-        return tuple(self._noted("rollback_entries", ()))
-
-    async def rollback(self, *, actor: str | None = None, note: str | None = None) -> None:
-        """Notes the command."""
-        self._noted("rollback", None, actor=actor, note=note)
-
-    async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
-        """Notes the command."""
-        found: Checked = self._noted("check", Checked(kind, (), 0, 0), kind=kind)
-        return found
-
-    async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
-        """Noted; answers nothing."""
-        return tuple(self._noted("lineage", (), channel=channel, step=step))
-
-    async def declassify(
-        self, channel: str, *, expected_step: int, actor: str, reason: str, seen: bytes = b""
-    ) -> int:
-        """Noted; answers the step after `expected_step`."""
-        return int(
-            self._noted(
-                "declassify",
-                expected_step + 1,
-                channel=channel,
-                expected_step=expected_step,
-                actor=actor,
-                reason=reason,
-                seen=seen,
-            )
-        )
-
-    async def reveal(self, channel: str, step: int, *, actor: str) -> Any:
-        """Noted; answers null."""
-        return self._noted("reveal", None, channel=channel, step=step, actor=actor)
 
     async def agents(self) -> tuple[AgentInfo, ...]:
-        """Noted; the tape knows of none."""
-        return tuple(self._noted("agents", ()))
+        """The tape knows of none."""
+        return tuple(self._result("agents", ()))
 
-    async def configure_agent(
-        self, agent: str, settings: Mapping[str, Any], *, actor: str | None = None, note: str | None = None
-    ) -> None:
-        """Noted."""
-        self._noted("configure_agent", None, agent=agent, settings=settings, actor=actor, note=note)
+    async def rollback_entries(self) -> tuple[RollbackEntry, ...]:
+        """There are none."""
+        return tuple(self._result("rollback_entries", ()))
 
-    async def doubts(self, agent: str, settings: Mapping[str, Any]) -> str:
-        """Noted; there are none."""
-        return str(self._noted("doubts", "", agent=agent, settings=settings))
+    async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
+        """There is none."""
+        return tuple(self._result("lineage", ()))
 
-    async def clear_turns(self, agent: str, *, actor: str | None = None, note: str | None = None) -> int:
-        """Noted; there were none."""
-        return int(self._noted("clear_turns", 0, agent=agent, actor=actor, note=note))
-
-    async def reload_graph(self, *, actor: str | None = None) -> tuple[str, ...]:
-        """Noted; nothing differs."""
-        return tuple(self._noted("reload_graph", (), actor=actor))
+    async def check(self, kind: Check, watch: Callable[[int, int], object]) -> Checked:
+        """Nothing is wrong."""
+        found: Checked = self._result("check", Checked(kind, (), 0, 0))
+        return found
 
     async def close(self) -> str:
-        """Noted; nothing is lost."""
+        """Nothing is lost."""
         self.closed = True
-        return str(self._noted("close", ""))
+        return ""
 
-    def _noted(self, name: str, result: Any, **arguments: Any) -> Any:
-        """Write a command down and give its canned result."""
-        self.commands.append(Command(name, arguments))
-        found = self.results.get(name, result)
+    def _result(self, name: str, default: Any) -> Any:
+        found = self.results.get(name, default)
         if isinstance(found, BaseException):
             raise found
         return found
 
-    def _go_on(self) -> None:
-        if self._follow:
-            self.advance_run()
+
+def _given(command: Command[Any]) -> Any:
+    """What a driver gives that carries the command out: the step after, or the new thread."""
+    match command:
+        case Start():
+            return 0
+        case UpdateState(expected_step=int(step)) | Declassify(expected_step=int(step)) | Answer(step=step):
+            return step + 1
+        case Fork(new_thread_id=thread_id):
+            return thread_id
+    return None
 
 
 class ReplayHub:

@@ -227,7 +227,6 @@ class Recorder:
             ledger=tuple(self.ledger),
             parent=self.parent,
             fork_step=self.fork_step,
-            capabilities=dp.Capabilities(),
             last_event=last_event,
         )
 

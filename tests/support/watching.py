@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from hitl_tui.drivers.protocol import Driver, Stamped
+from hitl_tui.engine.commands import Run, Step
 from hitl_tui.engine.log.events import RunEnded
 from hitl_tui.view.run_view import RunView, fold, is_gap, open_view
 
@@ -52,11 +53,11 @@ class Watcher:
 
     async def run(self, **options: Any) -> RunView:
         """Run until the run has ended."""
-        return await self._ended(lambda: self.driver.run(**options))
+        return await self._ended(lambda: self.driver.execute(Run(**options)))
 
     async def step(self) -> RunView:
         """Run one node."""
-        return await self._ended(self.driver.step)
+        return await self._ended(lambda: self.driver.execute(Step()))
 
     async def _ended(self, command: Callable[[], Awaitable[None]]) -> RunView:
         await self.driver.snapshot()  # an earlier run has told its end by then

@@ -11,6 +11,8 @@ from pathlib import Path
 from hitl_tui import MemoryCheckpointer
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
+from hitl_tui.engine import commands
+from hitl_tui.engine.commands import Answer, Fork, Run
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.ui.app import AppStart, HitlApp, Look
 from hitl_tui.workflows.demo import TASK
@@ -23,7 +25,7 @@ ACTOR = "ann"
 
 async def until_it_waits(driver: Driver) -> None:
     """Run, and wait for the next request."""
-    await driver.run()
+    await driver.execute(Run())
     while (snapshot := await driver.snapshot()).progress.status == "running":
         await driver.changed(snapshot.last_event)
 
@@ -31,7 +33,7 @@ async def until_it_waits(driver: Driver) -> None:
 async def decide(driver: Driver, choice: str, text: str = "") -> None:
     """Answer the request that waits."""
     request = (await driver.snapshot()).progress.pending[0]
-    await driver.answer(request.id, {"choice": choice, "text": text}, step=request.step, actor=ACTOR)
+    await driver.execute(Answer(request.id, {"choice": choice, "text": text}, step=request.step, actor=ACTOR))
 
 
 async def told_story() -> tuple[Hub, Driver]:
@@ -40,9 +42,9 @@ async def told_story() -> tuple[Hub, Driver]:
     hub = LocalHub(store, lambda info: reopen_graph(info.thread_id, info.source, store))
     runner = open_graph("hitl_tui.workflows.demo:build", store, {"pace": 0})
     driver = await hub.new("closures", runner, source=runner.source, actor=ACTOR)
-    await driver.start({"task": TASK}, actor=ACTOR)
+    await driver.execute(commands.Start({"task": TASK}, actor=ACTOR))
     await until_it_waits(driver)
-    fork = await hub.open(await driver.fork(2, "closures-b", actor=ACTOR))
+    fork = await hub.open(await driver.execute(Fork(2, "closures-b", actor=ACTOR)))
     await decide(fork, "approve")
     await until_it_waits(fork)
     await decide(driver, "revise", "Start with one concrete thing.")

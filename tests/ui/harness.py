@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 from textual.pilot import Pilot
 
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import verb
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.ui.app import AppStart, HitlApp, Look
 from hitl_tui.ui.screens.run import RunScreen
@@ -102,8 +104,10 @@ class Desk(Screen):
         self.clock = clock
 
     def commands(self, name: str) -> list[dict[str, Any]]:
-        """Arguments of the driver's commands of a name, in order."""
-        return [dict(command.arguments) for command in self.driver.commands if command.name == name]
+        """The driver's commands of a verb, in order, as dicts."""
+        return [
+            msgspec.structs.asdict(command) for command in self.driver.commands if verb(type(command)) == name
+        ]
 
 
 @asynccontextmanager

@@ -70,7 +70,7 @@ async def sent(it: Desk, *more: str) -> Any:
     assert not it.commands("answer")
     it.clock.advance(UNDO + 0.01)
     await it.until(lambda: it.commands("answer"))
-    return it.commands("answer")[-1]["answer"]
+    return it.commands("answer")[-1]["value"]
 
 
 async def test_a_form_is_filled_in_by_keys_and_checked_as_one_types():
@@ -108,7 +108,7 @@ async def test_letters_in_a_form_decide_nothing_and_keys_are_dead_at_first():
         await it.press("tab", "tab", *"scpqaz")
         it.clock.advance(UNDO * 3)
         await it.pilot.pause(0.2)
-        assert [command.name for command in it.driver.commands] == []
+        assert (it.driver.commands, it.driver.previewed) == ([], [])
         assert "Your decision" in it.text()
 
 
@@ -204,7 +204,7 @@ async def test_edited_arguments_of_one_call():
         await it.shows("take it back")
         it.clock.advance(UNDO + 0.01)
         await it.until(lambda: it.commands("answer"))
-        assert it.commands("answer")[0]["answer"] == [{"choice": "edit", "args": {"to": "ab", "n": 1}}]
+        assert it.commands("answer")[0]["value"] == [{"choice": "edit", "args": {"to": "ab", "n": 1}}]
 
 
 async def test_several_questions_are_moved_between_and_each_is_answered_by_itself():
@@ -245,7 +245,7 @@ async def test_moving_on_to_another_question_sends_what_is_decided():
         await it.shows("send it now")
         await it.press(">")
         await it.until(lambda: it.commands("answer"))
-        assert it.commands("answer")[0]["answer"] == "moss"
+        assert it.commands("answer")[0]["value"] == "moss"
         await opened(it, "second?")
 
 

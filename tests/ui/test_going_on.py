@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hitl_tui import END, START, Channel, Gate, GateChoice, GraphRunner, MemoryCheckpointer, StateGraph
+from hitl_tui.engine.commands import Answer
 from hitl_tui.stores import Checkpointer
 from hitl_tui.ui.widgets.footer import FooterBar
 from hitl_tui.view.review import GRACE
@@ -104,6 +105,6 @@ async def test_a_thread_that_was_left_while_its_answer_was_sent_goes_on_as_well(
         left = it.session
         it.run.session = None
         (request,) = left.requests
-        await left.driver.answer(request.id, "revise", step=request.step, actor="anna")
+        await left.driver.execute(Answer(request.id, "revise", step=request.step, actor="anna"))
         await it.run.stepping.after_answer(left)
         await it.until(lambda: runner.get_state("t")["n"] == 2)

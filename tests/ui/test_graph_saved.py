@@ -7,7 +7,9 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
+from hitl_tui.drivers.local import only_reading
 from hitl_tui.drivers.protocol import Stamped
+from hitl_tui.engine.commands import ReloadGraph
 from hitl_tui.engine.log.events import Event, GraphChanged
 from tests.support import tape as tapes
 from tests.ui.harness import desk
@@ -36,9 +38,7 @@ async def test_the_key_is_seen_though_much_differs_and_goes_when_it_is_loaded(si
         it.driver.advance()
         await it.shows("The graph's file was saved", "R reload it")
         await it.press("R")
-        assert [command.name for command in it.driver.commands if command.name != "preview"] == [
-            "reload_graph"
-        ]
+        assert it.driver.commands == [ReloadGraph(it.run.hitl.actor)]
 
 
 async def test_with_room_what_differs_is_told_whole():
@@ -60,8 +60,8 @@ async def test_what_the_file_says_can_not_steer_the_terminal():
 async def test_a_thread_that_is_shown_from_its_log_offers_the_reload_once_its_graph_is_mended():
     tape = tape_with(GraphChanged(()))
     broken = "its graph can't be built"
-    reading = replace(tape.begin.capabilities, can_run=False, can_edit=False, why_not=broken)
-    tape = dataclasses.replace(tape, begin=replace(tape.begin, capabilities=reading))
+    refusals = only_reading(broken, can_reload=True)
+    tape = dataclasses.replace(tape, begin=replace(tape.begin, refusals=refusals))
     async with desk(tape, at_end=False, size=(120, 40)) as it:
         await it.shows(broken)
         it.driver.advance()

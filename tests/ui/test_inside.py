@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from hitl_tui.engine.commands import Answer
 from tests.support import nested
 from tests.support.spec import spec
 from tests.support.watching import PATIENCE
@@ -81,7 +82,7 @@ async def test_a_child_that_ends_on_its_own_lets_its_parent_go_on():
         await it.shows("t › team#1")
         session = it.session
         request = session.requests[0]
-        await session.driver.answer(request.id, "ok", step=request.step, actor="anna")
+        await session.driver.execute(Answer(request.id, "ok", step=request.step, actor="anna"))
         await it.shows("DONE")
         await it.press("escape")
         await it.shows("PAUSED", "outer")

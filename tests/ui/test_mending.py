@@ -10,6 +10,7 @@ import pytest
 from textual.widgets import TextArea
 
 from hitl_tui import Agent, ScriptedModel, planner_workflow
+from hitl_tui.engine.commands import Step
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
 from hitl_tui.ui.screens.edit import MendScreen
@@ -108,7 +109,7 @@ async def test_it_does_not_come_over_what_one_types_elsewhere(store: Checkpointe
         await it.shows("step 1")
         session = it.session
         await it.press("/", *"plan")
-        it.run.command(session.driver.step())
+        it.run.command(session.driver.execute(Step()))
         await it.until(lambda: session.view.error is not None, "the failure")
         await it.press("escape")
         await it.shows("✗ dispatcher failed", "edit plan")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, StateGraph
+from hitl_tui.engine.commands import UpdateState
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
 from tests.support import nested
@@ -136,7 +137,7 @@ async def test_from_the_card_one_goes_inside_to_edit_and_comes_back_to_the_card(
         await it.press("e")
         await it.shows("team#1", "esc back to t")
         session = it.session
-        await session.driver.update_state({"draft": "mine"}, expected_step=session.view.progress.head)
+        await session.driver.execute(UpdateState({"draft": "mine"}, expected_step=session.view.progress.head))
         await it.press("escape")
         await asked(it, "is it good?", "mine")
         await answer(it, "a")

@@ -12,13 +12,13 @@ from tests.support.replay_driver import ReplayHub
 async def opened(*, at_end: bool):
     driver = tapes.advisor_tape().driver(at_end=at_end)
     asked: list[int] = []
-    known = driver.updates_at
+    known = driver.updates
 
-    async def counted(step: int):
-        asked.append(step)
-        return await known(step)
+    async def counted(first: int, last: int):
+        asked.extend(range(first, last + 1))
+        return await known(first, last)
 
-    driver.updates_at = counted
+    driver.updates = counted
     return await Session.open(ReplayHub([driver], []), driver), driver, asked
 
 

@@ -74,7 +74,7 @@ async def test_an_answer_is_sent_after_the_undo_window():
         await it.shows("sending “approve anyway”", "take it back")
         assert not it.commands("answer")
         answer = await sent(it)
-        assert (answer["request_id"], answer["answer"], answer["step"], answer["actor"]) == (
+        assert (answer["request_id"], answer["value"], answer["step"], answer["actor"]) == (
             "req-1",
             "approve",
             4,
@@ -114,7 +114,7 @@ async def test_words_that_are_required_are_asked_for():
         await it.shows("write what to change")
         await it.press(*"shorter", "enter", "enter")
         await it.shows("sending “revise with my words”")
-        assert (await sent(it))["answer"] == {"choice": "revise", "text": "shorter"}
+        assert (await sent(it))["value"] == {"choice": "revise", "text": "shorter"}
 
 
 async def test_a_refused_answer_keeps_the_words():
@@ -206,7 +206,7 @@ async def test_a_free_question_is_answered_in_json_where_its_schema_says_so():
         await it.shows("must be JSON:")
         await it.press("tab", *["backspace"] * 5, *'{"a":1}', "enter", "enter")
         await it.shows("sending “the answer”")
-        assert (await sent(it))["answer"] == {"a": 1}
+        assert (await sent(it))["value"] == {"a": 1}
 
 
 async def test_while_a_reason_is_typed_the_footer_says_that_letters_decide_nothing():

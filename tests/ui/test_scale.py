@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, MemoryCheckpointer, StateGraph
-from hitl_tui.drivers import local
+from hitl_tui.drivers import reading
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.log.records import Limits
@@ -163,8 +163,8 @@ async def test_a_channel_that_was_written_long_ago_is_told_so_and_its_value_is_m
     runner = graph.compile(checkpointer=MemoryCheckpointer(), limits=Limits(max_iterations=None))
     runner.invoke({}, thread_id="t")
     made: list[int] = []
-    whole = local.updates_at
-    monkeypatch.setattr(local, "updates_at", lambda *given: made.append(given[2]) or whole(*given))
+    whole = reading.updates
+    monkeypatch.setattr(reading, "updates", lambda *given: made.append(given[2]) or whole(*given))
     async with on_screen(runner) as it:
         await it.shows("Channels at step 300")
         for channel in ("text", "never"):

@@ -12,6 +12,7 @@ import pytest
 
 from hitl_tui import END, START, MemoryCheckpointer, StateGraph
 from hitl_tui.drivers.protocol import Driver, Stamped
+from hitl_tui.engine.commands import Answer, Run
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo
 from hitl_tui.engine.log.threads import Owner, child_id
@@ -239,7 +240,7 @@ def test_a_branch_without_an_item_is_about_nothing() -> None:
 
 
 async def run_until_it_stops(driver: Driver, view: RunView) -> RunView:
-    await driver.run()
+    await driver.execute(Run())
     async with asyncio.timeout(20):
         while True:
             view = fold(view, driver.events(view.last_event))
@@ -287,7 +288,7 @@ async def test_a_thread_that_waits_in_a_branch_shows_all_branches_when_it_is_ope
             assert counted(one.inside) == "2 of 3 done, 1 waiting"
             assert "scan[1] asks — your turn" in status(one, 0).turn
         request = view.progress.pending[0]
-        await driver.answer(request.id, "yes", step=request.step)
+        await driver.execute(Answer(request.id, "yes", step=request.step))
         view = fold(view, driver.events(view.last_event))
         assert counted(view.inside) == "2 of 3 done, 1 answered"
         view = await run_until_it_stops(driver, view)
@@ -321,7 +322,7 @@ async def test_what_a_child_was_told_by_itself_is_no_longer_asked_by_its_parent(
         assert view.progress.pending[0].thread == "t/team#1"
         child = await bench.hub.open("t/team#1")
         request = (await child.snapshot()).progress.pending[0]
-        await child.answer(request.id, "ok", step=request.step)
+        await child.execute(Answer(request.id, "ok", step=request.step))
         async with asyncio.timeout(20):
             while view.progress.pending:
                 await driver.changed(view.last_event)

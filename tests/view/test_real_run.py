@@ -7,6 +7,7 @@ import asyncio
 from hitl_tui import Agent, MemoryCheckpointer, ScriptedModel, advisor_workflow
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import Answer, Run, Start
 from hitl_tui.view.card import review_card
 from hitl_tui.view.run_view import RunView, fold, open_view
 from hitl_tui.view.status import status
@@ -38,19 +39,19 @@ async def test_an_advisor_workflow_with_a_person_in_it() -> None:
     driver = await hub.new("t", runner)
     try:
         view = open_view(await driver.snapshot())
-        await driver.start({"messages": "Write."}, actor="ann")
+        await driver.execute(Start({"messages": "Write."}, actor="ann"))
         view = await settled(driver, view)
         assert status(view, 0).word == "READY"
 
-        await driver.run()
+        await driver.execute(Run())
         view = await settled(driver, view)
         assert status(view, 0).turn.startswith("verdict of advisor — your turn")
         request = view.progress.pending[0]
         card = review_card(request, view, view.values)
         assert (card.badge, card.words[0][0].text) == ("REVISE", "longer")
 
-        await driver.answer(request.id, "approve", step=request.step, actor="ann", seen=card.seen)
-        await driver.run()
+        await driver.execute(Answer(request.id, "approve", step=request.step, actor="ann", seen=card.seen))
+        await driver.execute(Run())
         view = await settled(driver, view)
         assert status(view, 0).word == "DONE"
         assert view.head is not None

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.commands.command import Command
 from hitl_tui.engine.graph.limits import extended
-from hitl_tui.engine.log.records import END, ROLLBACK, START, Cursor, LedgerEntry
+from hitl_tui.engine.log.records import END, ROLLBACK, START, Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.nodes.branches import to_run_again
@@ -246,6 +246,16 @@ def position_after(session: Session, as_node: str) -> str:
         target = graph.edges[as_node]
         return "end" if target == END else f"node:{target}"
     return f"route:{as_node}"
+
+
+def past_position(session: Session, checkpoint: Checkpoint, *, edited: bool) -> str:
+    """Where a thread goes on from a past step; an edit there may turn the route of its node."""
+    if checkpoint.position == ROLLBACK:
+        # What was undone is as it was at the beginning.
+        return f"node:{session.graph.entry}"
+    if edited and checkpoint.node in session.graph.routes:
+        return f"route:{checkpoint.node}"
+    return checkpoint.position
 
 
 class ExtendLimits(Command[None], frozen=True):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hitl_tui.engine.commands.agents import agent_entries
 from hitl_tui.engine.commands.command import Command
-from hitl_tui.engine.commands.preview import past_position
+from hitl_tui.engine.commands.decisions import past_position
 from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo

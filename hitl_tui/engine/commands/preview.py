@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
 from typing import Any
 
-from hitl_tui.engine.commands.decisions import DONE, position_after
+from hitl_tui.engine.commands.agents import ConfigureAgents, changed_agent
+from hitl_tui.engine.commands.answering import Answer
+from hitl_tui.engine.commands.decisions import DONE, UpdateState, past_position, position_after
 from hitl_tui.engine.log.events import Preview
-from hitl_tui.engine.log.records import END, ROLLBACK, Checkpoint
+from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.engine.nodes.children import waiting_child
 from hitl_tui.engine.state.changes import Change, after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.interrupts import find_request, gate_of
+from hitl_tui.engine.thread.rebuild import live_state
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.engine.thread.taint_policy import refuses
-from hitl_tui.errors import HitlError
+from hitl_tui.errors import HitlError, UnknownThread
 
 
-def preview_edit(
-    session: Session,
-    values: Mapping[str, Any],
-    as_node: str | None,
-    past: tuple[Checkpoint, LiveState] | None,
-) -> Preview:
-    """What setting `values` would do, at the head or at a past step (given by checkpoint and state)."""
+def preview(session: Session, command: UpdateState | Answer) -> Preview:
+    """What a command would do.
+
+    Raises:
+        AnswerRefused: an answer that is not allowed.
+        UnknownThread: an edit of a step that there is none of.
+    """
+    if isinstance(command, Answer):
+        return _preview_answer(session, command.request_id, command.value)
+    return _preview_edit(session, command)
+
+
+def _preview_edit(session: Session, command: UpdateState) -> Preview:
+    """What an edit would do at its step: the head, or a past one, which it would fork from."""
+    values, as_node, step = command.values, command.as_node, command.expected_step
+    past = None if step is None or step == session.cursor.head else _place(session, step)
     state = past[1] if past else session.state
     changes: list[Change] = []
     problems: dict[str, str] = {}
@@ -45,12 +57,11 @@ def preview_edit(
     )
 
 
-def preview_answer(session: Session, request_id: str, answer: Any) -> Preview:
-    """What an answer would do; raises `AnswerRefused` for one that is not allowed."""
+def _preview_answer(session: Session, request_id: str, answer: Any) -> Preview:
     request = find_request(session.cursor, request_id)
     child = waiting_child(session) if request.thread else None
     if child is not None:
-        return preview_answer(child, request_id, answer)
+        return _preview_answer(child, request_id, answer)
     gate = gate_of(session, request)
     changes: list[Change] = []
     if gate is not None:
@@ -66,14 +77,28 @@ def preview_answer(session: Session, request_id: str, answer: Any) -> Preview:
     )
 
 
-def past_position(session: Session, checkpoint: Checkpoint, *, edited: bool) -> str:
-    """Where a thread goes on from a past step; an edit there may turn the route of its node."""
-    if checkpoint.position == ROLLBACK:
-        # What was undone is as it was at the beginning.
-        return f"node:{session.graph.entry}"
-    if edited and checkpoint.node in session.graph.routes:
-        return f"route:{checkpoint.node}"
-    return checkpoint.position
+async def preview_agents(session: Session, command: ConfigureAgents) -> Preview:
+    """What is known to keep agents with other settings from being called, as problems by agent.
+
+    Raises:
+        UsageError: no such agent or setting.
+    """
+    problems: dict[str, str] = {}
+    for name, settings in command.agents.items():
+        lacks = getattr(changed_agent(session, name, settings), "lacks", None)
+        # Asking the provider's library may import it, which takes seconds.
+        if lacks and (words := await asyncio.to_thread(lacks)):
+            problems[name] = words
+    return Preview(updates=(), problems=problems, next_node=None, rebinds=(), forks=False)
+
+
+def _place(session: Session, step: int) -> tuple[Checkpoint, LiveState]:
+    """A committed step with its state."""
+    store = session.store
+    checkpoint = store.checkpoint(session.thread_id, step) if store else None
+    if store is None or checkpoint is None:
+        raise UnknownThread(f"thread {session.thread_id!r} has no step {step}", "choose a committed step")
+    return checkpoint, live_state(store, session.thread_id, step, session.graph.channels)
 
 
 def next_node(session: Session, position: str, state: LiveState) -> str | None:

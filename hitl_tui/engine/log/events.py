@@ -56,11 +56,11 @@ class AppliedUpdate(msgspec.Struct, frozen=True):
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """What an edit, an answer or a fork with changes would do.
+    """What an edit, an answer or other settings of agents would do.
 
-    `problems` maps a channel to what is wrong with its value; `next_node` is where the run would go
-    ("END" ends it), None when it can't be told; `rebinds` are the titles of requests that would then
-    be about the new step; `forks` says that the edit makes a new thread.
+    `problems` maps a channel, or an agent, to what is wrong with what it would get; `next_node` is where
+    the run would go ("END" ends it), None when it can't be told; `rebinds` are the titles of requests that
+    would then be about the new step; `forks` says that the edit makes a new thread.
     """
 
     updates: tuple[AppliedUpdate, ...]

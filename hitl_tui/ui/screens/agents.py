@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import AgentInfo
+from hitl_tui.engine.commands import ClearTurns, ConfigureAgents, Fork, Step
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult, fork_name
@@ -103,7 +104,7 @@ class TryDialog(Modal[SettingsChange | None]):
     def _can_change(self) -> bool:
         """Whether this thread itself may be changed now, as one that runs may not."""
         now = self._session.situation
-        return now.can.can_edit and not now.running and not now.past
+        return not now.can(ConfigureAgents) and not now.running and not now.past
 
     def _trial_of(self, info: AgentInfo) -> Trial:
         thread_id, step = self._place
@@ -182,7 +183,8 @@ class TryDialog(Modal[SettingsChange | None]):
 
     async def _check(self, change: SettingsChange) -> None:
         """Take the change; where something is known to be missing, only when it is chosen once more."""
-        doubts = await self._session.driver.doubts(change.agent, change.settings)
+        preview = await self._session.driver.preview(ConfigureAgents({change.agent: change.settings}))
+        doubts = preview.problems.get(change.agent, "")
         if doubts and self._doubted != (change.agent, change.settings):
             self._doubted = (change.agent, change.settings)
             self._say(f"{doubts}. Choose once more to do it all the same.", "error")
@@ -225,8 +227,8 @@ async def ask_settings(screen: RunScreen, session: Session, agent: str = "") -> 
 
 
 async def _change(screen: RunScreen, session: Session, change: SettingsChange) -> None:
-    await session.driver.configure_agent(
-        change.agent, change.settings, actor=screen.hitl.actor, note=change.note
+    await session.driver.execute(
+        ConfigureAgents({change.agent: change.settings}, actor=screen.hitl.actor, note=change.note)
     )
     screen.tell(f"{change_words(change.settings)}, from the next step on", change.agent)
 
@@ -235,16 +237,18 @@ async def _try_in_fork(screen: RunScreen, session: Session, change: SettingsChan
     trial = change.trial
     own = trial.thread_id == session.thread_id
     driver = session.driver if own else await session.hub.open(trial.thread_id)
-    await driver.fork(
-        trial.base,
-        change.fork,
-        agents={change.agent: change.settings},
-        actor=screen.hitl.actor,
-        note=change.note,
+    await driver.execute(
+        Fork(
+            trial.base,
+            change.fork,
+            agents={change.agent: change.settings},
+            actor=screen.hitl.actor,
+            note=change.note,
+        )
     )
     await screen.threads.open(change.fork)
     if screen.session is not None:
-        await screen.session.driver.step()
+        await screen.session.driver.execute(Step())
 
 
 _LOOK_EVERY: Final = 0.25
@@ -410,7 +414,7 @@ class AgentsScreen(RoleScreen):
         )
 
     async def _forget(self, name: str, note: str | None) -> None:
-        forgotten = await self._session.driver.clear_turns(name, actor=self._actor, note=note)
+        forgotten = await self._session.driver.execute(ClearTurns(name, actor=self._actor, note=note))
         await self._load()
         self._say(f"{name} has forgotten {count(forgotten, 'turn')}", "information")
 

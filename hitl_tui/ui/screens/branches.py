@@ -151,7 +151,7 @@ class BranchesScreen(RoleScreen):
         driver = session.driver
         if session.shown and session.shown[0] != session.thread_id:
             driver = await session.hub.open(session.shown[0])
-        self._updates = await driver.updates_at(place.step)
+        self._updates = (await driver.updates(place.step, place.step))[place.step]
         if place.step > 0:
             self._items = self._items_in(await driver.state_at(place.step - 1))
         self._branches = branches_of_step(place.point, session.view.inside)

@@ -18,6 +18,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.modal import Modal
 from hitl_tui.ui.widgets.choices import Choices
@@ -154,9 +155,9 @@ def ask_cancel(screen: RunScreen, driver: Driver, node: str | None, actor: str) 
         if answer is None:
             return
         if answer.id == "attempt":
-            screen.command(driver.cancel_attempt())
+            screen.command(driver.execute(CancelAttempt()))
         elif answer.id == "thread":
-            screen.command(driver.cancel(actor=actor))
+            screen.command(driver.execute(Cancel(actor)))
 
     text = ["All steps stay, and can be looked at and forked."]
     title = f"Cancel {node}, or the thread?" if node else "Cancel the thread?"
@@ -257,7 +258,7 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
     async def fork(answer: DialogResult) -> None:
         name = answer.fields["name"].strip()
         driver = session.driver if thread_id == session.thread_id else await session.hub.open(thread_id)
-        await driver.fork(step, name, actor=actor, note=answer.fields["note"].strip() or None)
+        await driver.execute(Fork(step, name, actor=actor, note=answer.fields["note"].strip() or None))
         session.family_stale = True
         if answer.id == "go":
             await screen.threads.open(name)
@@ -298,7 +299,7 @@ def ask_limits(screen: RunScreen, session: Session, actor: str) -> None:
             screen.tell(str(error), "Limits", "warning")
             return
         whole = {name: int(value) if value == int(value) else value for name, value in raised.items()}
-        screen.command(session.driver.extend_limits(whole, actor=actor))
+        screen.command(session.driver.execute(ExtendLimits(whole, actor)))
 
     text = ["A limit has stopped the run. The new limits go into the log."]
     screen.app.push_screen(Dialog("Raise the limits", text, options, fields), answered)

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from hitl_tui.drivers.protocol import Preview
+from hitl_tui.engine.commands import Fork, UpdateState
 from hitl_tui.errors import HitlError, StaleWriter
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.dialogs import ask_drop, fork_name
@@ -194,9 +195,8 @@ class EditScreen(RoleScreen):
             self._show_facts()
             return
         try:
-            self._preview = await self.session.driver.preview(
-                {self.channel: value}, step=self.base_step if self.forks and not self._foreign else None
-            )
+            at = self.base_step if self.forks and not self._foreign else None
+            self._preview = await self.session.driver.preview(UpdateState({self.channel: value}, at))
         except HitlError as error:
             self._problem, self._preview = str(error), None
         else:
@@ -268,11 +268,11 @@ class EditScreen(RoleScreen):
             if self.forks:
                 name = self.query_one("#new-thread", Input).value.strip()
                 source = await self.session.hub.open(self.source_thread) if self._foreign else driver
-                made = await source.fork(self.base_step, name, changes=changes, actor=self._actor, note=note)
+                made = await source.execute(Fork(self.base_step, name, changes, actor=self._actor, note=note))
                 self.session.family_stale = True
                 self.dismiss(made)
                 return
-            await driver.update_state(changes, expected_step=self.base_step, actor=self._actor, note=note)
+            await driver.execute(UpdateState(changes, self.base_step, actor=self._actor, note=note))
         except StaleWriter as error:
             await self._moved(error)
         except HitlError as error:

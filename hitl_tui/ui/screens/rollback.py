@@ -15,6 +15,7 @@ from textual.widgets import Input
 from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Driver, RollbackEntry
+from hitl_tui.engine.commands import Pause, Rollback
 from hitl_tui.engine.log.events import AttemptFailed, ChildMoved, NodeStarted, RunEnded, StepCommitted
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
@@ -107,14 +108,14 @@ class RollbackDialog(Modal[None]):
             self._say("Rolling back…")
             self.run_worker(self._roll_back(note), exit_on_error=False)
         elif option == "pause":
-            self.run_worker(self._driver.pause(), exit_on_error=False)
+            self.run_worker(self._driver.execute(Pause()), exit_on_error=False)
         else:
             self.dismiss(None)
 
     async def _roll_back(self, note: str | None) -> None:
         driver = self._driver
         seen = (await driver.snapshot()).last_event
-        await driver.rollback(actor=self._actor, note=note)
+        await driver.execute(Rollback(self._actor, note))
         ended = False
         while not ended:
             await driver.changed(seen)

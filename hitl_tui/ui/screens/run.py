@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import BindingType
 
+from hitl_tui.engine.commands import Start
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.run_agents import AgentKeys
 from hitl_tui.ui.screens.run_base import RunBase
@@ -68,11 +69,11 @@ class RunScreen(RunBase):
             return
         start = self.hitl.start
         if start.inputs is not None:
-            await session.driver.start(start.inputs, actor=self.hitl.actor)
+            await session.driver.execute(Start(start.inputs, self.hitl.actor))
         elif start.ask_inputs and session.view.graph.inputs:
             self._ask_inputs(session)
         else:
-            await session.driver.start({}, actor=self.hitl.actor)
+            await session.driver.execute(Start({}, self.hitl.actor))
 
     def _ask_inputs(self, session: Session) -> None:
         from hitl_tui.ui.screens.inputs import InputsScreen
@@ -81,7 +82,7 @@ class RunScreen(RunBase):
             if values is None:
                 self.do_app_quit()
             else:
-                self.command(session.driver.start(values, actor=self.hitl.actor))
+                self.command(session.driver.execute(Start(values, self.hitl.actor)))
 
         self.app.push_screen(InputsScreen(session.view.graph), started)
 

@@ -13,6 +13,8 @@ from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.worker import Worker, WorkerState
 
+from hitl_tui.drivers.protocol import why_not
+from hitl_tui.engine.commands import Answer
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.banners import banner_of
@@ -234,7 +236,7 @@ class RunBase(RoleScreen):
     def turn_keys(self) -> dict[str, str]:
         """What to press, by the words of the status line."""
         keys = {name: self.ways[action_id] for name, action_id in _STATUS_WORDS.items()}
-        if self.session is not None and not self.session.view.capabilities.can_answer:
+        if self.session is not None and why_not(self.session.view.refusals, Answer):
             keys["unable"] = ""
         return keys
 

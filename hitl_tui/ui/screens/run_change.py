@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hitl_tui.engine.commands import ReloadGraph
 from hitl_tui.ui.failures import Failures
 from hitl_tui.ui.screens.run_keys import RunKeys
 from hitl_tui.ui.widgets.channels import ChannelsPane
@@ -103,5 +104,5 @@ class ChangeKeys(RunKeys):
             self.screen.command(self._reload_graph(self.session))
 
     async def _reload_graph(self, session: Session) -> None:
-        found = await session.driver.reload_graph(actor=self.screen.hitl.actor)
+        found = await session.driver.execute(ReloadGraph(self.screen.hitl.actor))
         self.screen.tell("; ".join(found) or "the graph was loaded again", "Reloaded" if found else "")

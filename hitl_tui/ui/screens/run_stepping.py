@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal
 
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import Pause, Run, Step
 from hitl_tui.ui.screens.run_keys import RunKeys
 from hitl_tui.view.session import Session
 
@@ -52,7 +53,7 @@ class SteppingKeys(RunKeys):
 
     def do_run_step(self) -> None:
         """Run one node."""
-        self._run(lambda driver: driver.step(), "stepping")
+        self._run(lambda driver: driver.execute(Step()), "stepping")
 
     def do_run_continue(self) -> None:
         """Run until something waits."""
@@ -68,7 +69,7 @@ class SteppingKeys(RunKeys):
 
     async def _run_on(self, session: Session) -> None:
         """Run until something waits, fails or ends, or a breakpoint is reached."""
-        await session.driver.run(stop_before=dict(session.breakpoints))
+        await session.driver.execute(Run(dict(session.breakpoints)))
 
     def do_run_pause(self) -> None:
         """Stop at the next node boundary; neither this thread nor those it runs for go on by themselves."""
@@ -77,7 +78,7 @@ class SteppingKeys(RunKeys):
             for thread_id in (session.thread_id, *(owner.thread_id for owner in session.view.owners)):
                 self._paces[thread_id] = "stepping"
             self.screen.show_all()
-            self.screen.command(session.driver.pause())
+            self.screen.command(session.driver.execute(Pause()))
 
     def do_run_cancel(self) -> None:
         """Ask what to give up."""

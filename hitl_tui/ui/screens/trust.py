@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hitl_tui.drivers.protocol import Driver
+from hitl_tui.engine.commands import Declassify, Reveal
 from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.page import PageScreen
@@ -79,7 +80,7 @@ def ask_reveal(screen: RunScreen, session: Session, channel: str, actor: str) ->
 
     async def reveal() -> None:
         driver, step = await _shown(session)
-        value = await driver.reveal(channel, step, actor=actor)
+        value = await driver.execute(Reveal(channel, actor, step))
         session.revealed = Revealed(channel, step, value)
         screen.shown_value.show_again()
 
@@ -107,7 +108,7 @@ def ask_declassify(
 
     async def declassify(reason: str) -> None:
         try:
-            await session.driver.declassify(row.name, expected_step=head, actor=actor, reason=reason)
+            await session.driver.execute(Declassify(row.name, actor, reason, expected_step=head))
         except StaleWriter:
             await session.drain()
             ask_declassify(screen, session, row, actor, reason)

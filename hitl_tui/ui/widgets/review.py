@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
+from hitl_tui.engine.commands import Answer
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
@@ -213,10 +214,11 @@ class ReviewPane(Vertical):
         """Whether it was accepted."""
         session, request = self._session, decision.request
         try:
-            await session.driver.answer(
-                request.id, decision.answer, step=request.step, actor=decision.actor, note=decision.note,
-                seen=decision.seen,
-            )  # fmt: skip
+            await session.driver.execute(
+                Answer(
+                    request.id, decision.answer, request.step, decision.actor, decision.note, decision.seen
+                )
+            )
         except HitlError as error:
             stale = self.review.refuse(error)
             self._do(())
@@ -257,7 +259,7 @@ class ReviewPane(Vertical):
         for choice in self._review.card.choices:
             try:
                 answer = choice_answer(choice, "…" if choice.text == "required" else "")
-                preview = await session.driver.preview({}, answer=(request.id, answer))
+                preview = await session.driver.preview(Answer(request.id, answer, request.step))
             except HitlError:
                 continue
             if preview.next_node:
