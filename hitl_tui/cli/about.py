@@ -32,11 +32,11 @@ def themes(as_json: bool) -> int:
 
     settings = load_settings()
     used = settings.theme or DEFAULT_THEME
-    found = Themes(user_themes())
-    rows = [_theme(found, name, in_use=name == used) for name in found.names()]
+    known = Themes(user_themes())
+    rows = [_theme(known, name, in_use=name == used) for name in known.names()]
     broken = [row.problem for row in rows if row.problem]
-    if used not in found.names():
-        broken.append(f"{settings.origins['theme']}: theme: {_problem(found, used)}")
+    if used not in known.names():
+        broken.append(f"{settings.origins['theme']}: theme: {_problem(known, used)}")
     if as_json:
         emit(ThemesDocument(themes=tuple(rows), directory=str(user_themes())))
     else:
@@ -48,20 +48,20 @@ def themes(as_json: bool) -> int:
     return ExitCode.USAGE if broken else ExitCode.DONE
 
 
-def _problem(found: Themes, name: str) -> str:
+def _problem(known: Themes, name: str) -> str:
     """Why there is no theme of that name."""
     try:
-        found.load(name)
+        known.load(name)
     except HitlError as error:
         return str(error)
     return ""
 
 
-def _theme(found: Themes, name: str, *, in_use: bool) -> ThemeRow:
+def _theme(known: Themes, name: str, *, in_use: bool) -> ThemeRow:
     from hitl_tui.cli.shapes import ThemeRow
 
     try:
-        theme = found.load(name)
+        theme = known.load(name)
     except HitlError as error:
         return ThemeRow(in_use, name, "can't be used", problem=error.message)
     return ThemeRow(in_use, name, theme.title, theme.theme.dark, str(theme.files[0]))

@@ -30,14 +30,17 @@ def doctor(store: str | None, as_json: bool) -> int:
 
     Of the models' keys it tells only whether they are set. Exit code 1 where something is wrong.
     """
-    found = [*_versions(), *_settings(store), *_signing(), *_terminal(), *_directories(), *_keys()]
-    well = all(one.ok for one in found)
+    findings = [*_versions(), *_settings(store), *_signing(), *_terminal(), *_directories(), *_keys()]
+    well = all(finding.ok for finding in findings)
     if as_json:
-        emit(DoctorDocument(doctor=tuple(found), ok=well))
+        emit(DoctorDocument(doctor=tuple(findings), ok=well))
     else:
         say(
             *table(
-                [("ok" if one.ok else "WRONG", one.subject, one_line(one.value, 300)) for one in found],
+                [
+                    ("ok" if finding.ok else "WRONG", finding.subject, one_line(finding.value, 300))
+                    for finding in findings
+                ],
                 prose=True,
             )
         )

@@ -103,20 +103,20 @@ def _text(info: GraphInfo, look: RunMarks | None, *, expand: bool = False) -> It
     from hitl_tui.view.spans import plain_text
     from hitl_tui.view.taint import contract_lines
 
-    def one(text: str) -> str:
+    def word(text: str) -> str:
         return sanitise(text, multiline=False)
 
-    yield f"graph {one(info.name)}"
+    yield f"graph {word(info.name)}"
     yield "edges:"
     for edge in info.edges:
-        when = f"  when {one(edge.label)}" if edge.label else ""
-        yield f"  {one(edge.source)} -> {one(edge.target)}{when}"
+        when = f"  when {word(edge.label)}" if edge.label else ""
+        yield f"  {word(edge.source)} -> {word(edge.target)}{when}"
     yield "nodes:"
     for node in info.nodes:
         count = look.visits.get(node.name, 0) if look else 0
         here = ", it stands here" if look and look.current == node.name else ""
         ran = f"  ran {count} time{'' if count == 1 else 's'}{here}" if look else ""
-        yield f"  {one(node.name)}{ran}"
+        yield f"  {word(node.name)}{ran}"
         yield from (f"    {plain_text(line)}" for line in contract_lines(node, None, ()))
         if expand and node.graph is not None:
             within = look.inside.get(node.name) if look else None
@@ -124,9 +124,9 @@ def _text(info: GraphInfo, look: RunMarks | None, *, expand: bool = False) -> It
     yield "channels:"
     for channel in info.channels:
         private = ", private" if channel.visibility == "private" else ""
-        about = f": {one(channel.description)}" if channel.description else ""
-        yield f"  {one(channel.name)} ({one(channel.type)}, {one(channel.reducer)}{private}){about}"
+        about = f": {word(channel.description)}" if channel.description else ""
+        yield f"  {word(channel.name)} ({word(channel.type)}, {word(channel.reducer)}{private}){about}"
     if info.inputs:
         yield "asks for:"
     for field in info.inputs:
-        yield f"  {one(field.name)}: {one(field.label)}"
+        yield f"  {word(field.name)}: {word(field.label)}"

@@ -66,6 +66,6 @@ def _emit(thread: str, report: ReplayReport) -> None:
 def _lines(report: ReplayReport) -> list[str]:
     from hitl_tui.view.findings import finding_line
 
-    lines = [finding_line(one) for one in report.mismatches]
+    lines = [finding_line(mismatch) for mismatch in report.mismatches]
     counted = f"{report.steps:,} steps replayed, the results of {report.nodes:,} nodes served"
     return [*lines, f"{'ok' if report.ok else f'{len(lines)} findings'}: {counted}"]

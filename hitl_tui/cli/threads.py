@@ -46,14 +46,14 @@ def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str |
     from hitl_tui.config import load_settings
 
     settings = load_settings({"store": store})
-    one_more = _found(settings, query, limit + 1, inside=inside, waiting=waiting, told=not as_json)
-    found, more = one_more[:limit], len(one_more) > limit
+    rows = _rows(settings, query, limit + 1, inside=inside, waiting=waiting, deadlines=not as_json)
+    shown, more = rows[:limit], len(rows) > limit
     if as_json:
         from hitl_tui.cli.shapes import ThreadsDocument
 
-        emit(ThreadsDocument(threads=tuple(summary for summary, _ in found), more=more))
+        emit(ThreadsDocument(threads=tuple(summary for summary, _ in shown), more=more))
         return
-    if not found:
+    if not shown:
         none = (
             f"no thread{' that matches' if query else ''} waits for a human"
             if waiting
@@ -64,7 +64,7 @@ def threads(*, query: str, waiting: bool, inside: bool, limit: int, store: str |
         say(none, err=True)
         return
     now = time.time_ns() // 1000
-    say(*_table([_row(one, depth, now, count=not inside) for one, depth in found]))
+    say(*_table([_row(summary, depth, now, count=not inside) for summary, depth in shown]))
     if more:
         say(f"there are more than {limit:,}: name a part of one, or give --limit", err=True)
 
@@ -78,13 +78,13 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     return table(shown, give=[shown[0].index(name) for name in _GIVE if name in shown[0]])
 
 
-def _found(
-    settings: Settings, query: str, limit: int, *, inside: bool, waiting: bool, told: bool
+def _rows(
+    settings: Settings, query: str, limit: int, *, inside: bool, waiting: bool, deadlines: bool
 ) -> list[tuple[ThreadSummary, int]]:
     """The threads, each with how many it is below; none where no store was made yet, unless it was named.
 
     Args:
-        told: for people, who are told when what waits expires.
+        deadlines: say of what waits when it expires.
     """
     from hitl_tui.cli.opening import open_existing
 
@@ -96,12 +96,14 @@ def _found(
         return []
     try:
         if waiting and (query or not inside):
-            found = _waiting(opened, query)
+            rows = _waiting(opened, query)
         else:
-            found = _matching(opened, query) if query else _nested(opened, "", 0 if inside else None)
-            found = (row for row in found if not waiting or row[0].waiting_since is not None)
-        rows = list(islice(found, limit))
-        return [(_with_deadline(opened, one), depth) for one, depth in rows] if waiting and told else rows
+            rows = _matching(opened, query) if query else _nested(opened, "", 0 if inside else None)
+            rows = (row for row in rows if not waiting or row[0].waiting_since is not None)
+        page = list(islice(rows, limit))
+        if waiting and deadlines:
+            return [(_with_deadline(opened, summary), depth) for summary, depth in page]
+        return page
     finally:
         opened.close()
 
@@ -113,7 +115,8 @@ def _with_deadline(store: Checkpointer, summary: ThreadSummary) -> ThreadSummary
     from hitl_tui.view.status import deadline_words
 
     cursor = store.cursor(summary.info.thread_id)
-    deadlines = [one.deadline for one in cursor.pending if one.deadline is not None] if cursor else []
+    pending = cursor.pending if cursor else ()
+    deadlines = [request.deadline for request in pending if request.deadline is not None]
     if not deadlines:
         return summary
     when = deadline_words(min(deadlines), time.time_ns() // 1000)
@@ -124,7 +127,7 @@ def _matching(store: Checkpointer, query: str) -> Iterator[tuple[ThreadSummary, 
     """The threads whose name contains it, wherever they ran."""
     offset = 0
     while page := store.threads(query, limit=_PAGE, offset=offset):
-        yield from ((one, 0) for one in page)
+        yield from ((summary, 0) for summary in page)
         offset += len(page)
 
 
@@ -132,7 +135,7 @@ def _waiting(store: Checkpointer, query: str) -> Iterator[tuple[ThreadSummary, i
     """Those that wait for a human, at the top or of that name, the one that has waited longest first."""
     offset = 0
     while page := store.threads(query, _PAGE, offset, None if query else "", waiting=True):
-        yield from ((one, 0) for one in page)
+        yield from ((summary, 0) for summary in page)
         offset += len(page)
 
 
@@ -140,10 +143,10 @@ def _nested(store: Checkpointer, within: str, depth: int | None) -> Iterator[tup
     """The threads directly inside one, those at the top for ""; with a depth, what is inside each, too."""
     offset = 0
     while page := store.threads(limit=_PAGE, offset=offset, within=within):
-        for one in page:
-            yield one, depth or 0
-            if one.inside and depth is not None:
-                yield from _nested(store, one.info.thread_id, depth + 1)
+        for summary in page:
+            yield summary, depth or 0
+            if summary.inside and depth is not None:
+                yield from _nested(store, summary.info.thread_id, depth + 1)
         offset += len(page)
 
 

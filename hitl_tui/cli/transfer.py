@@ -69,12 +69,12 @@ def export_command(
     settings = load_settings({"store": store, "reviewer": reviewer})
     opened = open_existing(settings)
     try:
-        found = find_thread(opened, thread)
-        threads = [found] if alone else _with_inside(opened, found)
+        name = find_thread(opened, thread)
+        threads = [name] if alone else _with_inside(opened, name)
         if private:
-            for one in threads:
-                _note_export(opened, one, settings, str(target or "stdout"))
-        lines = export_thread(opened, found, private=private, alone=alone)
+            for each in threads:
+                _note_export(opened, each, settings, str(target or "stdout"))
+        lines = export_thread(opened, name, private=private, alone=alone)
         if target is None:
             _write_all(sys.stdout.buffer, lines)
             return
@@ -203,10 +203,10 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
 
     opened = open_existing(load_settings({"store": store}))
     try:
-        found = stands(opened, find_thread(opened, thread), now_us())
+        standing = stands(opened, find_thread(opened, thread), now_us())
     finally:
         opened.close()
-    emit(AnchorDocument(anchor=found))
+    emit(AnchorDocument(anchor=standing))
     return ExitCode.DONE
 
 
@@ -228,7 +228,7 @@ def _with_inside(store: Checkpointer, thread: str) -> list[str]:
     from hitl_tui.engine.nodes.children import inside
 
     cursor = store.cursor(thread)
-    below = [one.thread_id for one in inside(store, cursor)] if cursor else []
+    below = [child.thread_id for child in inside(store, cursor)] if cursor else []
     return [thread, *(name for name in below if store.info(name) is not None)]
 
 
@@ -293,12 +293,12 @@ def _read_anchors(file: Path) -> list[Anchor]:
 
     try:
         with nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as lines:
-            found = [read_anchor(line) for line in lines if line.strip()]
+            anchors = [read_anchor(line) for line in lines if line.strip()]
     except OSError as error:
         raise UsageError(f"{file} can't be read: {error.strerror}", _ANCHORS) from None
-    if not found:
+    if not anchors:
         raise UsageError(f"{file} holds no anchor", _ANCHORS)
-    return found
+    return anchors
 
 
 def _verify(
@@ -320,13 +320,13 @@ def _verify(
 def _findings(report: VerifyReport) -> list[str]:
     from hitl_tui.view.findings import decision_line, finding_line
 
-    lines = [finding_line(one) for one in report.mismatches]
+    lines = [finding_line(mismatch) for mismatch in report.mismatches]
     also = f", those of {_inside_it(report.threads)} among them" if report.threads else ""
     checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked{also}"
     if report.unchecked:
         checked += f"; --strict would check {report.unchecked:,} more"
-    found = f"{len(lines):,} finding{'s' if len(lines) > 1 else ''}" if lines else "ok"
-    signed = [decision_line(one) for one in report.decisions or ()]
+    verdict = f"{len(lines):,} finding{'s' if len(lines) > 1 else ''}" if lines else "ok"
+    signed = [decision_line(decision) for decision in report.decisions or ()]
     if report.decisions is not None and not signed:
         signed = ["no decisions"]
-    return [*signed, *lines, f"{found}: {checked}"]
+    return [*signed, *lines, f"{verdict}: {checked}"]

@@ -52,15 +52,15 @@ def changed_settings(info: AgentInfo, value: Mapping[str, Any]) -> dict[str, Any
 
     An emptied text of instructions is an empty text, so that an agent can go on without any.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if value.get("model", info.model) != info.model:
-        found["model"] = value["model"]
+        settings["model"] = value["model"]
     if value.get("temperature") != info.temperature:
-        found["temperature"] = value.get("temperature")
+        settings["temperature"] = value.get("temperature")
     instructions = value.get("instructions") or ""
     if instructions != info.instructions:
-        found["instructions"] = instructions
-    return found
+        settings["instructions"] = instructions
+    return settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,17 +77,20 @@ def approving_choice(request: Request, thread_id: str) -> Choice:
     if not request.choices:
         return find_choice(request, "approve")
     yes = [choice for choice in request.choices if choice.id in APPROVING]
-    plain = [one for one in yes if one.id == "approve"] or [
-        one for one in yes if one.id == request.recommended
+    plain = [choice for choice in yes if choice.id == "approve"] or [
+        choice for choice in yes if choice.id == request.recommended
     ]
-    if found := plain or (yes if len(yes) == 1 else []):
-        return found[0]
+    if approving := plain or (yes if len(yes) == 1 else []):
+        return approving[0]
     which = (
-        f"several answers that approve: {', '.join(one.id for one in yes)}"
+        f"several answers that approve: {', '.join(choice.id for choice in yes)}"
         if yes
         else "no answer that approves"
     )
-    ids = [f"{one.id} (recommended)" if one.id == request.recommended else one.id for one in request.choices]
+    ids = [
+        f"{choice.id} (recommended)" if choice.id == request.recommended else choice.id
+        for choice in request.choices
+    ]
     order = f"hitl-tui answer {shlex.quote(thread_id)} {request.id} ANSWER --step {request.step}"
     raise UsageError(
         f"{request.title!r} has {which}; its answers are {', '.join(ids)}",
@@ -126,7 +129,7 @@ def read_settings(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     Raises:
         UsageError: not of this form.
     """
-    found: dict[str, dict[str, Any]] = {}
+    settings: dict[str, dict[str, Any]] = {}
     for word in given:
         name, equals, value = word.partition("=")
         agent, dot, setting = name.rpartition(".")
@@ -134,8 +137,8 @@ def read_settings(given: tuple[str, ...]) -> dict[str, dict[str, Any]]:
             raise UsageError(
                 f"{word!r} is no setting of an agent", "write AGENT.SETTING=VALUE, as worker.temperature=0"
             )
-        found.setdefault(agent, {})[setting] = _value(setting, value)
-    return found
+        settings.setdefault(agent, {})[setting] = _value(setting, value)
+    return settings
 
 
 def _value(setting: str, text: str) -> Any:

@@ -291,7 +291,7 @@ def _inside(view: RunView) -> str:
     inside = view.inside
     if not inside.live or inside.node != view.running_node:
         return ""
-    within = [one.running for one in inside.children if one.running]
+    within = [child.running for child in inside.children if child.running]
     if within:
         return "".join(f" › {_short(node)}" for node in within)
     words = counted(inside)

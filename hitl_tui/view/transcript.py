@@ -45,16 +45,16 @@ def inside_lines(event: ev.Event) -> list[str]:
 
 def branch_lines(point: Checkpoint) -> list[str]:
     """What became of the branches of a step: how many of a kind, and why those failed that did."""
-    threads = [one for one in point.branches if one.thread]
-    branches = [one for one in point.branches if not one.thread]
-    lines = [f"It ran as a thread of its own: {name(one.thread)}." for one in threads]
+    threads = [branch for branch in point.branches if branch.thread]
+    branches = [branch for branch in point.branches if not branch.thread]
+    lines = [f"It ran as a thread of its own: {name(branch.thread)}." for branch in threads]
     if not branches:
         return lines
-    found = branches_of_step(point, EMPTY)
-    inside = InsideView(point.node, point.step, len(branches), {one.path: one for one in found})
+    rows = branches_of_step(point, EMPTY)
+    inside = InsideView(point.node, point.step, len(branches), {branch.path: branch for branch in rows})
     lines.append(f"Branches: {counted(inside)}.")
-    told = _failures(branches)
-    return [*lines, *spans(told, _TOLD)]
+    failures = _failures(branches)
+    return [*lines, *spans(failures, _TOLD)]
 
 
 def unfinished_lines(unfinished: Unfinished | None, *, opens: bool = True) -> list[str]:
@@ -75,7 +75,7 @@ def unfinished_lines(unfinished: Unfinished | None, *, opens: bool = True) -> li
 
 
 def _failures(branches: Sequence[BranchOutcome]) -> list[Line]:
-    return [line for one in branches if one.error for line in outcome_lines(one, ASCII)]
+    return [line for branch in branches if branch.error for line in outcome_lines(branch, ASCII)]
 
 
 def _tries(outcome: BranchOutcome) -> str:
@@ -148,11 +148,11 @@ class NodeText:
     def _told(self, writer: tuple[str, str], lines: list[str]) -> list[str]:
         if not lines:
             return []
-        told = content(lines)
+        rows = content(lines)
         if writer != self._heard:
-            told.insert(0, f"{name(writer[1] or writer[0])} writes:")
+            rows.insert(0, f"{name(writer[1] or writer[0])} writes:")
         self._heard = writer
-        return told
+        return rows
 
 
 def step_lines(
@@ -189,7 +189,7 @@ def step_lines(
 def _with_updates(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -> list[BranchOutcome]:
     """The branches that changed something: those that did not have been told of before."""
     paths = {update.path for update in updates}
-    return [one for one in checkpoint.branches if one.path in paths]
+    return [branch for branch in checkpoint.branches if branch.path in paths]
 
 
 def channel_lines(values: Mapping[str, Any], tainted: Collection[str] = ()) -> list[str]:
