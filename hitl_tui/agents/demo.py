@@ -245,10 +245,10 @@ def other_story(task: str) -> Story:
 
 def _words(topic: str) -> tuple[str, str]:
     """Two words that carry the task: its last two long ones."""
-    found = [word for word in re.findall(r"[^\W\d_]{5,}", topic) if not _COMMON.fullmatch(word)]
-    if not found:
+    words = [word for word in re.findall(r"[^\W\d_]{5,}", topic) if not _COMMON.fullmatch(word)]
+    if not words:
         return "the subject", "it"
-    return (found[-2], found[-1]) if len(found) > 1 else (found[0], "it")
+    return (words[-2], words[-1]) if len(words) > 1 else (words[0], "it")
 
 
 LAST_VERSION = 3
@@ -323,8 +323,8 @@ def recognise(task: str, text: str) -> StoryDraft | None:
 
 def wishes_in(task: str, feedback: str) -> frozenset[str]:
     """What a human's feedback asks for, as far as the script can do it for this task."""
-    found = frozenset(name for name, pattern in WISHES.items() if pattern.search(feedback))
-    return found if "closure" in task.casefold() else found - {"no kitchen", "no code"}
+    wishes = frozenset(name for name, pattern in WISHES.items() if pattern.search(feedback))
+    return wishes if "closure" in task.casefold() else wishes - {"no kitchen", "no code"}
 
 
 def rework(task: str, text: str, wishes: frozenset[str]) -> str:

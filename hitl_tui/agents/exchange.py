@@ -298,14 +298,14 @@ class ChatExchange:
 
     async def _converse(self, emit: Emit) -> str:
         """Ask, make the calls the model asks for, and ask again until it answers in words."""
-        for made in range(self._setup.max_rounds + 1):
+        for round_ in range(self._setup.max_rounds + 1):
             key = f"{self._slot}/{self._said}"
             self._said += 1
             said = await self._reply(key, emit)
             self.new.append(said.turn)
             if not said.calls:
                 return said.text
-            if made == self._setup.max_rounds:
+            if round_ == self._setup.max_rounds:
                 break
             for number, call in enumerate(said.calls):
                 self.check()

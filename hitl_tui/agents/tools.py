@@ -106,7 +106,7 @@ def summary(function: Callable[..., Any]) -> str:
 
 def argument_texts(function: Callable[..., Any]) -> dict[str, str]:
     """What the "Args:" section of a docstring says about each parameter."""
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     lines = iter((inspect.getdoc(function) or "").splitlines())
     for line in lines:
         if line.strip() in ("Args:", "Arguments:", "Parameters:"):
@@ -119,10 +119,10 @@ def argument_texts(function: Callable[..., Any]) -> dict[str, str]:
         match = _ARGUMENT.match(line)
         if match and (not latest or indent <= depth):
             latest, depth = match[2], len(match[1])
-            found[latest] = match[3].strip()
+            descriptions[latest] = match[3].strip()
         elif latest and line.strip():
-            found[latest] = f"{found[latest]} {line.strip()}".strip()
-    return found
+            descriptions[latest] = f"{descriptions[latest]} {line.strip()}".strip()
+    return descriptions
 
 
 def check_name(name: str) -> str:
@@ -260,14 +260,14 @@ class Tool:
         """The arguments, if they fit the schema; raises `BadArguments` with what does not."""
         if not isinstance(arguments, dict):
             raise BadArguments(f"the arguments are {in_words(arguments)}, not a JSON object")
-        found = []
+        problems = []
         for error in self._validator.iter_errors(arguments):
             where = ".".join(map(str, error.instance_path))
-            found.append(f"{where}: {error.message}" if where else str(error.message))
-            if len(found) == _PROBLEMS:
+            problems.append(f"{where}: {error.message}" if where else str(error.message))
+            if len(problems) == _PROBLEMS:
                 break
-        if found:
-            raise BadArguments("the arguments don't fit: " + "; ".join(map(_short, found)))
+        if problems:
+            raise BadArguments("the arguments don't fit: " + "; ".join(map(_short, problems)))
         return arguments
 
     async def run(self, arguments: Mapping[str, Any]) -> str:

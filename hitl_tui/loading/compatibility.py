@@ -49,14 +49,14 @@ def fits(
         values: the thread's state; looked at for values that don't fit any more.
     """
     if isinstance(old, GraphInfo):
-        found = [*_graph(old, new), *_channels(old, new), *_nodes(old, new)]
+        differences = [*_graph(old, new), *_channels(old, new), *_nodes(old, new)]
     else:
-        found = [*_record(old, new), *_known(values or {}, new)]
-    if found:
-        found += _values(values or {}, new)
+        differences = [*_record(old, new), *_known(values or {}, new)]
+    if differences:
+        differences += _values(values or {}, new)
     if cursor is not None:
-        found += _standing(cursor, new)
-    return sorted(found, key=lambda difference: not difference.blocks)
+        differences += _standing(cursor, new)
+    return sorted(differences, key=lambda difference: not difference.blocks)
 
 
 def _record(old: ThreadInfo, new: GraphInfo) -> Iterator[Difference]:

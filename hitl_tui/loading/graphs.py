@@ -124,8 +124,8 @@ def spec_file(spec: str) -> Path | None:
     path, _ = _split(spec)
     if path is None:
         module = sys.modules.get(spec.partition(":")[0])
-        found = getattr(module, "__file__", None)
-        path = Path(found) if found else None
+        file = getattr(module, "__file__", None)
+        path = Path(file) if file else None
     return path
 
 
@@ -203,15 +203,15 @@ def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
         return f"{name} in {spec}", target
     usual = [one for one in USUAL_NAMES if one in public]
     # Where a file has both, a graph not compiled yet is what its function builds from.
-    if made := [one for one in usual if not isinstance(public[one], StateGraph)] or usual:
-        return f"{made[0]} in {spec}", public[made[0]]
+    if compiled := [one for one in usual if not isinstance(public[one], StateGraph)] or usual:
+        return f"{compiled[0]} in {spec}", public[compiled[0]]
     graphs = _outermost({key: value for key, value in public.items() if isinstance(value, Graph)})
     if len(graphs) == 1:
         return f"{graphs[0]} in {spec}", public[graphs[0]]
-    found = f"several graphs ({', '.join(sorted(graphs))})" if graphs else "no graph"
+    problem = f"several graphs ({', '.join(sorted(graphs))})" if graphs else "no graph"
     example = sorted(graphs)[0] if graphs else "NAME"
     raise UsageError(
-        f"{spec} has {found}, and nothing called {', '.join(USUAL_NAMES[:-1])} or {USUAL_NAMES[-1]}",
+        f"{spec} has {problem}, and nothing called {', '.join(USUAL_NAMES[:-1])} or {USUAL_NAMES[-1]}",
         f"say which: {spec}:{example}",
     )
 

@@ -105,11 +105,11 @@ class _Scanner:
         while True:
             self._spaces()
             quoted = _STRING.match(self._text, self._at)
-            found = quoted or _BARE.match(self._text, self._at)
-            if found is None:
+            match = quoted or _BARE.match(self._text, self._at)
+            if match is None:
                 raise ValueError(f"no key at {self._at}")
-            self._at = found.end()
-            keys.append(_unquoted(found[0]) if quoted else found[0])
+            self._at = match.end()
+            keys.append(_unquoted(match[0]) if quoted else match[0])
             self._spaces()
             if not self._peek("."):
                 return tuple(keys)
@@ -123,8 +123,8 @@ class _Scanner:
             self._at += 1
             self._members(path, "}")
         else:
-            found = _STRING.match(self._text, self._at) or _SCALAR.match(self._text, self._at)
-            self._at = found.end() if found else self._at + 1
+            match = _STRING.match(self._text, self._at) or _SCALAR.match(self._text, self._at)
+            self._at = match.end() if match else self._at + 1
 
     def _members(self, path: KeyPath, closing: str) -> None:
         number = 0
@@ -148,8 +148,8 @@ class _Scanner:
         self.lines.setdefault(path, self._line)
 
     def _skip(self) -> None:
-        found = _BLANK.match(self._text, self._at)
-        self._at = found.end() if found else self._at
+        match = _BLANK.match(self._text, self._at)
+        self._at = match.end() if match else self._at
 
     def _spaces(self) -> None:
         while self._peek(" ") or self._peek("\t"):

@@ -264,12 +264,12 @@ def _module_files(name: str, directory: Path) -> list[Path]:
     files: list[Path] = []
     places: Iterable[str] = [str(directory), *_search_path()]
     for part in name.split("."):
-        found = PathFinder.find_spec(part, list(places))
-        if found is None:
+        spec = PathFinder.find_spec(part, list(places))
+        if spec is None:
             break
-        if found.origin and os.path.isfile(found.origin):
-            files.append(Path(found.origin))
-        places = found.submodule_search_locations or ()
+        if spec.origin and os.path.isfile(spec.origin):
+            files.append(Path(spec.origin))
+        places = spec.submodule_search_locations or ()
     return files
 
 

@@ -439,10 +439,10 @@ class Checkpointer(ABC):
 
     def _own_snapshots(self, thread_id: str, first: int, last: int) -> Iterable[tuple[int, bytes]]:
         """The snapshots of steps `first` to `last`, oldest first."""
-        found: list[tuple[int, bytes]] = []
-        while newest := self._own_snapshot(thread_id, first, found[-1][0] - 1 if found else last):
-            found.append(newest)
-        return reversed(found)
+        snapshots: list[tuple[int, bytes]] = []
+        while newest := self._own_snapshot(thread_id, first, snapshots[-1][0] - 1 if snapshots else last):
+            snapshots.append(newest)
+        return reversed(snapshots)
 
     def _own_effects(self, thread_id: str, first: int, last: int) -> Iterator[Effect]:
         """The effects of the records of steps `first` to `last`, by seq."""
@@ -460,19 +460,19 @@ class Checkpointer(ABC):
 
     def checkpoint(self, thread_id: str, step: int) -> Checkpoint | None:
         """The checkpoint of a step, the parent's where the thread shares it."""
-        found = self.checkpoints(thread_id, step + 1, 1)
-        return found[0] if found and found[0].step == step else None
+        points = self.checkpoints(thread_id, step + 1, 1)
+        return points[0] if points and points[0].step == step else None
 
     def checkpoints(self, thread_id: str, before: int | None, limit: int) -> list[Checkpoint]:
         """At most `limit` checkpoints with step < `before` (None: from the head), newest first."""
-        found: list[Checkpoint] = []
+        points: list[Checkpoint] = []
         for segment in self._lineage(thread_id):
             last = segment.last_step if before is None else min(before - 1, segment.last_step)
-            missing = limit - len(found)
+            missing = limit - len(points)
             if missing > 0 and last > segment.after_step:
                 own = self._own_checkpoints(segment.thread_id, segment.after_step + 1, last, missing)
-                found += segment.named(own)
-        return found
+                points += segment.named(own)
+        return points
 
     def records(self, thread_id: str, first_step: int, last_step: int) -> Iterator[UpdateRecord]:
         """The records of steps `first_step` to `last_step`, both included, by seq."""
@@ -494,8 +494,8 @@ class Checkpointer(ABC):
         """The newest snapshot at or before `step`: its step and its bytes."""
         for segment in self._lineage(thread_id):
             first, last = segment.after_step + 1, min(step, segment.last_step)
-            if first <= last and (found := self._own_snapshot(segment.thread_id, first, last)):
-                return found
+            if first <= last and (snapshot := self._own_snapshot(segment.thread_id, first, last)):
+                return snapshot
         return None
 
     def snapshots(self, thread_id: str, first_step: int, last_step: int) -> Iterator[tuple[int, bytes]]:

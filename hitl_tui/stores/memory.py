@@ -127,8 +127,8 @@ class MemoryCheckpointer(Checkpointer):
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         with self._lock:
-            found = [thread.info for thread in self._threads.values() if thread.info.parent == thread_id]
-        return sorted(found, key=lambda info: info.created_at)
+            infos = [thread.info for thread in self._threads.values() if thread.info.parent == thread_id]
+        return sorted(infos, key=lambda info: info.created_at)
 
     def threads(
         self,
@@ -142,18 +142,18 @@ class MemoryCheckpointer(Checkpointer):
         part = ascii_lower(query)
         with self._lock:
             known = self._threads
-            found = [t for name, t in known.items() if part in ascii_lower(name)]
-            found = [t for t in found if base.is_inside(t.info, within, known)]
+            threads = [t for name, t in known.items() if part in ascii_lower(name)]
+            threads = [t for t in threads if base.is_inside(t.info, within, known)]
             now = time.time_ns() // 1000
             if waiting:
-                found = longest_waiting(found, lambda t: as_opened(t.cursor, holder(t.lease, now)))
+                threads = longest_waiting(threads, lambda t: as_opened(t.cursor, holder(t.lease, now)))
             elif within:
-                found.sort(key=lambda t: (t.info.created_at, t.info.thread_id))
+                threads.sort(key=lambda t: (t.info.created_at, t.info.thread_id))
             else:
-                found.sort(key=lambda t: (t.cursor.updated_at, t.order), reverse=True)
+                threads.sort(key=lambda t: (t.cursor.updated_at, t.order), reverse=True)
             counted = known.values() if within is not None else ()
             inside = base.inside_each(t.info for t in counted)
-            page = found[offset : offset + limit]
+            page = threads[offset : offset + limit]
             return [
                 _summary(thread, now, None if within is None else inside[thread.info.thread_id])
                 for thread in page

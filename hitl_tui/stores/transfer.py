@@ -379,14 +379,15 @@ def export_thread(
         UnknownThread: there is no such thread.
         LogCorrupt: what a thread's log should say can't be read.
     """
-    found = [_standing(store, thread_id, "", private)]
-    if found[0] is None:
+    standings = [_standing(store, thread_id, "", private)]
+    if standings[0] is None:
         raise unknown(thread_id)
     if not alone:
-        found += [
-            _standing(store, child.thread_id, child.of, private) for child in inside(store, found[0].cursor)
+        standings += [
+            _standing(store, child.thread_id, child.of, private)
+            for child in inside(store, standings[0].cursor)
         ]
-    return _numbered(_all_lines(store, [one for one in found if one]))
+    return _numbered(_all_lines(store, [one for one in standings if one]))
 
 
 def import_thread(store: Checkpointer, lines: Iterable[bytes], thread_id: str | None = None) -> str:
@@ -456,8 +457,8 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozen
                 "step": _shown(_without_quotes(point) if secret else point, secret),
                 "records": [_shown_record(record, secret) for record in records.get(point.step, ())],
             }
-            if point.step in steps and (found := store.snapshot(thread_id, point.step)):
-                part = snapshots.part_of(found[1], part)
+            if point.step in steps and (snapshot := store.snapshot(thread_id, point.step)):
+                part = snapshots.part_of(snapshot[1], part)
                 line["snapshot"] = b64encode(part).decode()
             yield line
     for entry in store.ledger(thread_id)[: cursor.ledger_n]:
@@ -473,9 +474,9 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozen
 
 def _snapshot_steps(store: Checkpointer, thread_id: str, head: int) -> set[int]:
     steps: set[int] = set()
-    while found := store.snapshot(thread_id, head):
-        head = found[0] - 1
-        steps.add(found[0])
+    while snapshot := store.snapshot(thread_id, head):
+        head = snapshot[0] - 1
+        steps.add(snapshot[0])
     return steps
 
 

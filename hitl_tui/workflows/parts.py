@@ -225,5 +225,5 @@ def store_for(checkpointer: Store | None, human: str | None) -> Store | None:
 
 def find_word(word: str, text: str) -> int:
     """Where `word` first stands in `text` as a whole word in any case: 1 for its beginning, 0 for nowhere."""
-    found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)
-    return found.start() + 1 if found else 0
+    match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)
+    return match.start() + 1 if match else 0

@@ -117,10 +117,10 @@ def default_channels() -> dict[str, Channel]:
 
 def read_route(reply: str, workers: Iterable[str]) -> tuple[str, str]:
     """`(route, why)` of a manager's reply: the first worker in order that it names, else DONE."""
-    found = [(name, place) for name in workers if (place := find_word(name, reply))]
-    if not found:
+    places = [(name, place) for name in workers if (place := find_word(name, reply))]
+    if not places:
         return DONE, "route: DONE, no worker is named as a whole word"
-    (name, place), *others = found
+    (name, place), *others = places
     also = "".join(f", {other!r} at {at} is later in order" for other, at in others)
     return name, f"route: {name!r} found at {place}{also}"
 

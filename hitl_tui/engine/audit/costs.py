@@ -142,8 +142,8 @@ def cost_report(store: Store, thread_id: str | None = None, agents: Iterable[Any
     for name, shared in threads:
         cursor = store.cursor(name)
         lost += open_uses(cursor) if cursor else ()
-        made = reversed(store.checkpoints(name, None, _ALL))
-        points += (point for point in made if point.step > shared)
+        steps = reversed(store.checkpoints(name, None, _ALL))
+        points += (point for point in steps if point.step > shared)
     return CostReport(points, lost, agents)
 
 

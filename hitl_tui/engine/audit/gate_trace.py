@@ -176,16 +176,16 @@ class GateTrace:
             return []
         before, self._n = self._n, n
         entries = self._ledger[before:n]
-        found: list[GateFinding] = []
+        findings: list[GateFinding] = []
         if point.source in _RAN:
-            found += self._passed(n, point.node)
+            findings += self._passed(n, point.node)
             self._ran, self._since, self._known = (point.node, before, n), n, True
         elif _left(point, self._point, entries):
             self._ran, self._since, self._known = None, n, True
         elif self._known and point.source == "human" and point.decision is not None:
-            found += self._decided(point, records, entries)
+            findings += self._decided(point, records, entries)
         self._point = point
-        return found
+        return findings
 
     def end(self, cursor: Cursor) -> list[GateFinding]:
         """Where the thread stands must not be behind a gate, either."""
@@ -194,10 +194,10 @@ class GateTrace:
             return []
         kind, _, node = cursor.position.partition(":")
         waits = any(request.when == "after" and not request.thread for request in cursor.pending)
-        found = [] if waits else list(self._after_last_node(n))
+        findings = [] if waits else list(self._after_last_node(n))
         if self._known and kind == "node" and cursor.passed:
-            found += self._in_front(n, node)
-        return found
+            findings += self._in_front(n, node)
+        return findings
 
     # -- gates --------------------------------------------------------------------------------------
 

@@ -36,16 +36,16 @@ def lineage(records: Iterable[UpdateRecord], channel: str) -> tuple[Arrival, ...
     """
     arrivals: dict[str, list[Arrival]] = {}
     for record in records:
-        found = record.lineage
-        if found is None:
+        cause = record.lineage
+        if cause is None:
             continue
         ways = arrivals.setdefault(record.channel, [])
-        if found.cleared:
+        if cause.cleared:
             # What was written from it before keeps this part of its past, so it is not forgotten.
             ways.append(Arrival(record.channel, record.step, "", "", (), ()))
         else:
             ways.append(
-                Arrival(record.channel, record.step, record.node, record.path, found.sources, found.channels)
+                Arrival(record.channel, record.step, record.node, record.path, cause.sources, cause.channels)
             )
     reached: dict[tuple[str, int, str], Arrival] = {}
     wanted = [(channel, None)] if channel in arrivals else []
@@ -62,12 +62,12 @@ def lineage(records: Iterable[UpdateRecord], channel: str) -> tuple[Arrival, ...
 
 def _since_cleared(ways: Iterable[Arrival], before: int | None) -> list[Arrival]:
     """A channel's arrivals before a step (None: all) that its last clearing has not undone."""
-    found: list[Arrival] = []
+    arrivals: list[Arrival] = []
     for way in ways:
         if before is not None and way.step >= before:
             break
         if way.node or way.sources or way.channels:
-            found.append(way)
+            arrivals.append(way)
         else:
-            found.clear()
-    return found
+            arrivals.clear()
+    return arrivals

@@ -15,13 +15,13 @@ _VOTES = ("answer", "vote")
 def unsigned_answers(ledger: Iterable[LedgerEntry]) -> list[Mismatch]:
     """Answers that their requests want signed, and that are not."""
     wanted: set[str | None] = set()
-    found = []
+    mismatches = []
     for entry in ledger:
         if entry.kind == "request" and isinstance(entry.data, Mapping) and entry.data.get("signed"):
             wanted.add(entry.request_id)
         elif entry.kind in _VOTES and entry.request_id in wanted and not entry.signature:
-            found.append(_finding(entry, "signature", "signed", "not signed"))
-    return found
+            mismatches.append(_finding(entry, "signature", "signed", "not signed"))
+    return mismatches
 
 
 def decisions(ledger: Sequence[LedgerEntry], signers: Signers) -> list[SignedDecision]:
@@ -46,15 +46,15 @@ def decisions(ledger: Sequence[LedgerEntry], signers: Signers) -> list[SignedDec
 
 def wrong_signatures(signed: Iterable[SignedDecision]) -> list[Mismatch]:
     """What is wrong with signatures that are there."""
-    found = []
+    mismatches = []
     for decision in signed:
         if decision.found.verdict == "wrong":
-            found.append(_finding(decision, "signature", "of this decision", "of something else"))
+            mismatches.append(_finding(decision, "signature", "of this decision", "of something else"))
         elif decision.found.verdict == "unknown":
-            found.append(_finding(decision, "key", "that of a known signer", decision.found.key or None))
+            mismatches.append(_finding(decision, "key", "that of a known signer", decision.found.key or None))
         elif decision.found.verdict == "other":
-            found.append(_finding(decision, "signer", decision.actor, decision.found.signer))
-    return found
+            mismatches.append(_finding(decision, "signer", decision.actor, decision.found.signer))
+    return mismatches
 
 
 def _finding(

@@ -102,9 +102,9 @@ class ReplayedChannels:
     def _kept(self, step: int) -> dict[str, Any] | None:
         """The whole state that a step keeps, None where it can't be read, which is for `verify` to tell."""
         with suppress(LogCorrupt):
-            found = self._store.snapshot(self._thread_id, step)
-            if found and found[0] == step:
-                return decode_snapshot(found[1])
+            snapshot = self._store.snapshot(self._thread_id, step)
+            if snapshot and snapshot[0] == step:
+                return decode_snapshot(snapshot[1])
         return None
 
 
@@ -143,18 +143,18 @@ class TaintTrace:
         self._known = {taint.channel: taint for taint in point.tainted}
         if before is None or not intact:
             return ()
-        found: list[TaintFinding] = []
+        findings: list[TaintFinding] = []
         tainted = set(before)
         for record in records:
-            found += _of_record(record, point, before, tainted)
+            findings += _of_record(record, point, before, tainted)
             if record.lineage:
                 tainted.add(record.channel)
         after = spread(before, [(record.channel, record.lineage) for record in records])
         if after != self._known:
             names = (sorted(after), sorted(self._known))
             shown = names if names[0] != names[1] else (list(after.values()), list(point.tainted))
-            found.append(TaintFinding(None, "tainted", *map(str, shown)))
-        return tuple(found)
+            findings.append(TaintFinding(None, "tainted", *map(str, shown)))
+        return tuple(findings)
 
 
 def _of_record(
@@ -234,13 +234,13 @@ class Trace:
 
     def digest(self, name: str) -> bytes | None:
         """A channel's hash as it should be, None while it is unknown."""
-        found = self._all.get(name)
-        return found.digest if found else None
+        channel = self._all.get(name)
+        return channel.digest if channel else None
 
     def digests(self) -> dict[str, bytes] | None:
         """The hashes of all channels, None while one is unknown."""
-        found = {name: one.digest for name, one in self._all.items() if one.digest is not None}
-        return found if len(found) == len(self._all) else None
+        digests = {name: one.digest for name, one in self._all.items() if one.digest is not None}
+        return digests if len(digests) == len(self._all) else None
 
     def written(self) -> dict[str, bytes]:
         """The hashes of the channels that a record names."""

@@ -161,8 +161,8 @@ class _Check:
         yield from self._window(middle + 1, last)
 
     def _read(self, first: int, last: int) -> list[tuple[int, Checkpoint | None, list[UpdateRecord]]]:
-        found = self.store.checkpoints(self.thread_id, last + 1, last + 1 - first)
-        points = {point.step: point for point in found}
+        page = self.store.checkpoints(self.thread_id, last + 1, last + 1 - first)
+        points = {point.step: point for point in page}
         records: dict[int, list[UpdateRecord]] = {step: [] for step in range(first, last + 1)}
         by_seq = _steps_by_seq([points[step] for step in sorted(points)])
         step = first
@@ -329,7 +329,7 @@ class _Check:
 
     def _snapshots(self, first: int, last: int) -> dict[int, bytes]:
         """The snapshots of a range of steps, one by one where they can't be read as a whole."""
-        found: dict[int, bytes] = {}
+        hashes: dict[int, bytes] = {}
         with suppress(LogCorrupt):
             return dict(self.store.snapshots(self.thread_id, first, last))
         step = last
@@ -344,9 +344,9 @@ class _Check:
                 continue
             if newest is None or newest[0] < first:
                 break
-            found[newest[0]] = newest[1]
+            hashes[newest[0]] = newest[1]
             step = newest[0] - 1
-        return found
+        return hashes
 
     def _snapshot(self, step: int, data: bytes, point: Checkpoint | None) -> None:
         known = len(self.mismatches)
@@ -393,8 +393,8 @@ class _Check:
         except LogCorrupt as error:
             self._add("unreadable", "ledger", None, error.message)
             self.stood = None
-        found, self.mismatches = self.mismatches, before
-        return found
+        mismatches, self.mismatches = self.mismatches, before
+        return mismatches
 
     def _decisions(self, entries: list[LedgerEntry]) -> None:
         stored = true = b""
@@ -495,9 +495,9 @@ def _begun(link: tuple[bytes, bytes] | None, facts: bytes) -> tuple[bytes, bytes
 def _steps_by_seq(points: list[Checkpoint]) -> dict[int, int]:
     """The step of each seq, from checkpoints that go on where the one before them ended."""
     steps: dict[int, int] = {}
-    for before, point, behind in zip([None, *points], points, [*points[1:], None], strict=False):
+    for before, point, following in zip([None, *points], points, [*points[1:], None], strict=False):
         joined = before is None or before.last_seq + 1 == point.first_seq
-        if joined and (behind is None or behind.first_seq == point.last_seq + 1):
+        if joined and (following is None or following.first_seq == point.last_seq + 1):
             steps |= dict.fromkeys(range(point.first_seq, point.last_seq + 1), point.step)
     return steps
 
@@ -534,9 +534,9 @@ def verify_tree(
         )
     report = _verify_tree(store, thread_id, graph, strict=strict, watch=watch, signers=signers)
     for name in (thread_id, *report.threads) if anchors else ():
-        found = tuple(moved(store, name, anchors))
+        mismatches = tuple(moved(store, name, anchors))
         inside = "" if name == thread_id else name
-        own = tuple([replace(one, thread=inside) for one in found])
+        own = tuple([replace(one, thread=inside) for one in mismatches])
         report = replace(report, mismatches=(*report.mismatches, *own))
     return report
 
@@ -560,15 +560,15 @@ def _verify_tree(
         below = inside(store, cursor)
     except LogCorrupt:
         return report  # told of the thread's own log, which alone knows what is below
-    for one in below:
-        if _is_missing(store, one.thread_id):
-            report = _without(report, one, thread_id) if one.needed else report
+    for thread in below:
+        if _is_missing(store, thread.thread_id):
+            report = _without(report, thread, thread_id) if thread.needed else report
             continue
-        report = _added(report, one.thread_id, VerifyReport(tuple(_ownership(store, one))))
+        report = _added(report, thread.thread_id, VerifyReport(tuple(_ownership(store, thread))))
         for part in _verify_one(
-            store, one.thread_id, info, graph, strict=strict, watch=watch, signers=signers
+            store, thread.thread_id, info, graph, strict=strict, watch=watch, signers=signers
         ):
-            report = _added(report, one.thread_id, part)
+            report = _added(report, thread.thread_id, part)
     return report
 
 
@@ -638,10 +638,10 @@ def _only(kind: Kind, field: str, expected: str | None, actual: str | None) -> V
 
 
 def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyReport:
-    found = [replace(mismatch, thread=thread_id) for mismatch in below.mismatches]
+    mismatches = [replace(mismatch, thread=thread_id) for mismatch in below.mismatches]
     signed = [replace(decision, thread=thread_id) for decision in below.decisions or ()]
     return VerifyReport(
-        (*report.mismatches, *found),
+        (*report.mismatches, *mismatches),
         report.records + below.records,
         report.checkpoints + below.checkpoints,
         report.unchecked + below.unchecked,

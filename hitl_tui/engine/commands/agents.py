@@ -128,8 +128,8 @@ def clear_turns(session: Session, command: ClearTurns) -> int:
 def agents_of(session: Session, store: Store | None) -> tuple[AgentInfo, ...]:
     """All agents of a thread as they are for the next step."""
     uses: dict[str, list[ModelUse]] = {}
-    made = list(store.checkpoints(session.thread_id, None, _ALL)) if store and session.exists else []
-    for use in (*(use for one in reversed(made) for use in one.uses), *session.cursor.uses):
+    points = list(store.checkpoints(session.thread_id, None, _ALL)) if store and session.exists else []
+    for use in (*(use for one in reversed(points) for use in one.uses), *session.cursor.uses):
         uses.setdefault(use.agent, []).append(use)
     return tuple(
         agent_info(name, agent, uses.get(getattr(agent, "name", name), ()), _turns(session, agent))

@@ -177,12 +177,12 @@ def _links(
 ) -> tuple[bytes, bytes, bytes]:
     """What a fork's first record, checkpoint and decision are chained to."""
     record, point, entry = b"", checkpoint.checkpoint_hash, checkpoint.ledger_hash
-    found: Checkpoint | None = checkpoint
+    link: Checkpoint | None = checkpoint
     # Steps without records are stepped over.
-    while found is not None and found.last_seq and found.last_seq < found.first_seq:
-        found = store.checkpoint(thread_id, found.step - 1)
-    if found is not None and found.last_seq:
-        record = list(store.records(thread_id, found.step, found.step))[-1].record_hash
+    while link is not None and link.last_seq and link.last_seq < link.first_seq:
+        link = store.checkpoint(thread_id, link.step - 1)
+    if link is not None and link.last_seq:
+        record = list(store.records(thread_id, link.step, link.step))[-1].record_hash
     for part in store.parts(thread_id):
         # Nothing was written in these before they were forked in turn.
         if part.after_step <= checkpoint.step and part.after_seq == checkpoint.last_seq:

@@ -92,8 +92,8 @@ def _check_start(edges: Edges, routes: Routes) -> None:
     if START in routes:
         raise GraphInvalid("START can't have a conditional edge", "let a first node decide")
     if len(starts) != 1:
-        found = f"{len(starts)} edges lead from START" if starts else "no edge leads from START"
-        raise GraphInvalid(found, 'add exactly one, as in add_edge(START, "first")')
+        problem = f"{len(starts)} edges lead from START" if starts else "no edge leads from START"
+        raise GraphInvalid(problem, 'add exactly one, as in add_edge(START, "first")')
     if starts == [END]:
         raise GraphInvalid("START leads straight to END", "add a node in between")
 
@@ -374,13 +374,13 @@ class StateGraph(Composing, Compensating):
 def _interrupts(
     nodes: Mapping[str, Node], given: Sequence[str | Gate] | str | Gate, option: str
 ) -> dict[str, Gate | None]:
-    found: dict[str, Gate | None] = {}
+    gates: dict[str, Gate | None] = {}
     for entry in [given] if isinstance(given, (str, Gate)) else given:
         if entry == "*":
-            found.update({name: None for name in nodes if name not in found})
+            gates.update({name: None for name in nodes if name not in gates})
             continue
         name, gate = (entry.node, entry) if isinstance(entry, Gate) else (entry, None)
         if name not in nodes:
             raise GraphInvalid(f"{option} names an unknown node {name!r}", f"nodes: {', '.join(nodes)}")
-        found[name] = gate
-    return found
+        gates[name] = gate
+    return gates

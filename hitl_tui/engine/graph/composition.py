@@ -222,8 +222,8 @@ class Composing:
             )
         doubles = sorted({node for node in nodes if list(nodes).count(node) > 1})
         if not nodes or doubles:
-            found = f"it names {doubles[0]!r} twice" if doubles else "it has no nodes"
-            raise GraphInvalid(f"parallel {name!r}: {found}", "name each node once")
+            problem = f"it names {doubles[0]!r} twice" if doubles else "it has no nodes"
+            raise GraphInvalid(f"parallel {name!r}: {problem}", "name each node once")
         _check_join(f"parallel {name!r}", join, on_error)
         if isinstance(join, Quorum) and join.n > len(nodes):
             raise GraphInvalid(

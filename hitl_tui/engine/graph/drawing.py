@@ -45,8 +45,8 @@ def look_in_store(store: Store, thread_id: str) -> RunMarks | None:
     link = next((state.child for state in cursor.branches if state.child), None)
     if link is not None:
         threads[cursor.position.partition(":")[2]] = link.thread_id
-    found = {node: look_in_store(store, thread) for node, thread in threads.items()}
-    return replace(look_of(cursor, points), inside={node: look for node, look in found.items() if look})
+    marks = {node: look_in_store(store, thread) for node, thread in threads.items()}
+    return replace(look_of(cursor, points), inside={node: look for node, look in marks.items() if look})
 
 
 def taken_edges(checkpoints: Sequence[Checkpoint], until: int) -> frozenset[tuple[str, str]]:
@@ -142,14 +142,14 @@ class _Mermaid:
 def parts_of(node: NodeInfo) -> str:
     """In short what a map, a parallel or a subgraph is made of, "" for a plain node."""
     join = f", {node.join}" if node.join not in ("", "all") else ""
-    made = {"map": f"each of {node.over}{join}", "parallel": f"at once{join}"}
-    return made.get(node.kind, node.graph.name if node.graph else "")
+    parts = {"map": f"each of {node.over}{join}", "parallel": f"at once{join}"}
+    return parts.get(node.kind, node.graph.name if node.graph else "")
 
 
 def title(node: NodeInfo) -> str:
     """A node's name, and in short what it is made of."""
-    made = parts_of(node)
-    return f"{node.name}: {made}" if made else node.name
+    parts = parts_of(node)
+    return f"{node.name}: {parts}" if parts else node.name
 
 
 def to_dot(graph: GraphInfo, look: RunMarks | None = None, *, expand: bool = False) -> str:

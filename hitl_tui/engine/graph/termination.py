@@ -61,9 +61,9 @@ class Termination:
             return NotImplemented
 
         def met(state: WorkflowState, totals: RunTotals) -> str:
-            one = self.met(state, totals)
-            both = one and other.met(state, totals)
-            return f"{one} and {both}" if both else ""
+            reason = self.met(state, totals)
+            both = reason and other.met(state, totals)
+            return f"{reason} and {both}" if both else ""
 
         reason = " and ".join(f"({one.reason})" if one.either else one.reason for one in (self, other))
         return Termination(met, reason, self.channels + other.channels)
@@ -114,7 +114,7 @@ def pattern_search(pattern: str, what: str = "") -> Callable[[str], bool]:
     import jsonschema_rs
 
     try:
-        found = jsonschema_rs.validator_for(
+        validator = jsonschema_rs.validator_for(
             {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
         ).is_valid
     except (jsonschema_rs.ValidationError, ValueError, TypeError):
@@ -124,7 +124,7 @@ def pattern_search(pattern: str, what: str = "") -> Callable[[str], bool]:
         ) from None
 
     def search(text: str) -> bool:
-        return found(text.encode(errors="replace").decode())
+        return validator(text.encode(errors="replace").decode())
 
     return search
 

@@ -78,19 +78,19 @@ def spread(before: Tainted, written: Iterable[tuple[str, Lineage | None]]) -> di
         before: those the step began with.
         written: each update's channel and lineage, in order.
     """
-    found = dict(before)
+    taints = dict(before)
     for channel, lineage in written:
         if lineage is None:
             continue
         if lineage.cleared:
-            found.pop(channel, None)
+            taints.pop(channel, None)
             continue
-        known = found.get(channel)
+        known = taints.get(channel)
         inherited = [source for name in lineage.channels if name in before for source in before[name].sources]
         sources = dict.fromkeys((*(known.sources if known else ()), *inherited, *lineage.sources))
         since = known or lineage
-        found[channel] = Taint(channel, since.step, since.node, tuple(sources))
-    return found
+        taints[channel] = Taint(channel, since.step, since.node, tuple(sources))
+    return taints
 
 
 def origin(taint: Taint) -> str:

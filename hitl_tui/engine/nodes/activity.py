@@ -70,17 +70,17 @@ class InFlight:
         Raises:
             asyncio.CancelledError: a question has left, and the attempt is over.
         """
-        one: Future[None] = Future()
-        if not self._begin(one):
+        future: Future[None] = Future()
+        if not self._begin(future):
             # Not before the attempt has ended: to whoever waits for us the question must come first.
             await asyncio.shield(asyncio.wrap_future(self._over))
             raise asyncio.CancelledError
-        token = _within.set((*_within.get(), one))
+        token = _within.set((*_within.get(), future))
         try:
             yield
         finally:
             _within.reset(token)
-            self._finish([one])
+            self._finish([future])
 
     def _begin(self, one: Future[None]) -> bool:
         with self._lock:
@@ -97,8 +97,8 @@ class InFlight:
         """
         self._finish(_within.get())
         while running := self._now():
-            for one in running:
-                await asyncio.shield(asyncio.wrap_future(one))
+            for future in running:
+                await asyncio.shield(asyncio.wrap_future(future))
 
     async def settled(self) -> None:
         """Let nothing begin any more, and wait until what has begun is done."""
@@ -112,10 +112,10 @@ class InFlight:
 
     def _finish(self, done: Iterable[Future[None]]) -> None:
         with self._lock:
-            for one in done:
-                self._running.discard(one)
-                if not one.done():
-                    one.set_result(None)
+            for future in done:
+                self._running.discard(future)
+                if not future.done():
+                    future.set_result(None)
 
     def end(self) -> None:
         """The attempt is over: whoever still wants to begin gives up."""

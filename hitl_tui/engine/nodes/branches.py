@@ -108,15 +108,15 @@ def branches_of(graph: CompiledGraph, node: Node, state: LiveState, cursor: Curs
     assert isinstance(work, FanOutWork)
     if work.over:
         items = enumerate(_items(graph, work, state))
-        found = [Branch(node, f"{node.name}[{place}]", place, item) for place, item in items]
+        branches = [Branch(node, f"{node.name}[{place}]", place, item) for place, item in items]
     else:
-        found = [
+        branches = [
             Branch(member, f"{node.name}/{member.name}", place) for place, member in enumerate(work.members)
         ]
     if cursor.branches:
-        mark_items(found)
-        _recall(found, cursor)
-    return found
+        mark_items(branches)
+        _recall(branches, cursor)
+    return branches
 
 
 def _items(graph: CompiledGraph, work: FanOutWork, state: LiveState) -> list[Any]:

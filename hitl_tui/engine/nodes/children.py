@@ -43,12 +43,12 @@ class ChildThread(NamedTuple):
 
 def owned(store: Store, thread_id: str) -> dict[str, ThreadInfo]:
     """The threads a thread has begun itself, oldest first, those that it has given up among them."""
-    found: list[ThreadInfo] = []
+    infos: list[ThreadInfo] = []
     offset = 0
     while rows := store.threads(limit=_PAGE, offset=offset, within=thread_id):
-        found += [row.info for row in rows]
+        infos += [row.info for row in rows]
         offset += len(rows)
-    return {info.thread_id: info for info in found}
+    return {info.thread_id: info for info in infos}
 
 
 def named(point: Checkpoint) -> list[str]:
@@ -68,19 +68,19 @@ def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) ->
     Raises:
         LogCorrupt: the log of the thread itself can't be read.
     """
-    found: dict[str, ChildThread] = {}
+    children: dict[str, ChildThread] = {}
     for thread_id, step, needed in _threads_of(store, cursor):
-        found.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, step, needed))
+        children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, step, needed))
     for thread_id in owned(store, cursor.thread_id):
-        found.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, None, needed=False))
+        children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, None, needed=False))
     below: dict[str, ChildThread] = {}
     around = above | {cursor.thread_id}
-    for thread_id in sorted(found.keys() - around):
-        below.setdefault(thread_id, found[thread_id])
+    for thread_id in sorted(children.keys() - around):
+        below.setdefault(thread_id, children[thread_id])
         with suppress(LogCorrupt):
             inner = store.cursor(thread_id)
-            for one in inside(store, inner, around) if inner else ():
-                below.setdefault(one.thread_id, one)
+            for child in inside(store, inner, around) if inner else ():
+                below.setdefault(child.thread_id, child)
     return list(below.values())
 
 
@@ -127,8 +127,8 @@ def inner_graph(
 
 def graph_inside(graph: CompiledGraph, node: str) -> CompiledGraph | None:
     """The graph of a subgraph's node; None where the node is no subgraph, or not there."""
-    found = graph.nodes.get(node)
-    return found.work.graph if found is not None and isinstance(found.work, SubgraphWork) else None
+    compiled = graph.nodes.get(node)
+    return compiled.work.graph if compiled is not None and isinstance(compiled.work, SubgraphWork) else None
 
 
 def link_of(cursor: Cursor) -> ChildLink | None:

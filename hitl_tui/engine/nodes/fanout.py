@@ -245,7 +245,7 @@ class _FanOut:
             activity.note_reads()
         if self.work.over and activity.read is not None:
             activity.read[self.work.over] = None
-        made = await run_attempt(
+        output = await run_attempt(
             session.graph,
             branch.node,
             session.state,
@@ -257,7 +257,7 @@ class _FanOut:
             place=ItemPlace(branch.item, branch.index),
         )
         branch.read = tuple(activity.read or ())
-        return made
+        return output
 
     def _end(self, branch: Branch, status: BranchStatus, error: NodeFailed | None = None) -> None:
         session = self.session
@@ -301,7 +301,7 @@ class _FanOut:
         error = failed[0].outcome.error if failed and failed[0].outcome else None
         parts = [f"node {self.node.name!r}, attempt {self.activity.attempt}" if what else "", what]
         parts.append(error.message if error else "")
-        found = BranchesFailed(
+        failure = BranchesFailed(
             ": ".join(part for part in parts if part),
             error.hint if error else "",
             node=self.node.name,
@@ -310,8 +310,8 @@ class _FanOut:
         )
         mark_items(self.branches)
         if any(branch.succeeded or branch.answers for branch in self.branches):
-            found.branches = tuple(branch.state(keep_failure=False) for branch in self.branches)
-        return found
+            failure.branches = tuple(branch.state(keep_failure=False) for branch in self.branches)
+        return failure
 
     # -- the boundary -----------------------------------------------------------------------------
 

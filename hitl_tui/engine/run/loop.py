@@ -298,12 +298,12 @@ class RunLoop:
 
     def _guarded(self, name: str) -> str:
         """The node, or "" where its policy on taint has stopped the run before it."""
-        found = guard(self.session, self.session.graph.nodes[name])
-        if isinstance(found, Request):
-            self._open([found])
-        elif found:
-            self._fail(found, name, reason="policy")
-        return "" if found else name
+        stop = guard(self.session, self.session.graph.nodes[name])
+        if isinstance(stop, Request):
+            self._open([stop])
+        elif stop:
+            self._fail(stop, name, reason="policy")
+        return "" if stop else name
 
     def _stop(self, status: Status, reason: str, note: str = "", cursor: Cursor | None = None) -> str:
         session = self.session
@@ -334,7 +334,7 @@ class RunLoop:
         attempt = session.cursor.attempt
         try:
             node, called = self._called(name)
-            made = await work(
+            output = await work(
                 session, node, called, uses, threads=self._threads, begun=self._begun, inner=self._enter
             )
         except InterruptRaised as interrupt:
@@ -364,7 +364,7 @@ class RunLoop:
         finally:
             self._activity = self._inner = None
         try:
-            self._commit(name, made, uses, started)
+            self._commit(name, output, uses, started)
         except StoreUnusable:
             # Nothing can be written now; what the attempt used is, with the next commit that goes through.
             session.cursor = replace(self._after_attempt(uses, started), attempt=attempt)

@@ -63,10 +63,10 @@ def rollback_entries(store: Store | None, cursor: Cursor) -> tuple[RollbackEntry
 
     Those that a fork shares with its parent are among them.
     """
-    found: list[RollbackEntry] = []
-    for one in undo_order(store, cursor):
-        found += one.entries if isinstance(one, ChildRollback) else [one]
-    return tuple(found)
+    entries: list[RollbackEntry] = []
+    for undo in undo_order(store, cursor):
+        entries += undo.entries if isinstance(undo, ChildRollback) else [undo]
+    return tuple(entries)
 
 
 def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | ChildRollback]:
@@ -81,16 +81,16 @@ def undo_order(store: Store | None, cursor: Cursor) -> list[RollbackEntry | Chil
     info = store.info(cursor.thread_id)
     shared = info.fork_step if info else -1
     fates = _fates(store.ledger(cursor.thread_id))
-    found: list[RollbackEntry | ChildRollback] = []
+    order: list[RollbackEntry | ChildRollback] = []
     for point in _points(store, cursor.thread_id):
         threads = named(point)
         for name in threads:
             left.pop(name, None)
-        found += [_child_rollback(store, name, node_of(begun[name])) for name in _since(left, point.at)]
+        order += [_child_rollback(store, name, node_of(begun[name])) for name in _since(left, point.at)]
         inherited = point.step <= shared
-        found += _of_step(point, fates, inherited)
-        found += [_child_rollback(store, name, point.node, own=not inherited) for name in threads]
-    return found + [_child_rollback(store, name, node_of(begun[name])) for name in _since(left, 0)]
+        order += _of_step(point, fates, inherited)
+        order += [_child_rollback(store, name, point.node, own=not inherited) for name in threads]
+    return order + [_child_rollback(store, name, node_of(begun[name])) for name in _since(left, 0)]
 
 
 def node_of(info: ThreadInfo) -> str:
@@ -108,10 +108,10 @@ def _points(store: Store, thread_id: str) -> Iterator[Checkpoint]:
 
 def _since(left: dict[str, int], at: int) -> list[str]:
     """Take out the threads that were begun at a time or later, newest first."""
-    found = [name for name, begun in left.items() if begun >= at][::-1]
-    for name in found:
+    names = [name for name, begun in left.items() if begun >= at][::-1]
+    for name in names:
         del left[name]
-    return found
+    return names
 
 
 def _child_rollback(store: Store, thread_id: str, node: str, *, own: bool = True) -> ChildRollback:
@@ -132,9 +132,11 @@ def _of_step(
     point: Checkpoint, fates: Mapping[tuple[int, int], Sequence[LedgerEntry]], inherited: bool
 ) -> Iterator[RollbackEntry]:
     for index in reversed(range(len(point.compensations))):
-        one = point.compensations[index]
-        node = one.path or point.node
-        entry = RollbackEntry(point.step, index, point.invocation, node, one.handler, one.args, "open")
+        compensation = point.compensations[index]
+        node = compensation.path or point.node
+        entry = RollbackEntry(
+            point.step, index, point.invocation, node, compensation.handler, compensation.args, "open"
+        )
         yield _with_fate(entry, fates.get((point.step, index), ()), inherited)
 
 

@@ -168,7 +168,7 @@ class _Visit:
     def _outcome(self, child: Session) -> NodeOutput:
         cursor = child.cursor
         if cursor.status == "completed":
-            return self._made(child)
+            return self._node_output(child)
         if cursor.pending:
             raise BranchesWait(passed_on(self.session, child), self.session.cursor.branches)
         if cursor.status == "waiting" or cursor.reason == "limit":
@@ -215,7 +215,7 @@ class _Visit:
                 tainted[target] = Lineage(0, self.node.name, sources=mark.sources)
         return inputs, tainted
 
-    def _made(self, child: Session) -> NodeOutput:
+    def _node_output(self, child: Session) -> NodeOutput:
         session = self.session
         path = f"{self.node.name}#{child.thread_id.rpartition('#')[2]}"
         values = [(target, child.state.values[source]) for source, target in self.work.outputs]

@@ -155,11 +155,11 @@ def by_type(reducers: Mapping[str, ReducerLike]) -> Reducer:
     def reduce(previous: Any, update: Any) -> Any:
         kind = update.get("type") if isinstance(update, dict) else None
         if not isinstance(kind, str) or kind not in known:
-            found = in_words(update)
+            words = in_words(update)
             if isinstance(update, dict):
-                found = f"type {kind!r}" if "type" in update else "one without"
+                words = f"type {kind!r}" if "type" in update else "one without"
             raise Refused(
-                f"takes a dict with a known `type`, not {found}", f"known types: {', '.join(known)}"
+                f"takes a dict with a known `type`, not {words}", f"known types: {', '.join(known)}"
             )
         rest = {key: value for key, value in update.items() if key != "type"}
         return known[kind].reduce(previous, rest["content"] if set(rest) == {"content"} else FrozenDict(rest))
@@ -253,18 +253,18 @@ def _part(given: Any, *, importing: bool) -> Reducer:
 def _import_function(text: str) -> Callable[[Any, Any], Any]:
     module, _, path = text.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
         for part in path.split("."):
-            found = getattr(found, part)
+            target = getattr(target, part)
     except (ImportError, AttributeError) as error:
         raise GraphInvalid(
             f"reducer {text!r} can't be imported: {error}", "check the module and the name"
         ) from error
-    if not callable(found):
+    if not callable(target):
         raise GraphInvalid(
             f"reducer {text!r} is not a function", "a reducer is a function (old, new) -> value"
         )
-    return found  # type: ignore[no-any-return]
+    return target  # type: ignore[no-any-return]
 
 
 def _custom(function: Callable[[Any, Any], Any], text: str = "") -> Reducer:

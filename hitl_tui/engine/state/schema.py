@@ -282,8 +282,8 @@ def _type_hint(schema: Any) -> str:
                 if meant
                 else f"types: {', '.join(dict.fromkeys(TYPE_WORDS.values()))}"
             )
-        if found := _type_hint(part):
-            return found
+        if hint := _type_hint(part):
+            return hint
     return ""
 
 
@@ -361,14 +361,14 @@ def _nearest(error: Any) -> Any:
 def _message(error: Any, private: bool) -> str:
     """What jsonschema says, and what was found where it doesn't; of alternatives what each expected."""
     if error.kind.name == "const":
-        found = "[private]" if private else canonical(error.instance).decode()
-        return f"{found}, where {error.message}"
+        actual = "[private]" if private else canonical(error.instance).decode()
+        return f"{actual}, where {error.message}"
     here = _alternatives(error)
     if not here or not all(_of_another_type(way, error) for way in here):
         return str(error.message)
-    found, _, _ = str(here[0].message).partition(" is not of type")
+    actual, _, _ = str(here[0].message).partition(" is not of type")
     types = [str(way.message).rpartition("of type")[2].strip() for way in here]
-    return f"{found} is not of type {' or '.join(dict.fromkeys(types))}"
+    return f"{actual} is not of type {' or '.join(dict.fromkeys(types))}"
 
 
 _MENDS = {

@@ -102,11 +102,11 @@ def merged(agents: Mapping[str, Any], now: Settings, changes: Settings) -> dict[
 
 def settings_at(ledger: Iterable[LedgerEntry]) -> dict[str, dict[str, Any]]:
     """The settings in force after these entries of a ledger."""
-    found: dict[str, dict[str, Any]] = {}
+    by_agent: dict[str, dict[str, Any]] = {}
     for entry in ledger:
         if entry.kind == "agent" and isinstance(entry.data, Mapping) and "is" in entry.data:
-            found[str(entry.data["agent"])] = dict(entry.data["is"])
-    return {name: settings for name, settings in found.items() if settings}
+            by_agent[str(entry.data["agent"])] = dict(entry.data["is"])
+    return {name: settings for name, settings in by_agent.items() if settings}
 
 
 def differences(before: Settings, now: Settings) -> list[dict[str, Any]]:
@@ -125,8 +125,8 @@ def agent_info(name: str, agent: Any, uses: Iterable[ModelUse], channel_turns: A
         uses: the model calls it has made in the thread, oldest first.
         channel_turns: the value of the channel that keeps its turns, None where none does.
     """
-    made = list(uses)
-    costs = [use.cost for use in made]
+    calls = list(uses)
+    costs = [use.cost for use in calls]
     channel = getattr(agent, "history_channel", None)
     turns = channel_turns if channel else getattr(agent, "turns", ())
     options = getattr(agent, "options", {})
@@ -137,13 +137,13 @@ def agent_info(name: str, agent: Any, uses: Iterable[ModelUse], channel_turns: A
         role=str(getattr(agent, "role", None) or ""),
         temperature=options.get("temperature"),
         changed=tuple(getattr(agent, "settings", ())),
-        calls=len(made),
-        tokens_in=sum(use.tokens_in for use in made),
-        tokens_out=sum(use.tokens_out for use in made),
+        calls=len(calls),
+        tokens_in=sum(use.tokens_in for use in calls),
+        tokens_out=sum(use.tokens_out for use in calls),
         cost=None if None in costs else sum(cost for cost in costs if cost is not None),
         turns=tuple(thaw(turn) for turn in turns or () if isinstance(turn, Mapping)),
         history=channel,
         can_change=hasattr(agent, "configure"),
-        last=made[-1] if made else None,
+        last=calls[-1] if calls else None,
         tools=tuple(getattr(agent, "tools", ())),
     )

@@ -40,10 +40,10 @@ def state_at(
     """
     if store.checkpoint(thread_id, step) is None:
         raise UnknownThread(f"thread {thread_id!r} has no step {step}", "see `hitl-tui threads`")
-    found = store.snapshot(thread_id, step)
-    first = found[0] + 1 if found else 0
+    snapshot = store.snapshot(thread_id, step)
+    first = snapshot[0] + 1 if snapshot else 0
     begun = {name: value for name, value in (defaults or {}).items() if only is None or name in only}
-    values = {**begun, **(decode_snapshot(found[1], only) if found else {})}
+    values = {**begun, **(decode_snapshot(snapshot[1], only) if snapshot else {})}
     own_lists: set[str] = set()
     for record in store.effects(thread_id, first, step):
         name = record.channel

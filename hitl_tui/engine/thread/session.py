@@ -67,11 +67,11 @@ def as_of(step: int, given: dict[int, dict[str, Any]], now: Cursor) -> dict[str,
     """
     if not given:
         return {name: getattr(now, name) for name in RUN_INPUTS}
-    found = dict.fromkeys(RUN_INPUTS)
+    inputs = dict.fromkeys(RUN_INPUTS)
     for at, values in given.items():
         if at <= step:
-            found.update(values)
-    return found
+            inputs.update(values)
+    return inputs
 
 
 class FirstInput(msgspec.Struct, frozen=True):

@@ -27,20 +27,20 @@ def find_function(spec: str, directory: Path) -> Callable[..., Any]:
     if not colon or not name or not head:
         raise UsageError(f"{spec!r} doesn't name a function", _FORMS)
     if head.endswith(".py"):
-        found: Any = import_file(find_file(head, directory))
+        target: Any = import_file(find_file(head, directory))
     elif all(part.isidentifier() for part in head.split(".")):
-        found = import_named(head, directory)
+        target = import_named(head, directory)
     else:
         raise UsageError(f"{spec!r} doesn't name a function", _FORMS)
     for part in name.split("."):
-        if not hasattr(found, part):
-            members = getattr(found, "__dict__", {})
+        if not hasattr(target, part):
+            members = getattr(target, "__dict__", {})
             known = [key for key, value in members.items() if callable(value) and not key.startswith("_")]
             raise UsageError(f"there is no {part!r} in {head}", did_you_mean(part, known))
-        found = getattr(found, part)
-    if not callable(found):
-        raise GraphInvalid(f"{spec} is {in_words(found)}", "it must be a function")
-    return found  # type: ignore[no-any-return]
+        target = getattr(target, part)
+    if not callable(target):
+        raise GraphInvalid(f"{spec} is {in_words(target)}", "it must be a function")
+    return target  # type: ignore[no-any-return]
 
 
 def find_file(name: str, directory: Path) -> Path:

@@ -48,8 +48,8 @@ class Prompt:
     @property
     def names(self) -> list[str]:
         """The channels and leaves it shows by name, in order."""
-        found = (match[2] for match in _PLACEHOLDER.finditer(self._template))
-        return [name for name in found if name and name != STATE and not self._is_item(name)]
+        placeholders = (match[2] for match in _PLACEHOLDER.finditer(self._template))
+        return [name for name in placeholders if name and name != STATE and not self._is_item(name)]
 
     def _is_item(self, name: str) -> bool:
         return self._of_map and name.partition(".")[0] == ITEM
@@ -167,8 +167,8 @@ def _function(
 ) -> NodeFunction | None:
     kinds = [kind for kind in _KINDS if getattr(table, kind) not in ("", UNSET)]
     if len(kinds) != 1:
-        found = f"it has {' and '.join(kinds)}" if kinds else "it doesn't say what it does"
-        context.problems.add(path, found, "a node has one of agent, function and gate")
+        problem = f"it has {' and '.join(kinds)}" if kinds else "it doesn't say what it does"
+        context.problems.add(path, problem, "a node has one of agent, function and gate")
         return None
     if kinds != ["agent"] and (table.answer is not UNSET or table.prompt != _WHOLE_STATE):
         key = "prompt" if table.prompt != _WHOLE_STATE else "answer"

@@ -150,8 +150,8 @@ def info_file(origin: Origin, order: int) -> bytes:
 
 def info_of(data: bytes) -> tuple[Origin, int]:
     """What `info_file` wrote."""
-    found = _decode_info(data)
-    return Origin(row_of(ThreadInfo, found.info), found.shared_entries, found.past), found.order
+    file = _decode_info(data)
+    return Origin(row_of(ThreadInfo, file.info), file.shared_entries, file.past), file.order
 
 
 def lease_file(lease: Lease) -> bytes:

@@ -88,10 +88,10 @@ def making(threads: Path) -> Iterator[Path]:
 def unfinished(threads: Path) -> set[Path]:
     """The directories in which threads are made, by a living writer or by a dead one."""
     try:
-        found = [name for name in os.listdir(threads) if name.startswith(_HIDDEN)]
+        names = [name for name in os.listdir(threads) if name.startswith(_HIDDEN)]
     except OSError as error:
         raise translate(error, threads) from error
-    return {threads / name.removesuffix(_LOCK) for name in found}
+    return {threads / name.removesuffix(_LOCK) for name in names}
 
 
 def clear_up(threads: Path) -> None:
@@ -159,8 +159,8 @@ def _place_all(root: Path, made: Sequence[tuple[Path, str]]) -> None:
     replace_file(root / LIST, msgspec.json.encode(moves) + b"\n")
     sync_directory(root)
     try:
-        for one in reversed(made):
-            _move(root / "threads", one)
+        for thread in reversed(made):
+            _move(root / "threads", thread)
         sync_directory(root / "threads")
     except BaseException:
         _take_back(root)
@@ -306,9 +306,9 @@ class FileCheckpointer(Checkpointer):
             yield from self._unreadable(thread_id)
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
-        found = [thread for thread in self._all() if thread.origin.info.parent == thread_id]
-        found.sort(key=lambda thread: (thread.origin.info.created_at, thread.order))
-        return [thread.origin.info for thread in found]
+        threads = [thread for thread in self._all() if thread.origin.info.parent == thread_id]
+        threads.sort(key=lambda thread: (thread.origin.info.created_at, thread.order))
+        return [thread.origin.info for thread in threads]
 
     def threads(
         self,
@@ -321,21 +321,21 @@ class FileCheckpointer(Checkpointer):
     ) -> list[ThreadSummary]:
         part = ascii_lower(query)
         known = {thread.origin.info.thread_id: thread for thread in self._all()}
-        found = [
+        rows = [
             (self._glance(thread), thread)
             for name, thread in known.items()
             if part in ascii_lower(name) and base.is_inside(thread.origin.info, within, known)
         ]
         if waiting:
             now = time.time_ns() // 1000
-            found = longest_waiting(found, lambda row: as_opened(row[0].cursor, holder(row[1].lease(), now)))
+            rows = longest_waiting(rows, lambda row: as_opened(row[0].cursor, holder(row[1].lease(), now)))
         elif within:
-            found.sort(key=lambda row: (row[1].origin.info.created_at, row[1].origin.info.thread_id))
+            rows.sort(key=lambda row: (row[1].origin.info.created_at, row[1].origin.info.thread_id))
         else:
-            found.sort(key=lambda row: (row[0].cursor.updated_at, row[1].order), reverse=True)
+            rows.sort(key=lambda row: (row[0].cursor.updated_at, row[1].order), reverse=True)
         counted = known.values() if within is not None else ()
         inside = base.inside_each(t.origin.info for t in counted)
-        page = found[offset : offset + limit]
+        page = rows[offset : offset + limit]
         return [
             _summary(thread, seen, None if within is None else inside[thread.origin.info.thread_id])
             for seen, thread in page

@@ -58,8 +58,10 @@ class ThreadFiles:
         file = path / "info.json"
         origin, order = _decoded(file, shapes.info_of)
         if directory_name(origin.info.thread_id) != path.name:
-            found = origin.info.thread_id
-            raise damaged(file, f"it tells of another thread, {found!r}", "give the directory its name back")
+            thread_id = origin.info.thread_id
+            raise damaged(
+                file, f"it tells of another thread, {thread_id!r}", "give the directory its name back"
+            )
         return cls(path, origin, order)
 
     def standing(self, *, unchecked: bool = False) -> tuple[Cursor, str]:
@@ -100,13 +102,13 @@ class ThreadFiles:
     def spending(self, last: int) -> list[Spent]:
         """What the thread's own steps up to `last` took."""
         info = self.origin.info
-        found: list[Spent] = []
+        spent: list[Spent] = []
         for step in range(last, -1 if info.parent is None else info.fork_step, -1):
             point, noted = self._point(step)
             if noted is not None:
-                return found + noted
-            found.append(Spent.of(point))
-        return found
+                return spent + noted
+            spent.append(Spent.of(point))
+        return spent
 
     def spending_faults(self, last: int) -> Iterator[Fault]:
         """Notes of what the steps took that are not what these took."""

@@ -77,7 +77,7 @@ def of_thread(run: Rows, key: int, origin: Origin, cursor: Cursor | None) -> Ite
 def _columns(run: Rows, key: int, origin: Origin, cursor: Cursor) -> Iterator[Fault]:
     """The columns of a cursor that lists are made from."""
     names = (*rows.CURSOR.split(", ")[:-2], "touched")
-    found = run(f"SELECT {', '.join(names)} FROM cursor WHERE thread = ?", (key,))
+    fetched = run(f"SELECT {', '.join(names)} FROM cursor WHERE thread = ?", (key,))
     base = key << 32
     newest = run(
         f"SELECT {rows.CHECKPOINT} FROM checkpoint WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
@@ -88,7 +88,7 @@ def _columns(run: Rows, key: int, origin: Origin, cursor: Cursor) -> Iterator[Fa
     )
     copied = rows.cursor_row(cursor, b"", wrote)[:-2]
     should = (*copied, cursor.updated_at >> TOUCHED_SHIFT)
-    for name, expected, actual in zip(names, should, found[0], strict=True):
+    for name, expected, actual in zip(names, should, fetched[0], strict=True):
         if actual != (None if (name, expected) == ("waiting_since", rows.NEVER) else expected):
             yield Fault(f"cursor.{name}", None, expected, actual)
 

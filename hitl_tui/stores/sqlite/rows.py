@@ -130,9 +130,9 @@ _RECORD_KINDS = (
 )
 
 
-def records_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[UpdateRecord]:
+def records_of(thread_id: str, rows: Iterable[Row], previous: bytes) -> Iterator[UpdateRecord]:
     """The records of consecutive rows, given the hash of the record before them."""
-    for row in found:
+    for row in rows:
         record = _record_of(thread_id, row, previous)
         previous = record.record_hash
         yield record
@@ -297,9 +297,9 @@ def ledger_row(base: int, entry: LedgerEntry) -> Row:
     )
 
 
-def ledger_of(thread_id: str, found: Iterable[Row], previous: bytes) -> Iterator[LedgerEntry]:
+def ledger_of(thread_id: str, rows: Iterable[Row], previous: bytes) -> Iterator[LedgerEntry]:
     """The ledger entries of consecutive rows, given the hash of the one before them."""
-    for row in found:
+    for row in rows:
         _typed(row, (int, str, int, _TEXT, _TEXT, _TEXT, bytes, bytes, int, bytes, bytes, str, str))
         row_id, kind, step, request_id, actor, note, seen, data, at, own, asked, *who = row
         n, value = row_id & NUMBER, _decode(data)

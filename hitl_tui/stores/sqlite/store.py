@@ -265,9 +265,9 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         key = self._find(thread_id)
         if key is None:
             return None
-        found = self._rows("SELECT body, digest FROM cursor WHERE thread = ?", (key,))
+        fetched = self._rows("SELECT body, digest FROM cursor WHERE thread = ?", (key,))
         with self._decoding():
-            body, digest = found[0]
+            body, digest = fetched[0]
             cursor = rows.cursor_of(body, None if unchecked else digest, self._facts(thread_id))
             if cursor.thread_id != thread_id:
                 raise ValueError(f"the cursor of {thread_id!r} is that of {cursor.thread_id!r}")
@@ -287,9 +287,9 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             yield from self._unreadable(thread_id)
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
-        found = self._rows(_CHILDREN, (self._find(thread_id),))
+        fetched = self._rows(_CHILDREN, (self._find(thread_id),))
         with self._decoding():
-            return [rows.thread_of(row) for row in found]
+            return [rows.thread_of(row) for row in fetched]
 
     def threads(
         self, query: str = "", limit: int = 50, offset: int = 0, within: str | None = None,
@@ -309,8 +309,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             ]
 
     def summary(self, thread_id: str) -> ThreadSummary | None:
-        found = self._summaries(ONE_SUMMARY, (self._find(thread_id),))
-        return found[0] if found else None
+        fetched = self._summaries(ONE_SUMMARY, (self._find(thread_id),))
+        return fetched[0] if fetched else None
 
     def list_threads(self) -> list[str]:
         sql = "SELECT id FROM thread JOIN cursor ON thread = key WHERE head >= 0 ORDER BY id"
@@ -318,9 +318,9 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return [rows.value_of(str, row) for row in self._rows(sql)]
 
     def lease(self, thread_id: str) -> Lease | None:
-        found = self._rows(_LEASE, (self._find(thread_id),))
+        fetched = self._rows(_LEASE, (self._find(thread_id),))
         with self._decoding(_LET_GO):
-            return rows.lease_of(found[0]) if found else None
+            return rows.lease_of(fetched[0]) if fetched else None
 
     def acquire(self, thread_id: str, lease: Lease, now: int) -> Lease | None:
         self._be_there()
@@ -356,9 +356,9 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     def pause_request(self, thread_id: str) -> PauseRequest | None:
         self._presence.check()  # here, as this is asked again and again during a run
         sql = "SELECT actor, note, at FROM pause WHERE thread = ?"
-        found = self._rows(sql, (self._find(thread_id),))
+        fetched = self._rows(sql, (self._find(thread_id),))
         with self._decoding(_LET_GO):
-            return rows.pause_of(found[0]) if found else None
+            return rows.pause_of(fetched[0]) if fetched else None
 
     def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
         version = self._value(int, "SELECT version FROM cursor WHERE thread = ?", (key,))
@@ -367,40 +367,40 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)
 
     def _summaries(self, sql: str, values: tuple[Any, ...]) -> list[ThreadSummary]:
-        found = self._rows(sql, values)
+        fetched = self._rows(sql, values)
         now = time.time_ns() // 1000
         with self._decoding():
-            return [rows.summary_of(row, now) for row in found]
+            return [rows.summary_of(row, now) for row in fetched]
 
     # -- over one thread's own rows ---------------------------------------------------------------
 
     def _origin(self, thread_id: str) -> Origin | None:
-        found = self._rows(_THREAD, (thread_id,))
-        if not found:
+        fetched = self._rows(_THREAD, (thread_id,))
+        if not fetched:
             return None
-        row = found[0]
+        row = fetched[0]
         with self._decoding():
             return Origin(rows.thread_of(row[:-2]), row[-2], rows.past_of(row[-1]))
 
     def _own_checkpoints(self, thread_id: str, first: int, last: int, limit: int) -> list[Checkpoint]:
         base = self._key(thread_id) << 32
-        found = self._ordered(
+        fetched = self._ordered(
             self._rows(_CHECKPOINTS, (base + first, base + last, limit)), base + first, base + last, down=True
         )
         with self._decoding():
-            return [rows.checkpoint_of(thread_id, row) for row in found]
+            return [rows.checkpoint_of(thread_id, row) for row in fetched]
 
     def _own_records(self, thread_id: str, first: int, last: int) -> Iterator[UpdateRecord]:
-        for found in self._record_rows(_RECORDS, thread_id, first, last):
-            previous = self._record_link(thread_id, (found[0][0] & rows.NUMBER) - 1)
+        for fetched in self._record_rows(_RECORDS, thread_id, first, last):
+            previous = self._record_link(thread_id, (fetched[0][0] & rows.NUMBER) - 1)
             with self._decoding():
-                records = list(rows.records_of(thread_id, found, previous))
+                records = list(rows.records_of(thread_id, fetched, previous))
             yield from (record for record in records if first <= record.step <= last)
 
     def _own_effects(self, thread_id: str, first: int, last: int) -> Iterator[Effect]:
-        for found in self._record_rows(_EFFECTS, thread_id, first, last):
+        for fetched in self._record_rows(_EFFECTS, thread_id, first, last):
             with self._decoding():
-                effects = [rows.effect_of(row) for row in found if first <= row[1] <= last]
+                effects = [rows.effect_of(row) for row in fetched if first <= row[1] <= last]
             yield from effects
 
     def _record_rows(self, sql: str, thread_id: str, first: int, last: int) -> Iterator[list[Any]]:
@@ -412,9 +412,9 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         above = self._value(int, seqs.format("ASC"), (base + last, base + rows.NUMBER))
         place = base + (0 if below is None else below)
         end = base + (rows.NUMBER if above is None else above)
-        while found := self._ordered(self._rows(sql, (place, end)), place + 1, end):
-            place = found[-1][0]
-            yield found
+        while fetched := self._ordered(self._rows(sql, (place, end)), place + 1, end):
+            place = fetched[-1][0]
+            yield fetched
 
     def _record_link(self, thread_id: str, seq: int) -> bytes:
         """What the record after `seq` is chained to."""
@@ -450,38 +450,40 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def _own_snapshot(self, thread_id: str, first: int, last: int) -> tuple[int, bytes] | None:
         base = self._key(thread_id) << 32
-        found = self._ordered(
+        fetched = self._ordered(
             self._rows(_SNAPSHOT, (base + first, base + last)), base + first, base + last, down=True
         )
-        if not found:
+        if not fetched:
             return None
         with self._decoding():
-            return found[0][0] & rows.NUMBER, snapshots.whole(
-                chain((found[0][1],), self._parts(base, found[0][0] - 1))
+            return fetched[0][0] & rows.NUMBER, snapshots.whole(
+                chain((fetched[0][1],), self._parts(base, fetched[0][0] - 1))
             )
 
     def _own_snapshots(self, thread_id: str, first: int, last: int) -> Iterator[tuple[int, bytes]]:
         base = self._key(thread_id) << 32
-        found = self._ordered(self._rows(_SNAPSHOTS, (base + first, base + last)), base + first, base + last)
-        parts = (part for _, part in found)
+        fetched = self._ordered(
+            self._rows(_SNAPSHOTS, (base + first, base + last)), base + first, base + last
+        )
+        parts = (part for _, part in fetched)
         with self._decoding():
             wholes = list(snapshots.each_whole(parts, self._parts(base, base + first - 1)))
-        return zip((row_id & rows.NUMBER for row_id, _ in found), wholes, strict=True)
+        return zip((row_id & rows.NUMBER for row_id, _ in fetched), wholes, strict=True)
 
     def _parts(self, base: int, last: int) -> Iterator[bytes]:
         """The parts of the snapshots up to the row `last`, newest first."""
         # How many a reader needs is known to it alone: the further it reads, the more come at once.
         count = 1
-        while found := self._ordered(self._rows(_PARTS, (base, last, count)), base, last, down=True):
-            yield from (body for _, body in found)
-            last, count = found[-1][0] - 1, 2 * count
+        while fetched := self._ordered(self._rows(_PARTS, (base, last, count)), base, last, down=True):
+            yield from (body for _, body in fetched)
+            last, count = fetched[-1][0] - 1, 2 * count
 
     def _own_ledger(self, thread_id: str, first: int, last: int) -> list[LedgerEntry]:
         base = self._key(thread_id) << 32
-        found = self._ordered(self._rows(_LEDGER, (base + first, base + last)), base + first, base + last)
-        previous = self._entry_link(thread_id, (found[0][0] & rows.NUMBER) - 1) if found else b""
+        fetched = self._ordered(self._rows(_LEDGER, (base + first, base + last)), base + first, base + last)
+        previous = self._entry_link(thread_id, (fetched[0][0] & rows.NUMBER) - 1) if fetched else b""
         with self._decoding():
-            return list(rows.ledger_of(thread_id, found, previous))
+            return list(rows.ledger_of(thread_id, fetched, previous))
 
     def _own_spending(self, thread_id: str, last: int) -> list[Spent]:
         return self._spending(self._key(thread_id), last)
@@ -506,27 +508,27 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     def _find(self, thread_id: str) -> int | None:
         key = self._keys.get(thread_id)
         if key is None:
-            found = self._rows("SELECT key FROM thread WHERE id = ?", (thread_id,))
-            if found:
-                key = self._keys[thread_id] = found[0][0]
+            fetched = self._rows("SELECT key FROM thread WHERE id = ?", (thread_id,))
+            if fetched:
+                key = self._keys[thread_id] = fetched[0][0]
         return key
 
-    def _ordered(self, found: list[Any], first: int, last: int, *, down: bool = False) -> list[Any]:
+    def _ordered(self, fetched: list[Any], first: int, last: int, *, down: bool = False) -> list[Any]:
         """Rows whose ids go from `first` to `last`, strictly up or down, so that reading on comes to an end.
 
         Raises:
             LogCorrupt: they do not, as in a damaged file.
         """
-        ids = [row[0] for row in (reversed(found) if down else found)]
+        ids = [row[0] for row in (reversed(fetched) if down else fetched)]
         if ids and not (first <= ids[0] and ids[-1] <= last and all(map(lt, ids, ids[1:]))):
             raise damaged(self.path, "the numbers of its rows do not grow")
-        return found
+        return fetched
 
     def _value(self, kind: type[T], sql: str, values: tuple[Any, ...]) -> T | None:
         """The only column of the first row, None where there is no row; `LogCorrupt` for another type."""
-        found = self._rows(sql, values)
+        fetched = self._rows(sql, values)
         with self._decoding():
-            return rows.value_of(kind, found[0]) if found else None
+            return rows.value_of(kind, fetched[0]) if fetched else None
 
     def _rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         try:
