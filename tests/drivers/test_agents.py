@@ -68,5 +68,25 @@ async def test_what_can_not_be_is_refused(bench: Bench) -> None:
     await driver.execute(Start({}))
     with pytest.raises(UsageError, match="no agent 'judge'"):
         await driver.execute(ConfigureAgents({"judge": {}}))
+    with pytest.raises(UsageError, match="no agent 'judge'"):
+        await driver.preview(ConfigureAgents({"judge": {}}))
     with pytest.raises(UsageError, match="no agent 'judge' with turns"):
         await driver.execute(ClearTurns("judge"))
+
+
+async def test_all_agents_change_in_one_commit_or_none_does(bench: Bench) -> None:
+    driver = (await bench.watch(chat(bench.store))).driver
+    await driver.execute(Start({}))
+    both = ConfigureAgents({"worker": {"temperature": 0.5}, "judge": {"temperature": 0}})
+    with pytest.raises(UsageError, match="no agent 'judge'"):
+        await driver.execute(both)
+    assert [one.changed for one in await driver.agents()] == [()]
+
+
+async def test_what_would_keep_an_agent_from_being_called_is_told_before_it_is_changed(bench: Bench) -> None:
+    driver = (await bench.watch(chat(bench.store))).driver
+    await driver.execute(Start({}))
+    preview = await driver.preview(ConfigureAgents({"worker": {"model": "nope/x"}}))
+    assert "unknown provider" in preview.problems["worker"]
+    assert (await driver.preview(ConfigureAgents({"worker": {"temperature": 0.5}}))).problems == {}
+    assert [one.changed for one in await driver.agents()] == [()]

@@ -23,7 +23,23 @@ from hitl_tui import (
 )
 from hitl_tui.drivers import reading
 from hitl_tui.drivers.buffer import EventBuffer
-from hitl_tui.engine.commands import Answer, Cancel, ExtendLimits, Fork, Start, UpdateState
+from hitl_tui.drivers.hub import LocalHub
+from hitl_tui.engine.commands import (
+    COMMANDS,
+    Answer,
+    Cancel,
+    CancelAttempt,
+    ExtendLimits,
+    Fork,
+    Pause,
+    Reveal,
+    Run,
+    Start,
+    UpdateState,
+    decode_command,
+    encode_command,
+    verb,
+)
 from hitl_tui.engine.log.events import (
     PRIVATE,
     AttemptFailed,
@@ -37,6 +53,7 @@ from hitl_tui.engine.log.events import (
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.errors import UnknownThread
 from tests.drivers.conftest import Bench
+from tests.support.every_command import with_every_field_set
 from tests.support.flows import check_log, line, review_loop, say
 from tests.support.replay_driver import ReplayDriver
 from tests.support.watching import COMPARED, Watcher
@@ -323,3 +340,39 @@ async def test_running_a_thread_with_nothing_to_do_ends_at_once(bench: Bench) ->
     await watcher.run()
     assert len(watcher.told(RunStarted)) == 1
     await watcher.check()
+
+
+async def test_what_can_not_be_done_is_said_beforehand_and_refused_in_the_same_words(bench: Bench) -> None:
+    runner = line(bench.store, say("one"))
+    runner.invoke({}, thread_id="t")
+    hub = LocalHub(bench.store, lambda info: runner)
+    driver = await hub.look_at("t")
+    snapshot = await driver.snapshot()
+    assert snapshot.refusals == {verb(kind): driver.can(kind) for kind in COMMANDS if driver.can(kind)}
+    assert {Cancel, CancelAttempt, Pause, Reveal}.isdisjoint(filter(driver.can, COMMANDS))
+    for kind in filter(driver.can, COMMANDS):
+        with pytest.raises(UsageError, match="can only be looked at") as refused:
+            await driver.execute(with_every_field_set(kind))
+        assert refused.value.hint == driver.can(kind) != ""
+    assert (await driver.snapshot()).progress == snapshot.progress
+    assert not any(map((await hub.new("u", runner)).can, COMMANDS))
+    await driver.close()
+
+
+async def test_a_command_that_came_as_json_does_what_it_does_as_an_object(bench: Bench) -> None:
+    runner = review_loop(bench.store, interrupt_after=[GATE])
+    watcher = await bench.watch(runner)
+    ended = len(watcher.told(RunEnded))
+    for command in (Start({"log": "go"}, "ann"), Run()):
+        await watcher.driver.execute(decode_command(encode_command(command)))
+    view = await watcher.until(lambda _: len(watcher.told(RunEnded)) > ended)
+    request, seen = view.progress.pending[0], view.checkpoints[-1].state_hash
+    for sent in (b"x" * 32, seen):
+        answer = Answer(request.id, "approve", request.step, "bob", "fine", sent)
+        as_json = decode_command(encode_command(answer))
+        if sent is seen:
+            assert await watcher.driver.execute(as_json) == 3
+        else:
+            with pytest.raises(AnswerRefused, match="another state"):
+                await watcher.driver.execute(as_json)
+    assert (await watcher.check()).values["verdict"] == "approved"

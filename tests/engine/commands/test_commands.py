@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,31 +12,7 @@ from hitl_tui import UsageError, ValueRejected
 from hitl_tui.engine import commands
 from hitl_tui.engine.commands import COMMANDS, HANDLERS, Command, decode_command, encode_command, verb
 from hitl_tui.engine.log.records import Limits
-from hitl_tui.engine.thread.agent_settings import Settings
-
-VALUES: dict[Any, Any] = {
-    str: "a\x1b[2J ü",
-    str | None: "ann",
-    int: 7,
-    int | None: 7,
-    bool: True,
-    bytes: bytes(range(32)),
-    Any: {"deep": [1, 2.5, None, "x", 2**70]},
-    tuple[str, ...]: ("one", "two"),
-    Mapping[str, str]: {"node": "n > 1"},
-    Mapping[str, Any]: {"draft": "x", "list": [1, {"a": None}]},
-    Mapping[str, Any] | None: {"draft": "x"},
-    Mapping[str, int | float | None]: {"max_iterations": 3, "max_seconds": 1.5, "max_cost": None},
-    Settings: {"worker": {"model": "demo/x", "temperature": None}},
-    Settings | None: {"worker": {"temperature": 0}},
-}
-"""A value for each type of a field, other than its default."""
-
-
-def with_every_field_set(kind: type[Command[Any]]) -> Any:
-    """A command of this kind; a field of a type that nobody thought of fails here."""
-    hints = get_type_hints(kind)
-    return kind(**{field.name: VALUES[hints[field.name]] for field in msgspec.structs.fields(kind)})
+from tests.support.every_command import with_every_field_set
 
 
 @pytest.mark.parametrize("kind", COMMANDS, ids=verb)
