@@ -318,8 +318,11 @@ class Checkpointer(ABC):
     # -- of one store ---------------------------------------------------------------------------
 
     @abstractmethod
-    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
-        """Add a thread; `cursor.ledger_n` of a fork says how many decisions it shares.
+    def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
+        """Add a thread and its first commit, both or neither.
+
+        Args:
+            cursor: what the first commit follows on; of a fork `ledger_n` says how many decisions it shares.
 
         Raises:
             ThreadBusy: the name is taken.

@@ -78,14 +78,19 @@ class MemoryCheckpointer(Checkpointer):
         self._graphs: dict[str, StoredGraph] = {}
         self._lock = threading.RLock()
 
-    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+    def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         check_thread_id(info.thread_id)
         with self._lock:
             if info.thread_id in self._threads:
                 raise name_taken(info.thread_id)
             if info.parent is not None:
                 self._thread(info.parent)
-            self._threads[info.thread_id] = _Thread(info, cursor, len(self._threads))
+            thread = _Thread(info, cursor, len(self._threads))
+            if first is not None:
+                thread.add(first)
+                if first.graph is not None:
+                    self._graphs[first.graph.digest] = first.graph
+            self._threads[info.thread_id] = thread
 
     def commit(self, thread_id: str, commit: Commit) -> None:
         with self._lock:

@@ -9,12 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from hitl_tui import MemoryCheckpointer
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest
 from hitl_tui.errors import ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer
-from tests.stores.log_writer import NOW, Writer, info, start
+from tests.stores.log_writer import GRAPH, NOW, Writer, entry, info, start
 from tests.support.spec import spec
 
 pytestmark = spec("10")
@@ -41,6 +42,21 @@ class TestThreads:
         with pytest.raises(ThreadBusy, match="a thread 't' already"):
             writer.store.create_thread(info("t"), Cursor("t"))
         assert writer.cursor.head == 0
+
+    def test_a_thread_and_its_first_commit_are_there_at_once(self, store: Checkpointer) -> None:
+        model = Writer(MemoryCheckpointer())
+        decided = entry(model.cursor)
+        first = model.commit_of({"messages": "hello"}, snapshot=b"{}", ledger=(decided,))
+        store.create_thread(info("t"), model.cursor, first)
+        assert store.cursor("t") == first.cursor
+        assert store.checkpoints("t", None, 9) == [first.checkpoint]
+        assert tuple(store.records("t", 0, 9)) == first.records
+        assert store.ledger("t") == [decided]
+        assert store.snapshot("t", 0) == (0, b"{}")
+        assert store.graph(GRAPH.digest) == GRAPH
+        with pytest.raises(ThreadBusy):
+            store.create_thread(info("t"), model.cursor, model.commit_of({"messages": "other"}))
+        assert tuple(store.records("t", 0, 9)) == first.records
 
     def test_lists_the_last_changed_first(self, store: Checkpointer) -> None:
         writers = [Writer(store, f"Run {n}") for n in range(5)]

@@ -13,7 +13,7 @@ from hitl_tui.engine.commands.decisions import past_position
 from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
-from hitl_tui.engine.state.changes import set_values
+from hitl_tui.engine.state.changes import after, set_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import Settings, merged, settings_at
@@ -81,6 +81,13 @@ def fork(session: Session, command: Fork) -> str:
     )
     ledger = [entry, *changed]
     cursor = replace(cursor, agents=settings)
+    if node := _waited_after(child, checkpoint, cursor):
+        if not written:
+            child.state = live_state(store, session.thread_id, step, session.graph.channels)
+        at_step = replace(cursor, head=step + bool(written))
+        request = make_request(child, node, "after", cursor=at_step, state=after(child.state, written))
+        ledger.append(journal.request_entry(journal.after_entries(cursor, ledger), request, now))
+        cursor = waiting(cursor, request)
     with child.writing():
         if changes:
             child.commit_step(
@@ -88,7 +95,6 @@ def fork(session: Session, command: Fork) -> str:
             )
         else:
             child.commit_cursor(cursor, ledger)
-        _ask_again(child, checkpoint)
     return child.thread_id
 
 
@@ -193,14 +199,8 @@ def _links(
     return chained(record, facts), chained(point, facts), chained(entry, facts)
 
 
-def _ask_again(child: Session, checkpoint: Checkpoint) -> None:
-    """Open the question again that waited at the forked step; its id is the fork's own."""
-    kind, _, node = child.cursor.position.partition(":")
+def _waited_after(child: Session, checkpoint: Checkpoint, cursor: Cursor) -> str:
+    """The node whose question waited at the forked step, to be opened again; "" for none."""
+    kind, _, node = cursor.position.partition(":")
     waited = checkpoint.status == "waiting" and checkpoint.reason in ("approval", "interrupt")
-    if waited and kind == "route" and node in child.graph.after:
-        if not child.state.values:
-            child.load_state()
-        request = make_request(child, node, "after")
-        cursor = replace(child.cursor, position=f"route:{node}")
-        entry = journal.request_entry(child.cursor, request, child.clock())
-        child.commit_cursor(waiting(cursor, request), [entry])
+    return node if waited and kind == "route" and node in child.graph.after else ""

@@ -33,8 +33,8 @@ UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 class Store(Protocol):
     """Threads, each an append-only log with one cursor."""
 
-    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
-        """Add a thread; raises `ThreadBusy` when the name is taken."""
+    def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
+        """Add a thread and its first commit, both or neither; raises `ThreadBusy` when the name is taken."""
 
     def commit(self, thread_id: str, commit: Commit) -> None:
         """Write all of a commit or none of it.

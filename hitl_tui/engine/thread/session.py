@@ -729,25 +729,25 @@ class Session(ThreadState):
         snapshot: bytes | None = None,
     ) -> None:
         if self.store:
+            new = self._lease is None and not self.exists
             # From its first commit on, and after each change, the log holds the graph as data.
-            graph = self.graph.info.stored if cursor.graph != self.cursor.graph else None
-            if self._lease is None and not self.exists:
-                self.store.create_thread(self.info, self.cursor)
-                self._acquire(self.store)
-                graph = self.graph.info.stored if self.info.graph_digest else None
-            self.store.commit(
-                self.thread_id,
-                Commit(
-                    cursor=cursor,
-                    expected_version=self.cursor.version,
-                    lease_token=self._lease.token if self._lease else "",
-                    records=records,
-                    checkpoint=checkpoint,
-                    snapshot=snapshot,
-                    ledger=tuple(ledger),
-                    graph=graph,
-                ),
+            kept = bool(self.info.graph_digest) if new else cursor.graph != self.cursor.graph
+            commit = Commit(
+                cursor=cursor,
+                expected_version=self.cursor.version,
+                lease_token=self._lease.token if self._lease else "",
+                records=records,
+                checkpoint=checkpoint,
+                snapshot=snapshot,
+                ledger=tuple(ledger),
+                graph=self.graph.info.stored if kept else None,
             )
+            if new:
+                self.store.create_thread(self.info, self.cursor, commit)
+                self.cursor = cursor
+                self._acquire(self.store)
+            else:
+                self.store.commit(self.thread_id, commit)
         self.cursor = cursor
         for entry in ledger:
             self.emit(LedgerWritten(entry))

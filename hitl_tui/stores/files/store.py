@@ -245,14 +245,12 @@ class FileCheckpointer(Checkpointer):
         self._known: dict[str, ThreadFiles] = {}
         self._seen: dict[Path, _Seen] = {}
 
-    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+    def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         if info.parent is not None:
             self._thread(info.parent)
         origin = Origin(info, 0 if info.parent is None else cursor.ledger_n)
         with self._making(origin) as thread:
-            facts = info.facts_hash
-            self._replace(thread.cursor_file, shapes.cursor_file(cursor, info.created_by or "", facts))
-            self._sync(thread.path)
+            _fill(thread, cursor, (first,) if first else (), self.path, durable=self._synced)
             self._place([thread])
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
@@ -261,7 +259,7 @@ class FileCheckpointer(Checkpointer):
             for info, past, commits in threads:
                 origin = Origin(info, 0, past)
                 thread = making.enter_context(self._making(origin))
-                _fill(thread, commits, self.path)
+                _fill(thread, Cursor(info.thread_id), commits, self.path)
                 made.append(thread)
             # One for all is far cheaper than one for each of many small files.
             if self._synced:
@@ -487,18 +485,29 @@ class FileCheckpointer(Checkpointer):
             yield
 
 
-def _fill(thread: ThreadFiles, commits: Iterable[Commit], root: Path) -> None:
-    """Write a whole thread into a directory that nobody finds yet, and its graphs to those of the store."""
+def _fill(
+    thread: ThreadFiles, cursor: Cursor, commits: Iterable[Commit], root: Path, *, durable: bool = False
+) -> None:
+    """Write a thread into a directory that nobody finds yet, and its graphs to those of the store.
+
+    Args:
+        cursor: what the first of the commits follows on.
+    """
     info = thread.origin.info
-    cursor, last_writer = Cursor(info.thread_id), info.created_by or ""
+    last_writer = info.created_by or ""
+    folders = {thread.path}
     for commit in commits:
         for file, data in thread.files_of(commit, cursor.head):
-            replace_file(file, data, durable=False)
+            replace_file(file, data, durable=durable)
+            folders.add(file.parent)
         if commit.graph is not None:
-            _keep_graph(root, commit.graph, durable=False)
+            _keep_graph(root, commit.graph, durable=durable)
         cursor = commit.cursor
         last_writer = writer(commit.checkpoint) if commit.checkpoint else last_writer
-    replace_file(thread.cursor_file, shapes.cursor_file(cursor, last_writer, info.facts_hash))
+    moved = shapes.cursor_file(cursor, last_writer, info.facts_hash)
+    replace_file(thread.cursor_file, moved, durable=durable)
+    for folder in folders if durable else ():
+        sync_directory(folder)
 
 
 def _keep_graph(root: Path, graph: StoredGraph, *, durable: bool) -> None:

@@ -177,12 +177,17 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         # The `touched` of threads that we hold: nobody else moves them meanwhile.
         self._touched: dict[int, int] = {}
 
-    def create_thread(self, info: ThreadInfo, cursor: Cursor) -> None:
+    def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
         check_thread_id(info.thread_id)
         self._be_there()
-        with self._writing as db:
+        last_writer = info.created_by or ""
+        with self._deciding if first and first.ledger else self._writing as db:
             key = self._add_thread(db, info, cursor)
-            self._add_cursor(db, key, info, cursor, info.created_by or "")
+            if first is not None:
+                self._add_rows(db, key, first)
+                cursor = first.cursor
+                last_writer = writer(first.checkpoint) if first.checkpoint else last_writer
+            self._add_cursor(db, key, info, cursor, last_writer)
 
     def commit(self, thread_id: str, commit: Commit) -> None:
         key = self._key(thread_id)

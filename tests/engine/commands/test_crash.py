@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hitl_tui import SQLiteCheckpointer
-from tests.engine.commands import crashing, endless
+from hitl_tui import SQLiteCheckpointer, open_store
+from tests.engine.commands import crashing, endless, killed_fork
 from tests.support.flows import check_log, ledger_of
 from tests.support.killed import kill_once_it_says
 from tests.support.spec import spec
@@ -65,6 +65,27 @@ def test_the_takeover_is_told_to_whoever_opened_the_thread(killed: Path) -> None
     with session.writing():
         assert "taken over from" in session.notice
     store.close()
+
+
+@pytest.mark.parametrize("changes", [None, {"draft": "mine"}], ids=["as it was", "edited"])
+@pytest.mark.parametrize("place", ["runs.db", "runs/"], ids=["sqlite", "files"])
+def test_a_fork_whose_process_was_killed_after_its_first_commit_asks_what_waited_there(
+    tmp_path: Path, place: str, changes: dict[str, str] | None
+) -> None:
+    url = f"{tmp_path}/{place}"
+    kill_once_it_says("committed", "tests.engine.commands.killed_fork", url, json.dumps(changes))
+    with closing(open_store(url)) as store:
+        runner = killed_fork.runner(store)
+        cursor = runner.open("f").cursor
+        assert [entry.kind for entry in store.ledger("f")][-2:] == ["fork", "request"]
+        assert [request.title for request in cursor.pending] == ["verdict"]
+        assert runner.verify("f", strict=True).ok
+        assert runner.invoke(thread_id="f").status == "waiting"
+        runner.answer("f", cursor.pending[0].id, "approve", step=cursor.head)
+        assert runner.invoke(thread_id="f").status == "completed"
+        assert runner.get_state("f")["draft"] == ("mine" if changes else runner.get_state("t")["draft"])
+        assert runner.verify("f", strict=True).ok
+        check_log(runner, "f")
 
 
 def test_killed_again_and_again_at_any_moment_it_loses_and_repeats_nothing(tmp_path: Path) -> None:
