@@ -76,35 +76,35 @@ async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:
     """Tell of all agents in a line each, or all there is to know of one."""
     from hitl_tui.view.agents import whole_agent
 
-    found = await driver.agents()
-    shown = [one for one in found if only in (None, one.name)]
+    infos = await driver.agents()
+    shown = [info for info in infos if only in (None, info.name)]
     if only is not None and not shown:
-        raise UsageError(f"there is no agent {only!r}", did_you_mean(only, [one.name for one in found]))
+        raise UsageError(f"there is no agent {only!r}", did_you_mean(only, [info.name for info in infos]))
     if as_json:
         from hitl_tui.cli.shapes import AgentsDocument
 
         emit(AgentsDocument(thread=driver.thread_id, agents=tuple(shown)))
     elif only is not None:
-        for one in shown:
-            say(*whole_agent(one))
+        for info in shown:
+            say(*whole_agent(info))
     elif shown:
         say(*table([_HEADINGS, *map(_row, shown)], give=(1, 7, 0)))
     else:
         say("the graph has no agents", err=True)
 
 
-def _row(one: AgentInfo) -> tuple[str, ...]:
+def _row(info: AgentInfo) -> tuple[str, ...]:
     from hitl_tui.view.format import cost
     from hitl_tui.view.sanitise import sanitise_line
 
     cells = (
-        one.name,
-        one.model,
-        "-" if one.temperature is None else f"{one.temperature:g}",
-        str(one.calls),
-        f"{one.tokens_in} + {one.tokens_out}",
-        "unknown" if one.cost is None else cost(one.cost),
-        str(len(one.turns)) if one.history else "-",
-        ", ".join(one.changed) or "-",
+        info.name,
+        info.model,
+        "-" if info.temperature is None else f"{info.temperature:g}",
+        str(info.calls),
+        f"{info.tokens_in} + {info.tokens_out}",
+        "unknown" if info.cost is None else cost(info.cost),
+        str(len(info.turns)) if info.history else "-",
+        ", ".join(info.changed) or "-",
     )
     return tuple(sanitise_line(cell, 60) for cell in cells)

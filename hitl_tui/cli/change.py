@@ -75,10 +75,10 @@ def update_state(
         changes = given.for_channels(snapshot.graph)
         await _check(driver, changes, head, as_node)
         try:
-            made = await driver.execute(UpdateState(changes, head, as_node, desk.settings.reviewer, note))
+            step = await driver.execute(UpdateState(changes, head, as_node, desk.settings.reviewer, note))
         except StaleWriter:
             raise await _moved(driver, head, (await driver.snapshot()).progress.head) from None
-        return await report(driver, as_json=as_json, done=True, made_step=made)
+        return await report(driver, as_json=as_json, done=True, made_step=step)
 
     return on_thread(work, store=store, reviewer=reviewer)
 

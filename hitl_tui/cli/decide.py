@@ -97,7 +97,7 @@ def answer(
     from hitl_tui.cli.inputs import Given
 
     given = Given(value, fields, json_value)
-    order = _Order(thread, request, lambda found: given.answer(found, note), at_step, note, how)
+    order = _Order(thread, request, lambda asked: given.answer(asked, note), at_step, note, how)
     return _decide(order)
 
 
@@ -211,7 +211,7 @@ async def _answer(driver: Driver, snapshot: Snapshot, order: _Order, actor: str)
     from hitl_tui.view.status import standing_line
 
     pending, head = snapshot.progress.pending, snapshot.progress.head
-    if order.request_id is not None and all(one.id != order.request_id for one in pending):
+    if order.request_id is not None and all(waiting.id != order.request_id for waiting in pending):
         # The engine tells an answered request from an unknown one, and writes the refusal down.
         step = head if order.at_step is None else order.at_step
         await driver.execute(Answer(order.request_id, None, step, actor, order.note))
@@ -228,6 +228,6 @@ async def _answer(driver: Driver, snapshot: Snapshot, order: _Order, actor: str)
     if request.risk == "high" and not order.how.yes:
         raise UsageError(f"{request.title!r} is a decision of high risk", "confirm it with --yes")
     step = request.step if order.at_step is None else order.at_step
-    checkpoint = next((one for one in snapshot.checkpoints if one.step == step), None)
+    checkpoint = next((point for point in snapshot.checkpoints if point.step == step), None)
     seen = checkpoint.state_hash if checkpoint else b""
     await driver.execute(Answer(request.id, value, step, actor, order.note, seen))

@@ -347,7 +347,7 @@ async def _versions(
     """The versions of a value up to a step, oldest first, and the oldest step that was looked at."""
     from hitl_tui.engine.log.events import PRIVATE
 
-    found: list[tuple[Checkpoint, Any]] = []
+    versions: list[tuple[Checkpoint, Any]] = []
     before, looked = at.step + 1, 0
     while before > 0 and looked < limit:
         page = await at.driver.history(before=before, limit=min(_PAGE, limit - looked))
@@ -357,14 +357,14 @@ async def _versions(
                 after = written[-1].after
                 there, value = (True, PRIVATE) if after is PRIVATE else _inside(after, keys)
                 if there:
-                    found.append((point, value))
-                elif not found:
+                    versions.append((point, value))
+                elif not versions:
                     raise UsageError(
                         f"there is nothing at {'.'.join(keys)!r} in channel {channel!r}",
                         f"`hitl-tui show {shlex.quote(at.driver.thread_id)} --channel {channel}` shows it",
                     )
                 else:
-                    found.append((point, None))
+                    versions.append((point, None))
         looked += len(page)
         before = page[-1].step if page else 0
-    return found[::-1], before
+    return versions[::-1], before

@@ -199,7 +199,7 @@ def rollback(
         driver = await desk.thread(thread)
         entries = await driver.rollback_entries()
         if not as_json:
-            lines = [f"{number}. {entry_line(one)}" for number, one in enumerate(remaining(entries), 1)]
+            lines = [f"{number}. {entry_line(entry)}" for number, entry in enumerate(remaining(entries), 1)]
             say(*lines or ["Nothing is left to undo."])
         if dry_run or not (yes or remaining(entries)):
             return await _outcome(driver, ExitCode.DONE, as_json=as_json, dry_run=True)
@@ -239,6 +239,6 @@ async def _outcome(driver: Driver, code: ExitCode, *, as_json: bool, dry_run: bo
             )
         )
     elif not dry_run:
-        failed = [f"  {entry_line(one)}" for one in entries if one.state == "failed"]
+        failed = [f"  {entry_line(entry)}" for entry in entries if entry.state == "failed"]
         say(*standing_lines(snapshot), f"  {summary(entries)}", *failed)
     return code

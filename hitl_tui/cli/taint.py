@@ -43,8 +43,8 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
         if channel is not None:
             _check_known(at.snapshot, channel)
         point = (await at.driver.history(before=at.step + 1, limit=1))[0]
-        tainted = [one for one in point.tainted if channel in (None, one.channel)]
-        ways = {one.channel: await at.driver.lineage(one.channel, at.step) for one in tainted}
+        tainted = [taint for taint in point.tainted if channel in (None, taint.channel)]
+        ways = {taint.channel: await at.driver.lineage(taint.channel, at.step) for taint in tainted}
         if as_json:
             rows = tuple(TaintedChannel(taint, ways[taint.channel]) for taint in tainted)
             emit(TaintDocument(thread=at.driver.thread_id, step=at.step, channels=rows))
@@ -88,8 +88,8 @@ def declassify(
         snapshot = await driver.snapshot()
         _check_known(snapshot, channel)
         step = snapshot.progress.head if expected_step is None else expected_step
-        made = await driver.execute(Declassify(channel, desk.settings.reviewer, reason, step))
-        return await report(driver, as_json=as_json, done=True, made_step=made)
+        made_step = await driver.execute(Declassify(channel, desk.settings.reviewer, reason, step))
+        return await report(driver, as_json=as_json, done=True, made_step=made_step)
 
     return on_thread(work, store=store, reviewer=reviewer)
 
@@ -97,7 +97,7 @@ def declassify(
 def _check_known(snapshot: Snapshot, channel: str) -> None:
     from hitl_tui.suggest import did_you_mean
 
-    names = [one.name for one in snapshot.graph.channels]
+    names = [declared.name for declared in snapshot.graph.channels]
     if channel not in names:
         raise UsageError(f"there is no channel {channel!r}", did_you_mean(channel, names))
 
@@ -108,6 +108,6 @@ def _say(tainted: list[Taint], ways: dict[str, tuple[Arrival, ...]], channel: st
 
     if not tainted:
         say(f"{channel or 'no channel'} is {'not ' if channel else ''}tainted")
-    for one in tainted:
-        say(plain_text(taint_line(one)))
-        say(*(f"  {plain_text(line)}" for line in lineage_lines(ways[one.channel])))
+    for taint in tainted:
+        say(plain_text(taint_line(taint)))
+        say(*(f"  {plain_text(line)}" for line in lineage_lines(ways[taint.channel])))

@@ -92,10 +92,10 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
     async def main() -> T:
         task = asyncio.current_task()
         loop = asyncio.get_running_loop()
-        told: list[int] = []
+        signals: list[int] = []
 
         def quit_on(number: int) -> None:
-            told.append(number)
+            signals.append(number)
             if task:
                 task.cancel()
 
@@ -105,8 +105,8 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
         try:
             return await work
         except asyncio.CancelledError:
-            if told:
-                raise click.exceptions.Exit(128 + told[0]) from None
+            if signals:
+                raise click.exceptions.Exit(128 + signals[0]) from None
             raise
 
     return asyncio.run(main())

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @dataclass
-class Talk:
+class Context:
     """A thread in line mode.
 
     Args:

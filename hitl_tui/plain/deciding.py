@@ -14,7 +14,7 @@ from hitl_tui.engine.thread.approval_formats import ToolAction
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, ThreadBusy, UsageError
 from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, json_of, refusal
-from hitl_tui.plain.context import Talk
+from hitl_tui.plain.context import Context
 from hitl_tui.view.answers import named_choice
 from hitl_tui.view.card import (
     EDIT,
@@ -37,7 +37,7 @@ from hitl_tui.view.value_lines import value_lines
 _WORDS = 100
 
 
-def ready_to(talk: Talk, command: type[Command[Any]]) -> Snapshot:
+def ready_to(context: Context, command: type[Command[Any]]) -> Snapshot:
     """The thread as it is, its graph built; what it can't take is refused before anybody types for it.
 
     Raises:
@@ -45,30 +45,30 @@ def ready_to(talk: Talk, command: type[Command[Any]]) -> Snapshot:
         HitlError: its graph can't be built.
         ThreadBusy: another process runs it; a fork can be made all the same.
     """
-    snapshot = talk.snapshot()
-    if refused := talk.driver.can(command):
+    snapshot = context.snapshot()
+    if refused := context.driver.can(command):
         raise UsageError(f"thread {snapshot.thread_id!r} can only be looked at", refused)
     if snapshot.held_by and command is not Fork:
         raise ThreadBusy(
             f"thread {snapshot.thread_id!r} is run by {snapshot.held_by}",
             "wait until it is done; you can look at it, or fork it",
         )
-    return talk.prepare() if command.takes_graph else snapshot
+    return context.prepare() if command.takes_graph else snapshot
 
 
-def give_back(talk: Talk, error: HitlError, step: int, *typed: tuple[str, str | None]) -> None:
+def give_back(context: Context, error: HitlError, step: int, *typed: tuple[str, str | None]) -> None:
     """Say why something was refused, what has changed since the step it was about, and what was typed for it.
 
     Args:
         typed: what to call each text, and the text; what was left empty is not told.
     """
     if isinstance(error, AnswerRefused | StaleWriter):
-        now = talk.run(talk.driver.snapshot()).progress.head
-        error.details = talk.run(changed_since(talk.driver, step, now))
-    talk.console.say(*refusal(error), "Nothing was stored.")
+        now = context.run(context.driver.snapshot()).progress.head
+        error.details = context.run(changed_since(context.driver, step, now))
+    context.console.say(*refusal(error), "Nothing was stored.")
     for label, text in typed:
         if text:
-            talk.console.say(f"Your {label}:", *content(text.split("\n"), _WORDS))
+            context.console.say(f"Your {label}:", *content(text.split("\n"), _WORDS))
 
 
 LEAVE = END_OF_TEXT
@@ -197,53 +197,55 @@ def _asked(snapshot: Snapshot) -> list[Request]:
     progress = snapshot.progress
     if progress.status != "waiting":
         return []
-    return [one for one in progress.pending if not one.breakpoint]
+    return [request for request in progress.pending if not request.breakpoint]
 
 
-def decide(talk: Talk, typed: str = "") -> bool:
+def decide(context: Context, typed: str = "") -> bool:
     """Ask for a decision on a request that waits, and send it; whether it was accepted.
 
     Args:
         typed: which one, by its place among those that wait; asked for where there are several.
     """
-    snapshot = talk.snapshot()
-    request = _one_of(talk, _asked(snapshot), typed)
+    snapshot = context.snapshot()
+    request = _one_of(context, _asked(snapshot), typed)
     if request is None:
         return False
-    snapshot = ready_to(talk, Answer)
+    snapshot = ready_to(context, Answer)
     card = review_card(request, open_view(snapshot), snapshot.values)
-    talk.console.say(*question(card, snapshot.values, now_us()))
+    context.console.say(*question(card, snapshot.values, now_us()))
     try:
-        answer, note = _answer(talk, request, card)
+        answer, note = _answer(context, request, card)
     except LeftWaiting:
-        talk.console.say("It goes on waiting.")
+        context.console.say("It goes on waiting.")
         return False
     except HitlError as error:
-        talk.console.say(*refusal(error))
+        context.console.say(*refusal(error))
         return False
-    command = Answer(request.id, answer, request.step, talk.actor, note, card.seen)
+    command = Answer(request.id, answer, request.step, context.actor, note, card.seen)
     try:
-        head = talk.run(talk.driver.execute(command))
+        head = context.run(context.driver.execute(command))
     except HitlError as error:
-        made = "" if request.choices else "\n".join(value_lines(answer, "text"))
-        give_back(talk, error, request.step, ("answer was", made), ("words were", note))
+        typed_answer = "" if request.choices else "\n".join(value_lines(answer, "text"))
+        give_back(context, error, request.step, ("answer was", typed_answer), ("words were", note))
         return False
-    now: Snapshot = talk.run(talk.driver.snapshot())
+    now: Snapshot = context.run(context.driver.snapshot())
     left = len(_asked(now))
     more = f" {left} more to decide, d decides." if left else ""
-    talk.console.say(f"Decided: your answer is recorded, the thread is at step {head}.{more}")
+    context.console.say(f"Decided: your answer is recorded, the thread is at step {head}.{more}")
     return True
 
 
-def _one_of(talk: Talk, pending: list[Request], typed: str) -> Request | None:
+def _one_of(context: Context, pending: list[Request], typed: str) -> Request | None:
     if not pending:
-        talk.console.say("Nothing waits for a decision.")
+        context.console.say("Nothing waits for a decision.")
         return None
     if len(pending) == 1 and not typed:
         return pending[0]
     if not typed:
-        talk.console.say(f"{len(pending)} requests wait:", *numbered([name(one.title) for one in pending]))
-        typed = talk.console.ask("Which, by number; empty leaves them all waiting:")
+        context.console.say(
+            f"{len(pending)} requests wait:", *numbered([name(request.title) for request in pending])
+        )
+        typed = context.console.ask("Which, by number; empty leaves them all waiting:")
         if not typed:
             return None
     if not (typed.isascii() and typed.isdigit() and 1 <= int(typed) <= len(pending)):
@@ -251,70 +253,74 @@ def _one_of(talk: Talk, pending: list[Request], typed: str) -> Request | None:
     return pending[int(typed) - 1]
 
 
-def _answer(talk: Talk, request: Request, card: ReviewCard) -> tuple[Any, str | None]:
+def _answer(context: Context, request: Request, card: ReviewCard) -> tuple[Any, str | None]:
     """The answer and the words that go with it; raises `LeftWaiting`."""
     words, label, form = "", "your answer", answer_form(request)
     if request.shape:
-        answer = _decide_actions(talk, request)
+        answer = _decide_actions(context, request)
     elif request.choices:
-        choice, words = _choose_with_words(talk, request.choices)
+        choice, words = _choose_with_words(context, request.choices)
         label, answer = name(choice.id), choice_answer(choice, words)
     elif request.kind == "edit":
-        answer = ask_edit(talk.console, thaw(request.payload), request.schema)
+        answer = ask_edit(context.console, thaw(request.payload), request.schema)
     elif form is not None:
-        answer = ask_form(talk.console, form)
+        answer = ask_form(context.console, form)
     else:
-        answer = ask_value(talk.console, request.schema)
-    if card.high_risk and not confirm(talk.console, f"High risk. Really {label}?"):
+        answer = ask_value(context.console, request.schema)
+    if card.high_risk and not confirm(context.console, f"High risk. Really {label}?"):
         raise LeftWaiting
     return answer, words or None
 
 
-def _decide_actions(talk: Talk, request: Request) -> list[Any]:
+def _decide_actions(context: Context, request: Request) -> list[Any]:
     """A decision for each action of a request in turn."""
     asked = actions(request)
     decided: list[Any] = []
     for place, action in enumerate(asked, 1):
         if len(asked) > 1:
-            talk.console.say(f"Action {place} of {len(asked)}: {name(action.name)}.")
-            talk.console.say(*numbered([choice_line(one) for one in allowed(action)]))
-        decided.append(_decide_action(talk, request, action))
+            context.console.say(f"Action {place} of {len(asked)}: {name(action.name)}.")
+            context.console.say(*numbered([choice_line(choice) for choice in allowed(action)]))
+        decided.append(_decide_action(context, request, action))
     return decided
 
 
-def _decide_action(talk: Talk, request: Request, action: ToolAction) -> Any:
+def _decide_action(context: Context, request: Request, action: ToolAction) -> Any:
     """A decision for one action; edited arguments that are not taken after all lead back to its answers."""
     while True:
-        choice = _choose(talk, allowed(action))
+        choice = _choose(context, allowed(action))
         if choice.id != EDIT:
-            words = "" if choice.text == "none" else _words(talk, choice)
+            words = "" if choice.text == "none" else _words(context, choice)
             if words is not None:
                 return choice_answer(choice, words)
             continue
         form = edit_form(request, action)
         try:
-            args = ask_form(talk.console, form) if form else ask_edit(talk.console, thaw(action.args), None)
+            args = (
+                ask_form(context.console, form)
+                if form
+                else ask_edit(context.console, thaw(action.args), None)
+            )
         except LeftWaiting:
-            talk.console.say("The arguments stay as they were; this action is yet to be decided.")
+            context.console.say("The arguments stay as they were; this action is yet to be decided.")
         else:
             return {"choice": EDIT, "args": args}
 
 
-def _choose_with_words(talk: Talk, choices: Sequence[Choice]) -> tuple[Choice, str]:
+def _choose_with_words(context: Context, choices: Sequence[Choice]) -> tuple[Choice, str]:
     while True:
-        choice = _choose(talk, choices)
-        words = _words(talk, choice)
+        choice = _choose(context, choices)
+        words = _words(context, choice)
         if words is not None:
             return choice, words
 
 
-def _choose(talk: Talk, choices: Sequence[Choice]) -> Choice:
+def _choose(context: Context, choices: Sequence[Choice]) -> Choice:
     """One of the answers, asked for again where what was typed is none; raises `LeftWaiting`."""
-    while typed := talk.console.ask("Your answer, by number or name; empty leaves it waiting:"):
+    while typed := context.console.ask("Your answer, by number or name; empty leaves it waiting:"):
         try:
             return _choice(choices, typed)
         except UsageError as error:
-            talk.console.say(*refusal(error))
+            context.console.say(*refusal(error))
     raise LeftWaiting
 
 
@@ -326,11 +332,11 @@ def _choice(choices: Sequence[Choice], typed: str) -> Choice:
     return named_choice(choices, typed)
 
 
-def _words(talk: Talk, choice: Choice) -> str | None:
+def _words(context: Context, choice: Choice) -> str | None:
     """The words with an answer; None where it needs some and there are none, which is said."""
     if choice.text != "required":
-        return talk.console.ask("Why, for the record; empty for nothing:")
-    words = talk.console.ask("Your words, required:")
+        return context.console.ask("Why, for the record; empty for nothing:")
+    words = context.console.ask("Your words, required:")
     if not words:
-        talk.console.say(f"The answer {name(choice.id)} needs words of yours.")
+        context.console.say(f"The answer {name(choice.id)} needs words of yours.")
     return words or None

@@ -7,7 +7,7 @@ from typing import Final
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.errors import UsageError
-from hitl_tui.plain.context import Talk
+from hitl_tui.plain.context import Context
 from hitl_tui.view.branches import BranchRow, branch_detail, branch_rows, branches_of_step, items_of
 from hitl_tui.view.glyphs import ASCII
 from hitl_tui.view.inside import BranchView
@@ -18,80 +18,82 @@ _LISTED: Final = 200
 _ROWS: Final = 400
 
 
-def look_within(talk: Talk, typed: str) -> bool:
+def look_within(context: Context, typed: str) -> bool:
     """`i`, `i NUMBER`, `i step NUMBER`, `i back`; True where another thread is open now.
 
     Raises:
         UsageError: there is nothing inside, or nothing of that number.
     """
-    snapshot = talk.snapshot()
+    snapshot = context.snapshot()
     word, _, rest = typed.partition(" ")
     if word == "back":
-        return _back(talk, snapshot)
+        return _back(context, snapshot)
     if word == "step":
-        talk.within = _number(rest, "i step 4 lists what is inside step 4")
+        context.within = _number(rest, "i step 4 lists what is inside step 4")
     elif not word:
-        talk.within = None
+        context.within = None
     view = open_view(snapshot)
-    place = _place(talk, view)
+    place = _place(context, view)
     if place.thread:
         if word and word != "step":
             if _number(word, "i lists what is inside") != 1:
                 raise UsageError(f"there is no {name(word)} inside", "i lists what is inside")
-            talk.open(talk.run(talk.hub.open(place.thread)))
+            context.open(context.run(context.hub.open(place.thread)))
             return True
         thread = f"1. the thread {name(place.thread)}"
-        talk.console.say(f"Inside {name(place.node)}, step {place.step}:", thread, "i 1 opens it.")
+        context.console.say(f"Inside {name(place.node)}, step {place.step}:", thread, "i 1 opens it.")
         return False
     if word and word != "step":
-        _show(talk, view, place, word)
+        _show(context, view, place, word)
     else:
-        _list(talk, view, place)
+        _list(context, view, place)
     return False
 
 
-def _list(talk: Talk, view: RunView, place: InsidePlace) -> None:
+def _list(context: Context, view: RunView, place: InsidePlace) -> None:
     """The branches by their numbers."""
-    branches, updates, items = _branches(talk, view, place)
+    branches, updates, items = _branches(context, view, place)
     rows = branch_rows(branches, updates, items, 0, ASCII)
-    talk.console.say(f"Inside {name(place.node)}, step {place.step}:")
-    talk.console.say(*numbered(_row(row) for row in rows[:_LISTED]))
+    context.console.say(f"Inside {name(place.node)}, step {place.step}:")
+    context.console.say(*numbered(_row(row) for row in rows[:_LISTED]))
     if len(rows) > _LISTED:
-        talk.console.say(f"and {len(rows) - _LISTED} more, by their numbers.")
-    talk.console.say("i and a number tells of one.")
+        context.console.say(f"and {len(rows) - _LISTED} more, by their numbers.")
+    context.console.say("i and a number tells of one.")
 
 
-def _back(talk: Talk, snapshot: Snapshot) -> bool:
+def _back(context: Context, snapshot: Snapshot) -> bool:
     if not snapshot.owners:
         raise UsageError("this thread runs inside no other", "t lists the threads")
-    talk.open(talk.run(talk.hub.open(snapshot.owners[-1].thread_id)))
+    context.open(context.run(context.hub.open(snapshot.owners[-1].thread_id)))
     return True
 
 
-def _place(talk: Talk, view: RunView) -> InsidePlace:
+def _place(context: Context, view: RunView) -> InsidePlace:
     """What goes on, or the newest step with an inside, or the step that was named."""
-    if talk.within is None:
+    if context.within is None:
         place = place_inside(view)
         if place is None:
             raise UsageError("no step here has branches or a thread inside", "i step 4 looks inside step 4")
         return place
-    points = talk.run(talk.driver.history(before=talk.within + 1, limit=1))
-    place = place_inside(view, points[0]) if points and points[0].step == talk.within else None
+    points = context.run(context.driver.history(before=context.within + 1, limit=1))
+    place = place_inside(view, points[0]) if points and points[0].step == context.within else None
     if place is None:
-        raise UsageError(f"step {talk.within} has no branches and no thread inside", "l lists the last steps")
+        raise UsageError(
+            f"step {context.within} has no branches and no thread inside", "l lists the last steps"
+        )
     return place
 
 
 def _branches(
-    talk: Talk, view: RunView, place: InsidePlace
+    context: Context, view: RunView, place: InsidePlace
 ) -> tuple[list[BranchView], tuple[AppliedUpdate, ...], list[object]]:
     """The branches of a place, the updates of its step and what a map goes over."""
     node = view.graph.node(place.node)
     over = node.over if node else ""
     if place.point is None:
         return view.inside.in_order(), (), list(items_of(view.values, over))
-    updates = talk.run(talk.driver.updates(place.step, place.step))[place.step]
-    values = talk.run(talk.driver.state_at(place.step - 1)) if place.step > 0 else {}
+    updates = context.run(context.driver.updates(place.step, place.step))[place.step]
+    values = context.run(context.driver.state_at(place.step - 1)) if place.step > 0 else {}
     return branches_of_step(place.point, view.inside), updates, list(items_of(values, over))
 
 
@@ -104,17 +106,17 @@ def _row(row: BranchRow) -> str:
     return f"{row.label}: {row.word}{took}{tries}" + (f"; {more}." if more else ".")
 
 
-def _show(talk: Talk, view: RunView, place: InsidePlace, typed: str) -> None:
+def _show(context: Context, view: RunView, place: InsidePlace, typed: str) -> None:
     """One branch in full."""
-    branches, updates, items = _branches(talk, view, place)
+    branches, updates, items = _branches(context, view, place)
     at = _number(typed, "i lists what is inside")
     if not 1 <= at <= len(branches):
         raise UsageError(f"there is no branch {at} inside, there are {len(branches)}", "i lists them")
     branch = branches[at - 1]
     lines = branch_detail(branch, updates, items, ASCII, node=view.graph.node(place.node))
-    talk.console.say(f"{at}. {name(branch.path)}:", *spans(lines, _ROWS))
+    context.console.say(f"{at}. {name(branch.path)}:", *spans(lines, _ROWS))
     if branch.phase == "waiting":
-        talk.console.say("d decides.")
+        context.console.say("d decides.")
 
 
 def _number(typed: str, hint: str) -> int:

@@ -30,7 +30,7 @@ from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.loading.trust import Question
 from hitl_tui.plain.agents import agents
 from hitl_tui.plain.console import Console, Left, Terminal, confirm, refusal
-from hitl_tui.plain.context import Talk
+from hitl_tui.plain.context import Context
 from hitl_tui.plain.deciding import decide, give_back, ready_to, waiting_request
 from hitl_tui.plain.editing import edit, fork, show_value
 from hitl_tui.plain.inside import look_within
@@ -50,44 +50,44 @@ from hitl_tui.view.transcript import NodeText, channel_lines, step_lines, unfini
 _WIDE = 600
 
 
-def toggle_breakpoint(talk: Talk, typed: str) -> None:
+def toggle_breakpoint(context: Context, typed: str) -> None:
     """NODE sets a breakpoint or takes it away, NODE:CONDITION sets one; without a word they are listed.
 
     Raises:
         UsageError: no such node, or a condition that can't be read.
     """
-    if typed.strip() in talk.breakpoints:
-        del talk.breakpoints[typed.strip()]
+    if typed.strip() in context.breakpoints:
+        del context.breakpoints[typed.strip()]
     elif typed:
-        node, condition = read_breakpoint(typed, talk.snapshot().graph)
-        talk.breakpoints[node] = condition
-    for node, condition in talk.breakpoints.items():
-        talk.console.say(f"It stops {sanitise_line(describe(node, condition), _WIDE)}.")
-    if not talk.breakpoints:
-        talk.console.say("There is no breakpoint.")
+        node, condition = read_breakpoint(typed, context.snapshot().graph)
+        context.breakpoints[node] = condition
+    for node, condition in context.breakpoints.items():
+        context.console.say(f"It stops {sanitise_line(describe(node, condition), _WIDE)}.")
+    if not context.breakpoints:
+        context.console.say("There is no breakpoint.")
 
 
 _KINDS: dict[str, Check] = {"": "log", "log": "log", "strict": "strict", "replay": "replay"}
 _SHOWN = 50
 
 
-def check(talk: Talk, typed: str) -> None:
+def check(context: Context, typed: str) -> None:
     """Check the log against itself; "strict" reduces every update again, "replay" runs the graph again."""
     kind = _KINDS.get(typed)
     if kind is None:
         raise UsageError(f"there is no check {typed!r}", "V, V strict or V replay")
-    checked: Checked = talk.run(talk.driver.check(kind, lambda done, total: None))
-    talk.console.say(_counted(checked))
-    for one in checked.mismatches[:_SHOWN]:
-        talk.console.say(*content([finding_line(one)]), f"  {MEANING[one.kind]}")
+    checked: Checked = context.run(context.driver.check(kind, lambda done, total: None))
+    context.console.say(_counted(checked))
+    for mismatch in checked.mismatches[:_SHOWN]:
+        context.console.say(*content([finding_line(mismatch)]), f"  {MEANING[mismatch.kind]}")
     if len(checked.mismatches) > _SHOWN:
-        talk.console.say(f"And {len(checked.mismatches) - _SHOWN} more.")
+        context.console.say(f"And {len(checked.mismatches) - _SHOWN} more.")
 
 
 def _counted(checked: Checked) -> str:
     wrong = len(checked.mismatches)
-    found = f"{wrong} findings" if wrong > 1 else "1 finding" if wrong else "Nothing is wrong"
-    words = f"{found}: {checked.steps:,} steps, {checked.records:,} records"
+    verdict = f"{wrong} findings" if wrong > 1 else "1 finding" if wrong else "Nothing is wrong"
+    words = f"{verdict}: {checked.steps:,} steps, {checked.records:,} records"
     if checked.kind == "replay":
         words += f", the results of {checked.nodes:,} nodes served"
     return words + (f"; {checked.unchecked:,} states not compared." if checked.unchecked else ".")
@@ -146,37 +146,37 @@ def run_plain(
 
         hub, driver = runner.run(opened())
         try:
-            talk = Talk(runner.run, hub, driver, said, actor)
-            talk.breakpoints |= read_breakpoints(breaks, talk.snapshot().graph)
-            return _Session(talk, go_on).talk_until_left()
+            context = Context(runner.run, hub, driver, said, actor)
+            context.breakpoints |= read_breakpoints(breaks, context.snapshot().graph)
+            return _Session(context, go_on).until_left()
         finally:
             said.say(*runner.run(hub.close()))
 
 
 class _Session:
-    def __init__(self, talk: Talk, go_on: Callable[[str], str]) -> None:
-        self.talk = talk
+    def __init__(self, context: Context, go_on: Callable[[str], str]) -> None:
+        self.context = context
         self._go_on = go_on
-        self.say = talk.console.say
+        self.say = context.console.say
         self._told = NodeText()
         self._commands: dict[str, Callable[[str], None]] = {
             "s": lambda _: self._go(once=True),
             "c": lambda _: self._go(once=False),
             "d": self._decide,
-            "e": lambda typed: edit(self.talk, typed),
+            "e": lambda typed: edit(self.context, typed),
             "f": lambda _: self._fork(),
             "m": lambda _: self._extend(),
             "R": lambda _: self._reload(),
-            "b": lambda typed: toggle_breakpoint(self.talk, typed),
+            "b": lambda typed: toggle_breakpoint(self.context, typed),
             "x": lambda _: self._cancel(),
             "u": lambda _: self._roll_back(),
-            "y": lambda typed: why_tainted(self.talk, typed),
-            "Y": lambda typed: declassify(self.talk, typed),
-            "r": lambda typed: reveal(self.talk, typed),
-            "V": lambda typed: check(self.talk, typed),
-            "a": lambda typed: agents(self.talk, typed),
+            "y": lambda typed: why_tainted(self.context, typed),
+            "Y": lambda typed: declassify(self.context, typed),
+            "r": lambda typed: reveal(self.context, typed),
+            "V": lambda typed: check(self.context, typed),
+            "a": lambda typed: agents(self.context, typed),
             "w": lambda _: self._look(),
-            "v": lambda typed: show_value(self.talk, typed),
+            "v": lambda typed: show_value(self.context, typed),
             "l": lambda _: self._log(),
             "t": self._threads,
             "o": self._open,
@@ -184,7 +184,7 @@ class _Session:
             **dict.fromkeys(("h", "help", "?"), lambda _: self.say(*HELP)),
         }
 
-    def talk_until_left(self) -> int:
+    def until_left(self) -> int:
         """The conversation; returns the exit code."""
         try:
             self._begin()
@@ -194,18 +194,18 @@ class _Session:
                 pass
         except Left:
             pass
-        progress = self.talk.snapshot().progress
+        progress = self.context.snapshot().progress
         if progress.head < 0:
             self.say("Left before it began: there is no thread yet.")
         elif progress.status not in ("completed", "cancelled"):
-            command = self._go_on(self.talk.driver.thread_id)
+            command = self._go_on(self.context.driver.thread_id)
             self.say(f"Left. Go on with: {command}" if command else "Left.")
         return int(standing_code(progress))
 
     def _one_command(self) -> bool:
         """Ask for a command and do it; False to leave."""
         self._tell_news()
-        word, _, rest = self.talk.console.ask("Command:").partition(" ")
+        word, _, rest = self.context.console.ask("Command:").partition(" ")
         if word in ("q", "quit", "exit"):
             return False
         if word:
@@ -221,30 +221,32 @@ class _Session:
 
     def _begin(self) -> None:
         """Ask a new thread for its input, again until it fits."""
-        snapshot = self.talk.snapshot()
+        snapshot = self.context.snapshot()
         while snapshot.progress.head < 0:
             graph = snapshot.graph
-            given = {one.name: typed_input(graph, one.name, self._ask_for(one)) for one in graph.inputs}
+            given = {
+                field.name: typed_input(graph, field.name, self._ask_for(field)) for field in graph.inputs
+            }
             try:
-                self.talk.run(self.talk.driver.execute(Start(given, self.talk.actor)))
+                self.context.run(self.context.driver.execute(Start(given, self.context.actor)))
             except HitlError as error:
                 if not given:
                     raise
                 self.say(*refusal(error))
-            snapshot = self.talk.snapshot()
+            snapshot = self.context.snapshot()
 
     def _ask_for(self, field: InputField) -> str:
         """What is typed for an input."""
         example = f" (as in: {name(field.example)})" if field.example else ""
-        while not (typed := self.talk.console.ask(f"{name(field.label)}{example}:")):
+        while not (typed := self.context.console.ask(f"{name(field.label)}{example}:")):
             self.say("It is needed; ctrl+d leaves.")
         return typed
 
     def _look(self) -> None:
         """Where the thread stands, what it holds and what it asks."""
-        snapshot = self.talk.snapshot()
+        snapshot = self.context.snapshot()
         self.say(f"Thread {name(snapshot.thread_id)}, graph {name(snapshot.graph.name)}.")
-        if unbuilt := self.talk.driver.can(PrepareGraph):
+        if unbuilt := self.context.driver.can(PrepareGraph):
             self.say("Note:", *content([unbuilt]))
         if snapshot.notice:
             self.say(f"Note: {name(snapshot.notice)}.")
@@ -265,135 +267,137 @@ class _Session:
 
     def _go(self, *, once: bool) -> None:
         """Run, and tell what happens until it stops."""
-        snapshot = self.talk.snapshot()
+        snapshot = self.context.snapshot()
         if waiting_request(snapshot) is not None:
             raise UsageError("it waits for your decision", "d decides")
         if snapshot.progress.status in ("completed", "cancelled"):
             raise UsageError(f"the run is {snapshot.progress.status}", "f forks from any of its steps")
-        ready_to(self.talk, Step if once else Run)
-        driver = self.talk.driver
-        self.talk.stepping = once
-        self.talk.run(driver.execute(Step() if once else Run(dict(self.talk.breakpoints))))
+        ready_to(self.context, Step if once else Run)
+        driver = self.context.driver
+        self.context.stepping = once
+        self.context.run(driver.execute(Step() if once else Run(dict(self.context.breakpoints))))
         self._follow()
 
     def _decide(self, typed: str) -> None:
         """Ask for a decision; the thread goes on to its next stop unless it was being stepped through."""
-        if not decide(self.talk, typed):
+        if not decide(self.context, typed):
             return
         self._tell_news()
-        snapshot = self.talk.snapshot()
+        snapshot = self.context.snapshot()
         if snapshot.progress.pending:
             return
-        if snapshot.progress.status == "waiting" and not self.talk.stepping:
+        if snapshot.progress.status == "waiting" and not self.context.stepping:
             self._go(once=False)
         else:
             self._say_standing(snapshot)
 
     def _follow(self) -> None:
         """Tell what runs until it has ended; ctrl+c pauses it."""
-        driver = self.talk.driver
+        driver = self.context.driver
         asked = False
         while True:
             try:
-                self.talk.run(self._until_ended())
+                self.context.run(self._until_ended())
                 break
             except KeyboardInterrupt:
-                self.talk.stepping = True
-                self.talk.run(driver.execute(CancelAttempt() if asked else Pause()))
+                self.context.stepping = True
+                self.context.run(driver.execute(CancelAttempt() if asked else Pause()))
                 if not asked:
                     self.say("Pausing after this node; ctrl+c again gives the node up.")
                 asked = True
-        self._say_standing(self.talk.snapshot())
+        self._say_standing(self.context.snapshot())
 
     async def _until_ended(self) -> None:
         while True:
-            await self.talk.driver.changed(self.talk.seen)
+            await self.context.driver.changed(self.context.seen)
             if self._tell_news():
                 return
 
     def _tell_news(self) -> bool:
         """Tell the events since the last time; True if a run has ended among them."""
         ended = False
-        for stamped in self.talk.driver.events(self.talk.seen):
-            self.talk.seen = stamped.number
+        for stamped in self.context.driver.events(self.context.seen):
+            self.context.seen = stamped.number
             self.say(*self._told.lines(stamped.event))
             ended = ended or isinstance(stamped.event, RunEnded)
         return ended
 
     def _fork(self) -> None:
-        fork(self.talk)
+        fork(self.context)
         self._look()
 
     def _reload(self) -> None:
         """Go on with the graph as it is in its file now."""
-        ready_to(self.talk, ReloadGraph)
-        found = self.talk.run(self.talk.driver.execute(ReloadGraph(self.talk.actor)))
-        self.say("The graph was loaded again.", *content([*found], 40))
-        self._say_standing(self.talk.snapshot())
+        ready_to(self.context, ReloadGraph)
+        differences = self.context.run(self.context.driver.execute(ReloadGraph(self.context.actor)))
+        self.say("The graph was loaded again.", *content([*differences], 40))
+        self._say_standing(self.context.snapshot())
 
     def _extend(self) -> None:
-        ready_to(self.talk, ExtendLimits)
-        typed = self.talk.console.ask("Which limit, as in max_iterations=50; empty changes none:")
+        ready_to(self.context, ExtendLimits)
+        typed = self.context.console.ask("Which limit, as in max_iterations=50; empty changes none:")
         if typed:
             limits = dict([read_limit(typed)])
-            self.talk.run(self.talk.driver.execute(ExtendLimits(limits, self.talk.actor)))
-            self._say_standing(self.talk.snapshot())
+            self.context.run(self.context.driver.execute(ExtendLimits(limits, self.context.actor)))
+            self._say_standing(self.context.snapshot())
 
     def _cancel(self) -> None:
-        snapshot = ready_to(self.talk, Cancel)
-        if not confirm(self.talk.console, "End this thread for good?"):
+        snapshot = ready_to(self.context, Cancel)
+        if not confirm(self.context.console, "End this thread for good?"):
             self.say("It goes on as it was.")
             return
-        note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
+        note = self.context.console.ask("Why, for the record; empty for nothing:") or None
         try:
-            self.talk.run(self.talk.driver.execute(Cancel(self.talk.actor, note)))
+            self.context.run(self.context.driver.execute(Cancel(self.context.actor, note)))
         except HitlError as error:
-            give_back(self.talk, error, snapshot.progress.head, ("words were", note))
+            give_back(self.context, error, snapshot.progress.head, ("words were", note))
             return
-        self._say_standing(self.talk.snapshot())
+        self._say_standing(self.context.snapshot())
 
     def _roll_back(self) -> None:
         """Say what would be undone, in its order, and do it after a yes."""
-        snapshot = ready_to(self.talk, Rollback)
-        entries = self.talk.run(self.talk.driver.rollback_entries())
+        snapshot = ready_to(self.context, Rollback)
+        entries = self.context.run(self.context.driver.rollback_entries())
         left = remaining(entries)
         if not left:
             self.say(f"Nothing is left to undo: {summary(entries)}.")
             return
-        self.say("These would run, in this order:", *content([entry_line(one) for one in left], _ENTRIES))
-        if not confirm(self.talk.console, "Run them?"):
+        self.say("These would run, in this order:", *content([entry_line(entry) for entry in left], _ENTRIES))
+        if not confirm(self.context.console, "Run them?"):
             self.say("Nothing was undone.")
             return
-        note = self.talk.console.ask("Why, for the record; empty for nothing:") or None
+        note = self.context.console.ask("Why, for the record; empty for nothing:") or None
         try:
-            self.talk.run(self.talk.driver.execute(Rollback(self.talk.actor, note)))
+            self.context.run(self.context.driver.execute(Rollback(self.context.actor, note)))
         except HitlError as error:
-            give_back(self.talk, error, snapshot.progress.head, ("words were", note))
+            give_back(self.context, error, snapshot.progress.head, ("words were", note))
             return
         self._follow()
 
     def _log(self) -> None:
-        driver = self.talk.driver
-        if points := self.talk.run(driver.history(limit=_STEPS))[::-1]:
-            updates = self.talk.run(driver.updates(points[0].step, points[-1].step))
+        driver = self.context.driver
+        if points := self.context.run(driver.history(limit=_STEPS))[::-1]:
+            updates = self.context.run(driver.updates(points[0].step, points[-1].step))
             for point in points:
                 self.say(*step_lines(point, updates[point.step]))
 
     def _threads(self, typed: str) -> None:
         within = None if typed else ""
-        for one in self.talk.run(self.talk.hub.threads(typed, _THREADS, within=within)):
-            waits = f", waits for {name(one.waiting_for)}" if one.waiting_for else ""
-            inside = f", inside {name(one.info.owner.thread_id)}" if one.info.owner else ""
-            inside += f", {one.inside:,} inside it" if one.inside else ""
-            self.say(f"{name(one.info.thread_id)}: {one.status}, step {one.head}{waits}{inside}")
+        for row in self.context.run(self.context.hub.threads(typed, _THREADS, within=within)):
+            waits = f", waits for {name(row.waiting_for)}" if row.waiting_for else ""
+            inside = f", inside {name(row.info.owner.thread_id)}" if row.info.owner else ""
+            inside += f", {row.inside:,} inside it" if row.inside else ""
+            self.say(f"{name(row.info.thread_id)}: {row.status}, step {row.head}{waits}{inside}")
 
     def _within(self, typed: str) -> None:
-        if look_within(self.talk, typed):
+        if look_within(self.context, typed):
             self._look()
 
     def _open(self, typed: str) -> None:
-        owners = self.talk.snapshot().owners
+        owners = self.context.snapshot().owners
         back = f" (empty for {name(owners[-1].thread_id)})" if owners else ""
-        thread = typed or self.talk.console.ask(f"Thread{back}:") or (owners[-1].thread_id if owners else "")
-        self.talk.open(self.talk.run(self.talk.hub.open(thread)))
+        thread = (
+            typed or self.context.console.ask(f"Thread{back}:") or (owners[-1].thread_id if owners else "")
+        )
+        self.context.open(self.context.run(self.context.hub.open(thread)))
         self._look()
