@@ -43,7 +43,7 @@ class LocalHub:
         self._unbuilt = unbuilt
         self._signer = signer
         self._drivers: dict[str, LocalDriver] = {}
-        self._below = SubgraphRuns()
+        self._subgraph_runs = SubgraphRuns()
         self._ask_person: Ask | None = None
 
     def ask_by(self, ask: Ask) -> None:
@@ -153,7 +153,7 @@ class LocalHub:
             graph_of=self._graph_of,
             ask=self._ask,
             build=self._build,
-            below=self._below,
+            subgraph_runs=self._subgraph_runs,
             unbuilt=self._unbuilt,
             refusals=refusals,
         )

@@ -17,7 +17,7 @@ from hitl_tui.drivers.graph_file import BuildGraph, graph_notice
 from hitl_tui.drivers.nested import Follower, Runner, SubgraphRuns
 from hitl_tui.drivers.node_streams import tell_the_rest
 from hitl_tui.drivers.protocol import Check, Checked, Preview, Previewed, Relative, Snapshot, Stamped, why_not
-from hitl_tui.drivers.watching import Alongside, Holding
+from hitl_tui.drivers.watching import RunSupervisor, ThreadWatch
 from hitl_tui.engine import commands
 from hitl_tui.engine.audit.lineage import Arrival, lineage
 from hitl_tui.engine.audit.replay import replay
@@ -131,7 +131,7 @@ class LocalDriver:
         ask: asks a person whether a graph may be built that they don't trust yet; it gives None where nobody
             can be asked.
         build: makes the graph again when its file was saved; None never does.
-        below: what runs inside the runs of others; None where only this thread is open.
+        subgraph_runs: what runs inside the runs of others; None where only this thread is open.
         unbuilt: says of a graph that can't be built why the thread can only be looked at.
         refusals: what may not be done, by verb, each with why.
     """
@@ -145,7 +145,7 @@ class LocalDriver:
         graph_of: GraphOf | None = None,
         ask: AskIfAny | None = None,
         build: BuildGraph | None = None,
-        below: SubgraphRuns | None = None,
+        subgraph_runs: SubgraphRuns | None = None,
         unbuilt: Unbuilt | None = None,
         refusals: Mapping[str, str] | None = None,
     ) -> None:
@@ -158,7 +158,7 @@ class LocalDriver:
         self._open_session = open_session
         self._store = store
         self._build = build
-        self._below = below or SubgraphRuns()
+        self._subgraph_runs = subgraph_runs or SubgraphRuns()
         self._buffer = EventBuffer()
         self._engine = EngineThread(f"hitl-tui engine {thread_id}")
         self._callers = SyncCaller()
@@ -167,7 +167,7 @@ class LocalDriver:
         self._task: asyncio.Task[None] | None = None
         self._started: asyncio.Future[None] | None = None
         self._replay_from = 0
-        self._alongside: Alongside | None = None
+        self._watch: ThreadWatch | None = None
         self._follower: Follower | None = None
         self._own: dict[type[Command[Any]], Callable[[Any], Coroutine[Any, Any, Any]]] = {
             Cancel: self._cancel,
@@ -199,8 +199,8 @@ class LocalDriver:
                 refusals=self._refusals,
                 last_event=last_event,
                 page=PAGE,
-                held_by=self._alongside.holder if self._alongside else "",
-                graph_changed=self._alongside.graph_changed if self._alongside else None,
+                held_by=self._watch.holder if self._watch else "",
+                graph_changed=self._watch.graph_changed if self._watch else None,
             )
 
         return await self._on_engine(look)
@@ -311,7 +311,7 @@ class LocalDriver:
     async def close(self) -> str:
         """Stop at once; committed steps stay. Returns what was not committed, "" for nothing."""
 
-        async def put_down() -> str:
+        async def leave_run() -> str:
             lost = ""
             if self._run and self._task:
                 node = self._run.node_in_flight
@@ -322,16 +322,16 @@ class LocalDriver:
                     )
                 await asyncio.wait([self._task], timeout=_QUIT_PATIENCE)
             if self._follower:
-                self._below.leave(self.thread_id)
-            if self._alongside:
-                self._alongside.end()
+                self._subgraph_runs.leave(self.thread_id)
+            if self._watch:
+                self._watch.end()
             self._callers.close()
             return lost
 
         if self._engine.stopped:
             return ""
         try:
-            return await self._engine.call(put_down())
+            return await self._engine.call(leave_run())
         finally:
             self._engine.stop()
 
@@ -403,9 +403,9 @@ class LocalDriver:
     async def _reload_graph(self, command: ReloadGraph) -> tuple[str, ...]:
         if not self._is_broken:
             await self._with_graph()
-        alongside = self._alongside
-        file = alongside.graph_file if alongside else None
-        if alongside is None or file is None:
+        watch = self._watch
+        file = watch.graph_file if watch else None
+        if watch is None or file is None:
             raise UsageError("the graph of this thread comes from no file that can be loaded again")
         self._refuse_running()
         try:
@@ -414,7 +414,7 @@ class LocalDriver:
             await self._agree(error)
             differences = await file.reload(command.actor)
         self._refusals = {}
-        alongside.deadlines.watch()
+        watch.deadlines.watch()
         self._resync()
         return differences
 
@@ -430,7 +430,7 @@ class LocalDriver:
             session.sink = self._tell
             session.on_moved = self._resync
             self._session = session
-            self._alongside = Alongside(
+            self._watch = ThreadWatch(
                 session,
                 self._store,
                 tell=self._tell_in_order,
@@ -439,18 +439,18 @@ class LocalDriver:
                 inside=lambda: self._above is not None,
                 expire=None if self.can(Answer) else self._expire,
             )
-            self._alongside.begin()
+            self._watch.begin()
             if not isinstance(session.graph, RecordedGraph):
                 self._follow_graph_file()
             # Hear what the threads below do, and what this one does inside the run of another.
-            session.on_below = partial(self._below.tell, self)
+            session.on_below = partial(self._subgraph_runs.tell, self)
             self._follower = Follower(
                 asyncio.get_running_loop(),
                 session.cursor.head,
-                catch_up=self._alongside.watcher.catch_up,
+                catch_up=self._watch.watcher.catch_up,
                 tell=self._tell,
             )
-            self._below.follow(self.thread_id, self._follower)
+            self._subgraph_runs.follow(self.thread_id, self._follower)
         return self._session
 
     def _refuse_running(self) -> None:
@@ -460,7 +460,7 @@ class LocalDriver:
     @property
     def _above(self) -> Runner | None:
         """In whose run this thread runs now."""
-        return self._below.runner(self.thread_id)
+        return self._subgraph_runs.runner(self.thread_id)
 
     def _refuse_inside(self) -> None:
         above = self._above
@@ -471,8 +471,8 @@ class LocalDriver:
 
     def _catch_up(self) -> None:
         """Tell what another process has committed, before this one adds to it."""
-        if self._alongside and self._session and self._session.exists and self._run is None:
-            self._alongside.watcher.look()
+        if self._watch and self._session and self._session.exists and self._run is None:
+            self._watch.watcher.look()
 
     def _resync(self) -> None:
         """Let every watcher take a new snapshot."""
@@ -544,8 +544,8 @@ class LocalDriver:
             session.notice = ". ".join(filter(None, (session.notice, told)))
             self._resync()
         self._follow_graph_file()
-        if self._alongside:
-            self._alongside.deadlines.apply_due()
+        if self._watch:
+            self._watch.deadlines.apply_due()
 
     async def _agree(self, error: NotTrusted) -> None:
         """Ask the person about a graph; one they don't want is never asked about again, and not run.
@@ -567,8 +567,8 @@ class LocalDriver:
         error.question.agree()
 
     def _follow_graph_file(self) -> None:
-        if self._alongside:
-            self._alongside.follow_graph_file(self._build)
+        if self._watch:
+            self._watch.follow_graph_file(self._build)
 
     async def _expire(self) -> None:
         """Let what nobody answered in time be answered as its gate says."""
@@ -591,7 +591,7 @@ class LocalDriver:
         await asyncio.shield(self._started)
 
     async def _drive(self, run: RunLoop, session: Session) -> None:
-        holding = Holding(session, run)
+        supervisor = RunSupervisor(session, run)
         try:
             async for _ in run.steps():
                 # Reads and pauses get their turn between nodes that never wait for anything.
@@ -602,7 +602,7 @@ class LocalDriver:
             log.exception("the run of thread %s broke", self.thread_id)
             self._settle(HitlError(f"{type(error).__name__}: {error}", "the log file has the details"))
         finally:
-            holding.end()
+            supervisor.end()
             self._run = None
             self._settle(None)
             self._watch_deadlines()
@@ -632,8 +632,8 @@ class LocalDriver:
             self._watch_deadlines()
 
     def _watch_deadlines(self) -> None:
-        if self._alongside:
-            self._alongside.deadlines.watch()
+        if self._watch:
+            self._watch.deadlines.watch()
 
 
 def only_reading(why: str, *, can_reload: bool = False) -> dict[str, str]:

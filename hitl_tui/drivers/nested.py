@@ -40,7 +40,7 @@ class Runner(Protocol):
 
 
 @dataclass
-class _RunBelow:
+class _SubgraphRun:
     runner: Runner
     tape: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT))
 
@@ -50,14 +50,14 @@ class SubgraphRuns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._runs: dict[str, _RunBelow] = {}
+        self._runs: dict[str, _SubgraphRun] = {}
         self._followers: dict[str, Follower] = {}
 
     def tell(self, runner: Runner, thread_id: str, event: Event) -> None:
         """What happens in a thread that runs inside the run of another one."""
         with self._lock:
             if isinstance(event, RunStarted):
-                self._runs[thread_id] = _RunBelow(runner)
+                self._runs[thread_id] = _SubgraphRun(runner)
             run = self._runs.get(thread_id)
             if run is not None:
                 if isinstance(event, NodeStarted):

@@ -186,7 +186,7 @@ class Watcher:
 _ASK_AGAIN = 1.0
 
 
-class Holding:
+class RunSupervisor:
     """What goes on during one run on behalf of other processes; made and used on the engine's thread."""
 
     def __init__(self, session: Session, run: RunLoop) -> None:
@@ -250,7 +250,7 @@ async def ask_to_pause(store: Store, thread_id: str, command: Pause, *, patience
         await asyncio.sleep(EVERY)
 
 
-class Alongside:
+class ThreadWatch:
     """Everything that follows one thread while it is open; made and used on the engine's thread."""
 
     def __init__(

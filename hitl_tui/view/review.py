@@ -108,7 +108,7 @@ decided about.
 Effects = tuple[Effect, ...]
 
 
-class OpenThread(Protocol):
+class ReviewedThread(Protocol):
     """The thread that asks, as it is now."""
 
     @property
@@ -231,7 +231,9 @@ class Review:
         since: what has changed since a refused answer was made up.
     """
 
-    def __init__(self, thread: OpenThread, request: Request, actor: str, keymap: Keymap, now: float) -> None:
+    def __init__(
+        self, thread: ReviewedThread, request: Request, actor: str, keymap: Keymap, now: float
+    ) -> None:
         self.keymap = keymap
         self.words = ""
         self.texts: Mapping[Path, str] = {}
@@ -262,7 +264,7 @@ class Review:
         return "choices", "load"
 
     @property
-    def thread(self) -> OpenThread:
+    def thread(self) -> ReviewedThread:
         """The thread that asks."""
         return self._thread
 
@@ -276,7 +278,7 @@ class Review:
         """The words typed so far."""
         return self.words.strip()
 
-    def ask(self, thread: OpenThread, request: Request, actor: str, now: float) -> Effects:
+    def ask(self, thread: ReviewedThread, request: Request, actor: str, now: float) -> Effects:
         """Ask about this request; what is made up for another one is put aside until one comes back to it."""
         draft: AnswerDraft | None = self.draft
         if (thread.thread_id, request.id) != (self._thread.thread_id, self.request.id):
@@ -305,7 +307,7 @@ class Review:
         fields = (replace(field, text=self.texts.get(field.path, field.text)) for field in form.fields)
         return replace(form, fields=tuple(fields))
 
-    def follow(self, thread: OpenThread, request: Request, now: float) -> Effects:
+    def follow(self, thread: ReviewedThread, request: Request, now: float) -> Effects:
         """The thread has moved: ask the next request, or the same one about its new step or votes."""
         known = self.request
         if (known.id, known.step, known.votes) == (request.id, request.step, request.votes):
