@@ -169,7 +169,7 @@ class LocalDriver:
         self._replay_from = 0
         self._watch: ThreadWatch | None = None
         self._follower: Follower | None = None
-        self._own: dict[type[Command[Any]], Callable[[Any], Coroutine[Any, Any, Any]]] = {
+        self._handlers: dict[type[Command[Any]], Callable[[Any], Coroutine[Any, Any, Any]]] = {
             Cancel: self._cancel,
             CancelAttempt: self._cancel_attempt,
             Fork: self._fork,
@@ -291,7 +291,7 @@ class LocalDriver:
             self._opened()
             if why := self.can(type(command)):
                 raise UsageError(f"thread {self.thread_id!r} can only be looked at", why)
-            result: R = await self._own.get(type(command), self._commit)(command)
+            result: R = await self._handlers.get(type(command), self._commit)(command)
             return result
 
         return await self._engine.call(work())
