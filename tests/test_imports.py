@@ -7,6 +7,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 
@@ -44,6 +45,40 @@ def test_only_ui_loads_the_screen_and_nobody_loads_models(package: str) -> None:
 def test_ui_loads_no_models() -> None:
     names = modules_of("hitl_tui.ui")
     assert "litellm" not in loaded_after(f"import {', '.join(names)}")
+
+
+def imports_of_ui(*, types: bool) -> dict[str, set[str]]:
+    """What each module of `ui` imports of it, anywhere in it; with `types` also for a type checker alone."""
+    names = set(modules_of("hitl_tui.ui"))
+    graph: dict[str, set[str]] = {}
+    for name in names:
+        source = import_module(name).__file__
+        assert source is not None
+        todo: list[ast.AST] = [ast.parse(Path(source).read_text(encoding="utf-8"))]
+        found = graph.setdefault(name, set())
+        while todo:
+            node = todo.pop()
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
+                continue
+            if isinstance(node, ast.ImportFrom) and node.module:
+                whole = (f"{node.module}.{alias.name}" for alias in node.names)
+                found.update((names & {node.module, *whole}) - {name})
+            todo.extend(ast.iter_child_nodes(node))
+    return graph
+
+
+def test_no_module_of_ui_imports_one_that_imports_it() -> None:
+    assert list(TopologicalSorter(imports_of_ui(types=False)).static_order())
+
+
+def test_not_even_types_go_in_a_circle_in_ui_but_among_the_parts_of_the_run_screen() -> None:
+    def family(name: str) -> str:
+        return "hitl_tui.ui.screens.run" if name.startswith("hitl_tui.ui.screens.run_") else name
+
+    graph: dict[str, set[str]] = {}
+    for name, found in imports_of_ui(types=True).items():
+        graph.setdefault(family(name), set()).update({family(other) for other in found} - {family(name)})
+    assert list(TopologicalSorter(graph).static_order())
 
 
 @pytest.mark.parametrize("arguments", ["--help", "--version", "demo --help", "run --help", "threads --help"])

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.drivers.protocol import Driver, Hub
     from hitl_tui.stores import Checkpointer
-    from hitl_tui.ui.app import AppResult, Look
+    from hitl_tui.ui.app import AppResult
+    from hitl_tui.ui.theme import Look
 
 
 def show(
@@ -159,7 +160,7 @@ def _unbuilt(settings: Settings, thread_id: str, error: HitlError) -> str:
 
 def _look(settings: Settings) -> Look:
     from hitl_tui.config import user_themes
-    from hitl_tui.ui.app import Look
+    from hitl_tui.ui.theme import Look
 
     return Look(settings.theme, user_themes(), settings.keys, settings.key_places, settings.ascii)
 

@@ -11,9 +11,9 @@ import importlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -30,7 +30,7 @@ from hitl_tui.ui.terminal import (
     short_turns,
     take_any_bytes,
 )
-from hitl_tui.ui.theme import LOOK_EVERY, Themed
+from hitl_tui.ui.theme import LOOK_EVERY, Look, Themed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,25 +67,6 @@ class AppResult:
     not_committed: tuple[str, ...] = ()
     error: HitlError | None = None
     ended_by: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """What a user chose of looks and keys.
-
-    Args:
-        theme: name of a theme, "" for the default one.
-        themes: the directory of the user's own themes, None for none.
-        keys: wishes for keys, by action.
-        key_places: where each of them stands, for messages.
-        ascii: whether to keep to ASCII, None for what the locale says.
-    """
-
-    theme: str = ""
-    themes: Path | None = None
-    keys: Mapping[str, Any] = field(default_factory=dict)
-    key_places: Mapping[str, str] = field(default_factory=dict)
-    ascii: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +197,11 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         from hitl_tui.view.keymap import KeysInvalid
 
         keymap = self.keymap
-        self.run_screen = screen = RunScreen(keymap=keymap)
+        start = self.start
+        self.run_screen = screen = RunScreen(
+            hub, start.actor, self.leave_asking, inputs=start.inputs, ask_inputs=start.ask_inputs,
+            breaks=start.breaks, keymap=keymap,
+        )  # fmt: skip
         await self.push_screen(screen)
         try:
             await screen.begin(session)
@@ -228,7 +213,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         for untold in self._untold:
             screen.complain(untold)
         if self.start.list_threads:
-            screen.threads.do_app_threads()
+            screen.threads.choose()
         await session.drain()
         screen.bring_up(session)
         for key in self._opening.early_keys:
@@ -282,7 +267,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     def action_help(self) -> None:
         """All keys, from whatever screen is over the run."""
         if self.run_screen is not None:
-            self.run_screen.do_app_help()
+            self.run_screen.action_do("app.help")
 
     def action_interrupt(self) -> None:
         """Nothing was selected to be copied: ask before leaving; pressed again there, it leaves."""
@@ -293,7 +278,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         elif isinstance(self.screen, QuitDialog):
             self.screen.leave()
         else:
-            ask_quit(self)
+            ask_quit(self, self._lost, self.leave_keeping)
 
     def action_ask_to_quit(self) -> None:
         """Quit from anywhere, asking where something would be lost."""
@@ -308,7 +293,30 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             return
         while self.screen is not self.run_screen and len(self.screen_stack) > 1:
             self.pop_screen()
-        self.run_screen.do_app_quit()
+        self.leave_asking()
+
+    def leave_asking(self) -> None:
+        """Leave, asking first where something is in the air."""
+        from hitl_tui.ui.screens.dialogs import ask_quit
+
+        run = self.run_screen
+        if run is not None and not self._lost:
+            run.command(self.leave())
+        else:
+            ask_quit(self, self._lost, self.leave_keeping)
+
+    @property
+    def _lost(self) -> list[str]:
+        """What would be lost by leaving now, a sentence each."""
+        run = self.run_screen
+        sentences = []
+        if run is not None and run.unsent:
+            sentences.append(f"Your decision “{run.unsent}” has not been sent yet.")
+        if run is not None and run.runs:
+            again = "What it has done so far will not be committed; it runs again on resume."
+            sentences.append(f"{run.runs} is running. {again}")
+        kept = "It will be kept in a file."
+        return sentences + [f"Not applied yet: {what}. {kept}" for _, what in self.unapplied]
 
     @property
     def takes_keys(self) -> bool:

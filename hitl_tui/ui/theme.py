@@ -6,7 +6,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -21,8 +21,6 @@ from hitl_tui.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from textual.filter import LineFilter
-
-    from hitl_tui.ui.app import Look
 
 
 DEFAULT_THEME: Final = "dark"
@@ -342,6 +340,25 @@ def _stamp(path: Path) -> Stamp:
 
 
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a user chose of looks and keys.
+
+    Args:
+        theme: name of a theme, "" for the default one.
+        themes: the directory of the user's own themes, None for none.
+        keys: wishes for keys, by action.
+        key_places: where each of them stands, for messages.
+        ascii: whether to keep to ASCII, None for what the locale says.
+    """
+
+    theme: str = ""
+    themes: Path | None = None
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    key_places: Mapping[str, str] = field(default_factory=dict)
+    ascii: bool | None = None
 
 
 class Themed(App[Result]):

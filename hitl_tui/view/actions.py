@@ -217,11 +217,6 @@ class Action:
         """The first default key, as a screen shows it."""
         return written(self.default_keys[0])
 
-    @property
-    def method(self) -> str:
-        """The method that does it, on the run screen or in a group of its keys, as `do_run_step`."""
-        return "do_" + self.id.replace(".", "_")
-
 
 def _open(now: Situation) -> str:
     return "" if now.open else "the thread is being opened"

@@ -14,7 +14,8 @@ from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine import commands
 from hitl_tui.engine.commands import Answer, Fork, Run
 from hitl_tui.loading.sources import open_graph, reopen_graph
-from hitl_tui.ui.app import AppStart, HitlApp, Look
+from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.ui.theme import Look
 from hitl_tui.workflows.demo import TASK
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"

@@ -16,8 +16,9 @@ from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import verb
 from hitl_tui.engine.runner import GraphRunner
-from hitl_tui.ui.app import AppStart, HitlApp, Look
+from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.run import RunScreen
+from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.review import ReviewPane
 from hitl_tui.view.session import Session
 from tests.support import tape as tapes

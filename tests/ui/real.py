@@ -10,7 +10,8 @@ from hitl_tui import MemoryCheckpointer
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer
-from hitl_tui.ui.app import AppStart, HitlApp, Look
+from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.ui.theme import Look
 from hitl_tui.view.review import GRACE, UNDO
 from tests.support import nested
 from tests.support.replay_driver import ReplayDriver

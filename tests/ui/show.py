@@ -6,7 +6,8 @@ import dataclasses
 import sys
 from typing import TYPE_CHECKING
 
-from hitl_tui.ui.app import Look, run_app
+from hitl_tui.ui.app import run_app
+from hitl_tui.ui.theme import Look
 
 if TYPE_CHECKING:
     from hitl_tui.drivers.protocol import Driver, Hub

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui.ui.app import Look
+from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.graph import GraphPane
 from tests.ui.harness import Desk, desk
 

@@ -9,7 +9,7 @@ from textual.widgets import Input
 from hitl_tui.drivers.protocol import Preview
 from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.edit import EditScreen
-from hitl_tui.ui.widgets.draft_area import DraftArea
+from hitl_tui.ui.widgets.safe_text import DraftArea
 from tests.support.spec import spec
 from tests.ui.harness import Desk, desk
 

@@ -84,7 +84,7 @@ async def test_a_key_of_the_opening_screen_is_done_once_and_by_the_run_screen():
 
 async def test_a_key_waits_for_a_screen_that_is_being_put_together():
     async with desk() as it:
-        it.run.do_app_help()
+        it.run.action_do("app.help")
         assert isinstance(it.app.screen, HelpScreen)
         assert not it.app.screen.is_mounted
         it.app.post_message(Key("escape", None))

@@ -45,8 +45,8 @@ async def test_the_next_and_the_last_place_are_walked_to_across_steps():
         await it.press("enter")
         await it.until(lambda: it.app.screen is it.run)
         session = it.session
-        assert it.run.find.finding is not None
-        steps = [one.step for one in it.run.find.finding[1]]
+        assert it.run.search.finding is not None
+        steps = [one.step for one in it.run.search.finding[1]]
         for at in range(1, len(steps) + 1):
             await it.press(">")
             await it.until(lambda at=at: session.step_view.step == steps[at % len(steps)])
@@ -63,7 +63,7 @@ async def test_nothing_found_says_so_and_esc_leaves_all_as_it_was():
         await it.press("enter", "escape")
         await it.until(lambda: it.app.screen is it.run)
         assert it.run.query_one(ChannelsPane).selected == before
-        assert it.run.find.finding is None
+        assert it.run.search.finding is None
 
 
 async def test_n_walks_the_places_while_a_search_is_open_and_esc_ends_it():
@@ -78,4 +78,4 @@ async def test_n_walks_the_places_while_a_search_is_open_and_esc_ends_it():
         assert it.session.thread_id == "closure-explainer"
         await it.press("escape")
         await it.gone("n Next found")
-        assert not it.run.find.open
+        assert not it.run.search.open

@@ -38,7 +38,7 @@ async def test_the_key_is_seen_though_much_differs_and_goes_when_it_is_loaded(si
         it.driver.advance()
         await it.shows("The graph's file was saved", "R reload it")
         await it.press("R")
-        assert it.driver.commands == [ReloadGraph(it.run.hitl.actor)]
+        assert it.driver.commands == [ReloadGraph(it.run.actor)]
 
 
 async def test_with_room_what_differs_is_told_whole():

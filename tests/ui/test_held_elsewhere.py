@@ -11,8 +11,9 @@ import pytest
 
 from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.log.events import HolderChanged
-from hitl_tui.ui.app import AppStart, HitlApp, Look
+from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.opening import OpeningScreen
+from hitl_tui.ui.theme import Look
 from hitl_tui.view.actions import BY_ID
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayDriver, ReplayHub

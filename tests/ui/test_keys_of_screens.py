@@ -6,8 +6,8 @@ import pytest
 from textual.command import CommandPalette
 
 from hitl_tui.errors import LogCorrupt
-from hitl_tui.ui.app import Look
 from hitl_tui.ui.screens.damaged import Damage, DamagedScreen
+from hitl_tui.ui.theme import Look
 from hitl_tui.view.review import GRACE
 from tests.support import nested
 from tests.ui.harness import Desk, desk
@@ -79,8 +79,8 @@ async def test_finding():
         await it.until(lambda: getattr(it.app.screen, "_query", "") == "clo", "the search")
         await it.press("enter", "escape", "f6", "f5")
         await it.until(lambda: it.app.screen is it.run, "the run screen")
-        assert it.run.find.finding is not None
-        assert it.run.find.finding[2] == 1
+        assert it.run.search.finding is not None
+        assert it.run.search.finding[2] == 1
 
 
 async def test_breakpoints():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from hitl_tui.ui.app import Look
 from hitl_tui.ui.terminal import shown_encoding
+from hitl_tui.ui.theme import Look
 from hitl_tui.view.glyphs import plain_chars
 from tests.support import tape as tapes
 from tests.ui.harness import desk

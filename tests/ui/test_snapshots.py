@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from hitl_tui.ui.app import AppStart, HitlApp, Look
+from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.ui.theme import Look
 from hitl_tui.view.review import GRACE
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayDriver, ReplayHub

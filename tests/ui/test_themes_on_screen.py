@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.color import Color
 
-from hitl_tui.ui.app import Look
+from hitl_tui.ui.theme import Look
 from tests.ui.harness import Desk, desk
 
 MINE = 'base = "dark"\n[colors]\naccent = "#00ff00"\n'

@@ -16,7 +16,8 @@ from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.loading.code import forget_code
 from hitl_tui.loading.sources import open_graph, reopen_graph
 from hitl_tui.loading.trust import Trust
-from hitl_tui.ui.app import AppStart, HitlApp, Look
+from hitl_tui.ui.app import AppStart, HitlApp
+from hitl_tui.ui.theme import Look
 from tests.support.program import APP, call
 from tests.support.terminal import Terminal
 from tests.ui.harness import Screen

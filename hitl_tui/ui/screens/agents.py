@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -18,10 +18,9 @@ from hitl_tui.engine.commands import ClearTurns, ConfigureAgents, Fork, Step
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult, fork_name
-from hitl_tui.ui.screens.modal import Modal
+from hitl_tui.ui.screens.modal import Host, Modal, Severity
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar
-from hitl_tui.ui.screens.run_base import Severity
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, RoleScreen, Room
@@ -42,10 +41,6 @@ from hitl_tui.view.rows import wrap_line, wrap_spans
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import Session
 from hitl_tui.view.spans import Line, Span, untrusted
-
-if TYPE_CHECKING:
-    from hitl_tui.ui.screens.run import RunScreen
-
 
 _BREAKPOINTS: list[tuple[int, str]] = [(0, "-low"), (16, "-shorter"), (22, "-short"), (32, "-tall")]
 _WORDS_ROWS = 3
@@ -203,7 +198,7 @@ class TryDialog(Modal[SettingsChange | None]):
         self.dismiss(None)
 
 
-async def ask_settings(screen: RunScreen, session: Session, agent: str = "") -> None:
+async def ask_settings(screen: Host, session: Session, agent: str = "") -> None:
     """Ask for other settings of an agent, and do what was decided.
 
     Args:
@@ -226,14 +221,14 @@ async def ask_settings(screen: RunScreen, session: Session, agent: str = "") -> 
     screen.app.push_screen(TryDialog(session, agents, at), answered)
 
 
-async def _change(screen: RunScreen, session: Session, change: SettingsChange) -> None:
+async def _change(screen: Host, session: Session, change: SettingsChange) -> None:
     await session.driver.execute(
-        ConfigureAgents({change.agent: change.settings}, actor=screen.hitl.actor, note=change.note)
+        ConfigureAgents({change.agent: change.settings}, actor=screen.actor, note=change.note)
     )
     screen.tell(f"{change_words(change.settings)}, from the next step on", change.agent)
 
 
-async def _try_in_fork(screen: RunScreen, session: Session, change: SettingsChange) -> None:
+async def _try_in_fork(screen: Host, session: Session, change: SettingsChange) -> None:
     trial = change.trial
     own = trial.thread_id == session.thread_id
     driver = session.driver if own else await session.hub.open(trial.thread_id)
@@ -242,11 +237,11 @@ async def _try_in_fork(screen: RunScreen, session: Session, change: SettingsChan
             trial.base,
             change.fork,
             agents={change.agent: change.settings},
-            actor=screen.hitl.actor,
+            actor=screen.actor,
             note=change.note,
         )
     )
-    await screen.threads.open(change.fork)
+    await screen.open_thread(change.fork)
     if screen.session is not None:
         await screen.session.driver.execute(Step())
 

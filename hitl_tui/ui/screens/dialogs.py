@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import events, on
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -20,7 +20,7 @@ from textual.widgets import Input
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.modal import Modal
+from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
@@ -32,8 +32,6 @@ from hitl_tui.view.spans import Line, Span
 
 if TYPE_CHECKING:
     from hitl_tui.loading.trust import Question
-    from hitl_tui.ui.app import HitlApp
-    from hitl_tui.ui.screens.run import RunScreen
 
 _TEXT: Final = 60
 _AROUND: Final = 6
@@ -144,7 +142,7 @@ class Labelled(Vertical):
         yield field
 
 
-def ask_cancel(screen: RunScreen, driver: Driver, node: str | None, actor: str) -> None:
+def ask_cancel(screen: Host, driver: Driver, node: str | None, actor: str) -> None:
     """Ask whether to give up the node in flight or to end the thread."""
     # The way back comes first, so that enter alone ends nothing.
     options = [Option("back", "ask.back", "go back")]
@@ -172,25 +170,15 @@ class QuitDialog(Dialog):
         self.dismiss(DialogResult("leave", {}))
 
 
-def ask_quit(app: HitlApp) -> None:
-    """Say what would be lost, and ask."""
-    run = app.run_screen
-    text = []
-    if run is not None and run.unsent:
-        text.append(f"Your decision “{run.unsent}” has not been sent yet.")
-    if run is not None and run.runs:
-        text.append(
-            f"{run.runs} is running. What it has done so far will not be committed; it runs again on resume."
-        )
-    for _, what in app.unapplied:
-        text.append(f"Not applied yet: {what}. It will be kept in a file.")
+def ask_quit(app: App[Any], lost: Sequence[str], leave: Callable[[], None]) -> None:
+    """Say what would be lost, a sentence each, and ask."""
     options = [Option("back", "ask.back", "stay"), Option("leave", "q", "quit anyway", "so does ctrl+c")]
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None and answer.id == "leave":
-            app.leave_keeping()
+            leave()
 
-    app.push_screen(QuitDialog("Quit?", text or ["What is committed stays."], options), answered)
+    app.push_screen(QuitDialog("Quit?", lost or ["What is committed stays."], options), answered)
 
 
 class TrustDialog(Dialog):
@@ -215,7 +203,7 @@ class TrustDialog(Dialog):
         self.settle(None)
 
 
-async def ask_trust(app: HitlApp, question: Question) -> bool:
+async def ask_trust(app: App[Any], question: Question) -> bool:
     """Ask whether a graph may run, over whatever is open."""
     dialog = TrustDialog(question)
     app.call_later(app.push_screen, dialog, dialog.settle)
@@ -238,7 +226,7 @@ def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
     screen.app.push_screen(Dialog("Drop the changes?", [what], options), answered)
 
 
-def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
+def ask_fork(screen: Host, session: Session, actor: str) -> None:
     """Ask for the new thread's name, fork the shown step, and offer to go there."""
     thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
     fields = [
@@ -261,7 +249,7 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
         await driver.execute(Fork(step, name, actor=actor, note=answer.fields["note"].strip() or None))
         session.family_stale = True
         if answer.id == "go":
-            await screen.threads.open(name)
+            await screen.open_thread(name)
         else:
             screen.tell(
                 f"{name} begins at step {step}; {screen.ways['app.threads']} lists the threads", "Forked"
@@ -278,7 +266,7 @@ def ask_fork(screen: RunScreen, session: Session, actor: str) -> None:
     screen.app.push_screen(Dialog("Fork", text, options, fields), answered)
 
 
-def ask_limits(screen: RunScreen, session: Session, actor: str) -> None:
+def ask_limits(screen: Host, session: Session, actor: str) -> None:
     """Ask for higher limits, each with a sensible proposal."""
     limits = session.view.progress.limits
     fields = [

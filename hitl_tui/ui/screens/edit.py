@@ -21,9 +21,8 @@ from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.dialogs import ask_drop, fork_name
 from hitl_tui.ui.screens.opening import BREAKPOINTS
 from hitl_tui.ui.screens.page import KeysBar
-from hitl_tui.ui.widgets.draft_area import DraftArea, elsewhere
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
-from hitl_tui.ui.widgets.safe_text import SafeInput
+from hitl_tui.ui.widgets.safe_text import DraftArea, SafeInput, elsewhere
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.diff import value_diff
 from hitl_tui.view.format import NotJson

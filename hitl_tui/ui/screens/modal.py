@@ -1,10 +1,41 @@
-"""Screens that close once, however fast the keys come."""
+"""Screens over the run: they close once, however fast the keys come, and ask things of what they cover."""
 
 from __future__ import annotations
 
+from collections.abc import Coroutine, Mapping
+from typing import Any, Literal, Protocol
+
 from textual.actions import SkipAction
+from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, Screen, ScreenResultType
+
+from hitl_tui.view.keymap import Keymap
+from hitl_tui.view.session import Session
+
+Severity = Literal["information", "warning", "error"]
+
+
+class Host(Protocol):
+    """The screen that a question stands over: it sends commands, and tells how they went."""
+
+    actor: str
+    keymap: Keymap
+    ways: Mapping[str, str]
+    session: Session | None
+
+    @property
+    def app(self) -> App[object]:
+        """The app it is part of."""
+
+    def command(self, work: Coroutine[Any, Any, Any], group: str = "command") -> None:
+        """Send a command to the driver; what goes wrong is shown, never raised."""
+
+    def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
+        """A quiet note."""
+
+    async def open_thread(self, thread_id: str) -> None:
+        """Show another thread of the hub."""
 
 
 class ClosesOnce(Screen[ScreenResultType]):

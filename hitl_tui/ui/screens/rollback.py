@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -20,16 +20,13 @@ from hitl_tui.engine.log.events import AttemptFailed, ChildMoved, NodeStarted, R
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.dialogs import DialogField, Labelled
-from hitl_tui.ui.screens.modal import Modal
+from hitl_tui.ui.screens.modal import Host, Modal
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.rollback import entry_rows, remaining, summary
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Span, untrusted
-
-if TYPE_CHECKING:
-    from hitl_tui.ui.screens.run import RunScreen
 
 _MOST_ROWS = 14
 _BACK = Option("back", "ask.back", "go back")
@@ -152,7 +149,7 @@ class RollbackDialog(Modal[None]):
             self.query_one(Choices).set_options([_BACK])
 
 
-async def ask_rollback(screen: RunScreen, driver: Driver, actor: str) -> None:
+async def ask_rollback(screen: Host, driver: Driver, actor: str) -> None:
     """Show what a rollback would run, and let it be run."""
     entries = await driver.rollback_entries()
     screen.app.push_screen(RollbackDialog(driver, entries, actor))

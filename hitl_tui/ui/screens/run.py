@@ -1,101 +1,154 @@
-"""The run screen: its panes, its groups of keys, and which of them does an action."""
+"""The run screen: its panes, kept up to date by one drain of events 30 times a second, and its actions."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any, ClassVar
+import logging
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
+from rich.cells import cell_len
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.worker import Worker, WorkerState
 
-from hitl_tui.engine.commands import Start
+from hitl_tui.drivers.protocol import Hub, why_not
+from hitl_tui.engine.commands import Answer, Start
+from hitl_tui.engine.log.outcomes import ErrorInfo
+from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.run_agents import AgentKeys
-from hitl_tui.ui.screens.run_base import RunBase
-from hitl_tui.ui.screens.run_breakpoints import BreakpointKeys
-from hitl_tui.ui.screens.run_change import ChangeKeys
-from hitl_tui.ui.screens.run_find import FindKeys
-from hitl_tui.ui.screens.run_inside import InsideKeys
-from hitl_tui.ui.screens.run_look import LookKeys
-from hitl_tui.ui.screens.run_review import ReviewKeys
-from hitl_tui.ui.screens.run_stepping import SteppingKeys
-from hitl_tui.ui.screens.run_threads import ThreadKeys
-from hitl_tui.ui.screens.run_trust import TrustKeys
+from hitl_tui.ui.screens.modal import Severity
+from hitl_tui.ui.screens.opening import BREAKPOINTS, HEIGHTS
+from hitl_tui.ui.screens.run_actions import DOERS
+from hitl_tui.ui.screens.run_edit import Editing
+from hitl_tui.ui.screens.run_look import Search, ShownValue, go
+from hitl_tui.ui.screens.run_review import Reviewing
+from hitl_tui.ui.screens.run_stepping import Stepping
+from hitl_tui.ui.screens.run_threads import Threads
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.footer import FooterBar
-from hitl_tui.ui.widgets.tabs import TabsBar
+from hitl_tui.ui.widgets.graph import GraphPane
+from hitl_tui.ui.widgets.header import BannerBar, HeaderBar
+from hitl_tui.ui.widgets.lens import LensPane
+from hitl_tui.ui.widgets.lines import Column, RoleScreen, Room
+from hitl_tui.ui.widgets.stream import StreamPane
+from hitl_tui.ui.widgets.tabs import TABS, TabsBar
 from hitl_tui.ui.widgets.timeline import TimelinePane
 from hitl_tui.ui.widgets.value import ValuePane
-from hitl_tui.view.actions import ACTIONS, BY_ID, Action, Situation
-from hitl_tui.view.keymap import Keymap
-from hitl_tui.view.session import Session
+from hitl_tui.view.actions import ACTIONS, BY_ID, Situation
+from hitl_tui.view.banner import banner_of
+from hitl_tui.view.keymap import Keymap, load_keymap
+from hitl_tui.view.run_view import crumbs
+from hitl_tui.view.sanitise import sanitise
+from hitl_tui.view.session import PaintPace, Session
+from hitl_tui.view.spans import Role, plain_text, untrusted
+from hitl_tui.view.status import status
+from hitl_tui.view.timeline import Place
+
+log = logging.getLogger(__name__)
+FRAMES_PER_SECOND: Final = 30
+# In frames.
+_CLOCK_EVERY: Final = 3
+_FAMILY_EVERY: Final = 15
+_STATUS_WORDS: Final = {
+    "step": "run.step",
+    "continue": "run.continue",
+    "decide": "change.decide",
+    "edit": "change.edit",
+    "fork": "change.fork",
+    "extend": "change.extend",
+    "rollback": "change.rollback",
+}
+_READ_SECONDS: Final = 8
+_READ_CHARS: Final = 200
 
 
-class RunScreen(RunBase):
+class RunScreen(RoleScreen):
     """One thread: see it, step it, travel, edit, decide, fork.
 
-    An action is done by the method `do_…` that is named after it, here or in one of the groups of keys.
+    What an action does stands in the table of `run_actions`; what is kept from one key to the next in the
+    parts of the screen.
+
+    Args:
+        leave: leaves the app, after asking where something is in the air.
+        inputs: of a thread that has no step yet; None where they are asked for, or its defaults are taken.
+        breaks: breakpoints of the first thread, as NODE or NODE:CONDITION.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         bound(action.id, f"do('{action.id}')")
         for action in ACTIONS
-        if action.id != "app.palette" and action.group != "Card"
+        if action.id in DOERS and action.group != "Card"
     ]
 
-    def __init__(self, now: Callable[[], int] | None = None, keymap: Keymap | None = None) -> None:
-        super().__init__(now, keymap)
-        self.stepping = SteppingKeys(self)
-        self.breakpoints = BreakpointKeys(self)
-        self.review = ReviewKeys(self)
-        self.change = ChangeKeys(self)
-        self.agents = AgentKeys(self)
-        self.look = LookKeys(self)
-        self.find = FindKeys(self)
-        self.trust = TrustKeys(self)
-        self.inside = InsideKeys(self)
-        self.threads = ThreadKeys(self)
+    HORIZONTAL_BREAKPOINTS = BREAKPOINTS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    AUTO_FOCUS = "#channels"
 
-    async def begin(self, session: Session) -> None:
-        """Show a session; a thread without a step gets its input first."""
-        self.breakpoints.bring(session, before=self.session)
-        self.stepping.begin(session, before=self.session)
-        self.find.close()
-        self.attach(session)
-        self.change.begin(session)
-        if session.view.checkpoints:
-            self.on_progress(session)
-            return
-        start = self.hitl.start
-        if start.inputs is not None:
-            await session.driver.execute(Start(start.inputs, self.hitl.actor))
-        elif start.ask_inputs and session.view.graph.inputs:
-            self._ask_inputs(session)
-        else:
-            await session.driver.execute(Start({}, self.hitl.actor))
+    clock: Callable[[], float] = staticmethod(time.monotonic)
 
-    def _ask_inputs(self, session: Session) -> None:
-        from hitl_tui.ui.screens.inputs import InputsScreen
+    def __init__(
+        self,
+        hub: Hub,
+        actor: str,
+        leave: Callable[[], None],
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        ask_inputs: bool = True,
+        breaks: Sequence[str] = (),
+        keymap: Keymap | None = None,
+    ) -> None:
+        super().__init__(id="run")
+        self.hub = hub
+        self.actor = actor
+        self.leave: Callable[[], None] = leave
+        self.breaks = breaks
+        self._inputs = inputs
+        self._ask_for_inputs = ask_inputs
+        self.keymap = keymap or load_keymap({})
+        self.ways: Mapping[str, str] = self.keymap.ways
+        self.session: Session | None = None
+        self.now: Callable[[], int] = lambda: time.time_ns() // 1_000
+        self._frame = 0
+        self.shown_value: ShownValue = ShownValue(self)
+        self.search: Search = Search(self)
+        self.stepping: Stepping = Stepping(self)
+        self.editing: Editing = Editing(self)
+        self.review: Reviewing = Reviewing(self)
+        self.threads: Threads = Threads(self)
+        self._draining = False
+        self._lost: Session | None = None
+        self._failure: ErrorInfo | None = None
+        self._family_wait = 0
+        self._pace = PaintPace()
 
-        def started(values: dict[str, Any] | None) -> None:
-            if values is None:
-                self.do_app_quit()
-            else:
-                self.command(session.driver.execute(Start(values, self.hitl.actor)))
+    def compose(self) -> ComposeResult:
+        """The panes, empty until a session is there."""
+        yield HeaderBar()
+        yield BannerBar()
+        yield TabsBar(self.keymap.shown("look.tab"))
+        with Room(id="body"):
+            yield GraphPane()
+            with Column(id="middle"):
+                yield ChannelsPane()
+                yield ValuePane()
+            with Column(id="right"):
+                yield LensPane(self.ways)
+                yield StreamPane()
+        yield TimelinePane(self.keymap)
+        yield FooterBar(self.keymap)
 
-        self.app.push_screen(InputsScreen(session.view.graph), started)
-
-    def on_progress(self, session: Session) -> None:
-        """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
-        if not self.change.mend_failure(session):
-            self.review.on_progress(session)
+    def on_mount(self) -> None:
+        """Nothing is drained until there is a session."""
+        self.set_interval(1 / FRAMES_PER_SECOND, self._tick)
+        self.show_tab(TABS[0][0])
 
     @property
-    def card_coming(self) -> bool:
-        """Whether a question is about to be shown on its card."""
-        session = self.session
-        return self.review.coming or (session is not None and self.review.opens_for(session))
+    def on_top(self) -> bool:
+        """Whether no dialog, page or editor stands over it."""
+        return self.app.screen is self
 
     @property
     def situation(self) -> Situation:
@@ -106,20 +159,199 @@ class RunScreen(RunBase):
             ways=self.ways,
             card=self.review.state,
             typing=self.focused is not None and self.focused.check_consume_key("a", "a"),
-            found=self.find.finding is not None,
+            found=self.search.finding is not None,
             tainted=row is not None and row.tainted,
             private=row is not None and row.visibility == "private",
         )
 
+    async def begin(self, session: Session) -> None:
+        """Show a session; a thread without a step gets its input first."""
+        self.stepping.bring_breakpoints(session, before=self.session)
+        self.stepping.begin(session, before=self.session)
+        self.search.close()
+        self.attach(session)
+        self.editing.begin(session)
+        if session.view.checkpoints:
+            self.on_progress(session)
+            return
+        if self._inputs is not None:
+            await session.driver.execute(Start(self._inputs, self.actor))
+        elif self._ask_for_inputs and session.view.graph.inputs:
+            self._ask_inputs(session)
+        else:
+            await session.driver.execute(Start({}, self.actor))
+
+    def _ask_inputs(self, session: Session) -> None:
+        from hitl_tui.ui.screens.inputs import InputsScreen
+
+        def started(values: dict[str, Any] | None) -> None:
+            if values is None:
+                self.leave()
+            else:
+                self.command(session.driver.execute(Start(values, self.actor)))
+
+        self.app.push_screen(InputsScreen(session.view.graph), started)
+
+    def attach(self, session: Session) -> None:
+        """Show a session from now on."""
+        self.session = session
+        self.shown_value.forget()
+        self._family_wait = 0
+        self.query_one(ChannelsPane).picked = False
+        self.show_all()
+
+    async def _tick(self) -> None:
+        session = self.session
+        if session is None or self._draining or session is self._lost:
+            return
+        now, cpu = time.perf_counter(), time.thread_time()
+        if not self._pace.due(now, cpu):
+            return
+        self._pace.take(now, cpu)
+        self._draining = True
+        try:
+            await session.drain()
+        except HitlError as error:
+            self._lost = session
+            self.complain(error)
+            return
+        except Exception:
+            self._lost = session
+            log.exception("events could not be read")
+            self.tell("the screen could not follow the run; the log file has the details", "Error", "error")
+            return
+        finally:
+            self._draining = False
+        self._frame += 1
+        if session is not self.session:
+            return
+        if session.untold:
+            self.bring_up(session)
+        elif (session.running or session.deadline) and self._frame % _CLOCK_EVERY == 0:
+            self._show_header(session)
+        self._family_wait -= 1
+        if session.family_stale and self._family_wait <= 0:
+            session.family_stale = False
+            self._family_wait = _FAMILY_EVERY
+            self.run_worker(self._refresh_family(session), group="family", exit_on_error=False)
+
+    def bring_up(self, session: Session) -> None:
+        """Show what has happened that was not shown yet, whoever has fetched it."""
+        if session.untold:
+            session.untold = False
+            self.show_all()
+            self.on_progress(session)
+            while session.alerts:
+                self.tell(session.alerts.pop(0), severity="warning")
+            if session.view.progress.status in ("completed", "cancelled"):
+                self.query_one(FooterBar).take_back(session.limit_notes)
+
+    def on_progress(self, session: Session) -> None:
+        """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
+        if not self.editing.mend_failure(session):
+            self.review.on_progress(session)
+
+    async def _refresh_family(self, session: Session) -> None:
+        if await session.refresh_family() and session is self.session:
+            self.query_one(TimelinePane).show_view(session.view, session.family, session.shown)
+            self.query_one(LensPane).show_session(session)
+
+    def show_all(self) -> None:
+        """Bring every pane up to the session; each paints only what differs."""
+        session = self.session
+        if session is None:
+            return
+        with self.app.batch_update():
+            self._show_channels(session)
+            self.query_one(LensPane).show_session(session)
+            self.query_one(StreamPane).show_stream(
+                session.view.stream, session.view.inside, past=session.is_past
+            )
+            self.query_one(TabsBar).show_live(session.view.stream.live and session.view.stream.length > 0)
+            timeline = self.query_one(TimelinePane)
+            timeline.set_class(session.is_past, "-past")
+            timeline.show_view(session.view, session.family, session.shown)
+            self.query_one(GraphPane).show_session(session)
+            self.show_bars()
+            self.shown_value.show()
+
+    def _show_channels(self, session: Session) -> None:
+        pane = self.query_one(ChannelsPane)
+        step = session.step_view
+        fresh = pane.channel_rows is not step.rows
+        pane.show_step(step, session.is_past)
+        if fresh and not pane.picked and not session.is_past:
+            pane.select(_first_channel(session))
+        error = session.view.error
+        if error is not self._failure:
+            self._failure = error
+            if error is not None and error.channel:
+                pane.select(error.channel)
+
+    @property
+    def card_coming(self) -> bool:
+        """Whether a question is about to be shown on its card."""
+        session = self.session
+        return self.review.coming or (session is not None and self.review.opens_for(session))
+
+    def _show_header(self, session: Session) -> None:
+        if self.card_coming:  # whoever reads that it waits must find the keys of the card at work
+            return
+        line = status(session.view, self.now(), pausing=session.pausing, keys=self.turn_keys)
+        if session.is_past:  # those keys are for the newest step; the banner has the way there
+            turn = line.turn.partition(" — ")[0]
+            line = dataclasses.replace(line, turn=turn, brief=turn)
+        where = crumbs(session.thread_id, session.view.owners)
+        self.query_one(HeaderBar).show(session.view.graph.name, where, line)
+
     @property
     def turn_keys(self) -> dict[str, str]:
         """What to press, by the words of the status line; the card itself says what decides."""
-        keys = super().turn_keys
+        keys = {name: self.ways[action_id] for name, action_id in _STATUS_WORDS.items()}
+        if self.session is not None and why_not(self.session.view.refusals, Answer):
+            keys["unable"] = ""
         if self.review.state:
             keys["decide"] = ""
         if self.review.state == "sending":
             keys["undo"] = self.ways["card.undo"]
         return keys
+
+    def _show_banner(self, session: Session) -> None:
+        narrow = self.size.width < 100 and not self.has_class("-deciding")
+        rows = banner_of(session, self.ways, self.size, narrow=narrow)
+        self.query_one(BannerBar).show(*rows)
+
+    def show_bars(self) -> None:
+        """Bring what is said above and below the panes up to what the user is doing."""
+        if self.session is not None:
+            self._show_header(self.session)
+            self._show_banner(self.session)
+            self.query_one(FooterBar).show(self.situation)
+
+    def show_tab(self, name: str) -> None:
+        """On a narrow screen: show that pane."""
+        for tab, _ in TABS:
+            self.set_class(tab == name, f"-tab-{tab}")
+        self.query_one(TabsBar).show(name)
+        self.call_after_refresh(self.show_all)
+
+    def on_resize(self) -> None:
+        """Another width wraps otherwise."""
+        self.call_after_refresh(self.show_all)
+
+    def travel(self, place: Place | None) -> None:
+        """Show another step in all panes; None for the newest."""
+        session = self.session
+        if session is None:
+            return
+        session.move_to(place)
+        self.show_all()
+        if session.is_past:
+            self.run_worker(self._load_step(session), group="travel", exclusive=True, exit_on_error=False)
+
+    async def _load_step(self, session: Session) -> None:
+        if await session.load_shown() and session is self.session:
+            self.show_all()
 
     def on_descendant_focus(self) -> None:
         """The keys below are others while something is typed."""
@@ -139,24 +371,14 @@ class RunScreen(RunBase):
 
     def action_do(self, action_id: str) -> None:
         """Do an action, or say why it can't be done now."""
-        if action_id == "app.next" and self.find.open and not self.review.state:
+        if action_id == "app.next" and self.search.open and not self.review.state:
             action_id = "look.next"  # as in other pagers, while a search is open
         action = BY_ID[action_id]
         why_not = action.why_not(self.situation)
         if why_not:
             self.tell(why_not, action.label, "warning")
             return
-        self.doer(action)()
-
-    def doer(self, action: Action) -> Callable[[], None]:
-        """The method that does an action."""
-        groups = (
-            self.stepping, self.breakpoints, self.review, self.change, self.agents,
-            self.look, self.find, self.trust, self.inside, self.threads,
-        )  # fmt: skip
-        owner = next(one for one in (self, *groups) if hasattr(one, action.method))
-        found: Callable[[], None] = getattr(owner, action.method)
-        return found
+        DOERS[action_id](self)
 
     @on(FooterBar.Chosen)
     def _footer_chosen(self, event: FooterBar.Chosen) -> None:
@@ -180,33 +402,7 @@ class RunScreen(RunBase):
 
     @on(TimelinePane.Travel)
     def _travel_key(self, event: TimelinePane.Travel) -> None:
-        self.look.go(event.direction)
-
-    def do_app_back(self) -> None:
-        """Close the card, or go back to the newest step."""
-        if self.review.state == "sending":
-            self.review.do_card_undo()
-        elif self.review.state:
-            self.review.close_card()
-        elif self.find.open or (self.session and self.session.is_past):
-            self.find.close()
-            self.travel(None)
-        else:
-            self.inside.do_look_outside()
-
-    def do_look_enter(self) -> None:
-        """At a step of another thread: open that thread; else what is inside the shown step."""
-        session = self.session
-        if session and session.shown and session.shown[0] != session.thread_id:
-            self.command(self.threads.open(session.shown[0]))
-        else:
-            self.inside.do_look_inside()
-
-    def do_app_help(self) -> None:
-        """Show all keys."""
-        from hitl_tui.ui.screens.help import HelpScreen
-
-        self.app.push_screen(HelpScreen(self.situation, self.keymap))
+        go(self, event.direction)
 
     @property
     def unsent(self) -> str:
@@ -220,11 +416,52 @@ class RunScreen(RunBase):
         session = self.session
         return (session.view.running_node or "") if session and not session.view.held_by else ""
 
-    def do_app_quit(self) -> None:
-        """Leave, asking first where something is in the air."""
-        if not self.unsent and not self.runs and not self.hitl.unapplied:
-            self.command(self.hitl.leave())
-            return
-        from hitl_tui.ui.screens.dialogs import ask_quit
+    async def open_thread(self, thread_id: str) -> None:
+        """Show another thread of the hub."""
+        await self.threads.open(thread_id)
 
-        ask_quit(self.hitl)
+    def command(self, work: Coroutine[Any, Any, Any], group: str = "command") -> None:
+        """Send a command to the driver; what goes wrong is shown, never raised."""
+        self.run_worker(work, group=group, exit_on_error=False)
+
+    def complain(self, error: HitlError) -> None:
+        """Show an error that says itself what to do."""
+        between = "\n" if "\n" in error.message else " — "
+        text = f"{error.message}{between}{error.hint}" if error.hint else error.message
+        self.tell(text, error.title, "error")
+
+    def tell(self, text: str, title: str = "", severity: Severity = "information") -> None:
+        """A quiet note in the footer; as a toast where it is longer than that.  Never markup."""
+        role: Role = "error" if severity == "error" else "warning" if severity == "warning" else "ok"
+        line = (untrusted(f"{title}: " if title else "", role), untrusted(text, "plain"))
+        short = (
+            "\n" not in text and cell_len(plain_text(line)) <= self.size.width * 2 // 3
+        )  # the keys keep the rest
+        if short and self.on_top:
+            self.query_one(FooterBar).say(line)
+        else:
+            seconds = _READ_SECONDS * (1 + len(text) // _READ_CHARS)
+            self.notify(sanitise(text), title=title, severity=severity, markup=False, timeout=seconds)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Every failed command ends here: ours are shown, others go to the log and one line is shown."""
+        if event.state is not WorkerState.ERROR:
+            return
+        error = event.worker.error
+        if isinstance(error, HitlError):
+            self.complain(error)
+        elif error is not None:
+            log.error("a command failed", exc_info=error)
+            self.tell(
+                f"{type(error).__name__}: {error}. The log file has the details.", "Unexpected", "error"
+            )
+
+
+def _first_channel(session: Session) -> str:
+    """What to show first: what is decided about, else a text the newest step wrote, else any channel."""
+    if session.request is not None and session.request.subject:
+        return session.request.subject
+    rows = session.step_view.rows
+    written = [row for row in rows if row.mark != " "] or list(rows)
+    texts = [row for row in written if row.kind == "text"] or written
+    return texts[0].name if texts else ""

@@ -1,104 +1,176 @@
-"""The keys of the run screen that only look: other ways to show a value, other steps."""
+"""What the run screen looks at: the shown value, the places of a text, the shown step."""
 
 from __future__ import annotations
 
-from hitl_tui.ui.screens.run_keys import RunKeys
-from hitl_tui.ui.widgets.tabs import TabsBar
+from typing import TYPE_CHECKING
+
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.format import kind
 from hitl_tui.view.session import Session
 from hitl_tui.view.timeline import Direction, Place, neighbours
-from hitl_tui.view.value_source import MODES
+from hitl_tui.view.value_source import MODES, Mode, value_text
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.find import Finding
+    from hitl_tui.ui.screens.run import RunScreen
 
 
-class LookKeys(RunKeys):
-    """Nothing here changes a thread."""
+class ShownValue:
+    """The value of the selected channel at the shown step, in the way that was chosen for its kind."""
 
-    def do_look_text(self) -> None:
-        """Show the value as text."""
-        self.screen.shown_value.set_mode("text")
+    def __init__(self, screen: RunScreen) -> None:
+        self._screen = screen
+        self._modes: dict[str, Mode] = {"text": "diff"}
+        # What is shown or on its way: session, step, channel and mode.
+        self._wanted: tuple[object, ...] = ()
+        self.loading = False
 
-    def do_look_diff(self) -> None:
-        """Show what changed."""
-        self.screen.shown_value.set_mode("diff")
+    @property
+    def mode(self) -> Mode:
+        """How it is shown."""
+        return self._modes.get(self._kind, "text")
 
-    def do_look_json(self) -> None:
-        """Show the value as JSON."""
-        self.screen.shown_value.set_mode("json")
+    def set_mode(self, mode: Mode) -> None:
+        """Show values of this kind in another way."""
+        self._modes[self._kind] = mode
+        self.show()
 
-    def do_look_blame(self) -> None:
-        """Show who wrote what."""
-        self.screen.shown_value.set_mode("blame")
+    @property
+    def _kind(self) -> str:
+        session = self._screen.session
+        return kind(session.step_view.values.get(self._channel)) if session else ""
 
-    def do_look_view(self) -> None:
-        """Go round the ways."""
-        value = self.screen.shown_value
-        value.set_mode(MODES[(MODES.index(value.mode) + 1) % len(MODES)])
+    @property
+    def _channel(self) -> str:
+        return self._screen.query_one(ChannelsPane).selected
 
-    def do_look_costs(self) -> None:
-        """Show what the thread has cost."""
-        from hitl_tui.ui.screens.page import CostsScreen
-
-        if self.session:
-            self.screen.app.push_screen(CostsScreen(self.session, self.screen.keymap.bindings["look.costs"]))
-
-    def do_look_compare(self) -> None:
-        """The shown step beside the newest one; at the newest, beside the one before it.
-
-        The first step of a fork stands beside the one that its parent made in its place.
-        """
-        from hitl_tui.ui.screens.compare import CompareScreen
-
-        session = self.session
-        if session is None or session.view.head is None:
+    def show(self) -> None:
+        """Bring the pane up to the session; does nothing where that shows it already."""
+        session, channel = self._screen.session, self._channel
+        if session is None or not channel:
             return
-        newest = (session.thread_id, session.view.head.step)
-        left = session.shown or session.other_draft or (session.thread_id, max(newest[1] - 1, 0))
-        self.screen.app.push_screen(
-            CompareScreen(session, left, newest, self.screen.keymap.bindings["look.compare"])
-        )
-
-    def do_look_tab(self) -> None:
-        """Next pane on a narrow screen."""
-        self.screen.show_tab(self.screen.query_one(TabsBar).next())
-
-    def go(self, direction: Direction) -> None:
-        """Show the step next to the shown one."""
-        session = self.session
-        head = session.view.head if session else None
-        if session is None or head is None:
+        seen = session.revealed
+        if seen is not None and (seen.channel, seen.step) != (channel, session.step_view.step):
+            session.revealed = None
+        wanted = (session, session.step_view, channel, self.mode)
+        if self._wanted and all(new is old for new, old in zip(wanted, self._wanted, strict=True)):
             return
-        place = session.shown or (session.thread_id, head.step)
-        oldest = session.view.checkpoints[0].step
-        if direction == "left" and place == (session.thread_id, oldest) and oldest > 0:
-            self.screen.command(self._older(session, place), group="older")
+        self._wanted = wanted
+        if not self.loading:
+            self.loading = True
+            self._screen.run_worker(self._load(), group="value", exit_on_error=False)
+
+    def show_again(self) -> None:
+        """Show it anew though nothing else has changed, as once it was revealed."""
+        self.forget()
+        self.show()
+
+    def forget(self) -> None:
+        """Whatever is shown is out of date."""
+        self._wanted = ()
+
+    async def _load(self) -> None:
+        """Fetch what is wanted until that is what is shown: one load at a time, none for nothing."""
+        try:
+            done: tuple[object, ...] = ()
+            while self._wanted is not done and (session := self._screen.session) is not None:
+                done = self._wanted
+                text = await value_text(session, self._channel, self.mode, self._screen.ways["look.reveal"])
+                if self._wanted is done:
+                    self._screen.query_one(ValuePane).show_text(text)
+        finally:
+            self.loading = False
+
+
+class Search:
+    """Asking what to look for, and walking from place to place.
+
+    Attributes:
+        finding: what is looked for, where it stands, and which place is shown; None while no search is open.
+    """
+
+    def __init__(self, screen: RunScreen) -> None:
+        self._screen = screen
+        self.finding: Finding | None = None
+        self._query = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether a search goes on: from the first place gone to until esc or another thread."""
+        return self.finding is not None
+
+    def close(self) -> None:
+        """The search is over; its text is where the next one begins."""
+        if self.finding is not None:
+            self._query, self.finding = self.finding[0], None
+            self._screen.query_one(ValuePane).mark("")
+            self._screen.show_all()
+
+    def ask(self) -> None:
+        """Ask what to look for, and where to go."""
+        from hitl_tui.ui.screens.find import FindScreen
+
+        if self._screen.session is None:
             return
-        self.screen.travel(neighbours(session.view, session.family, place, direction))
+        ways = (self._screen.ways["look.next"], self._screen.ways["look.previous"])
+        query = self.finding[0] if self.finding else self._query
+        self._screen.app.push_screen(FindScreen(self._screen.session, query, ways), self._go_to_found)
 
-    async def _older(self, session: Session, place: Place) -> None:
-        if await session.load_older():
-            self.screen.travel(neighbours(session.view, session.family, place, "left"))
+    def walk(self, by: int) -> None:
+        """Go to the next place where it stands, or to the one before."""
+        if self.finding is not None:
+            query, found, at = self.finding
+            self._go_to_found((query, found, (at + by) % len(found)))
 
-    def do_travel_back(self) -> None:
-        """The step before."""
-        self.go("left")
+    def _go_to_found(self, finding: Finding | None) -> None:
+        """Show a place: its step, its channel, and the line in it."""
+        session = self._screen.session
+        if finding is None or session is None:
+            return
+        query, found, at = self.finding = finding
+        place = found[at]
+        if place.step != session.step_view.step:
+            self._screen.travel((session.thread_id, place.step))
+        if place.channel:
+            pane = self._screen.query_one(ValuePane)
+            pane.seek = (place.channel, place.line)
+            pane.mark(query)
+            self._screen.query_one(ChannelsPane).picked = True
+            self._screen.query_one(ChannelsPane).select(place.channel)
+            self._screen.shown_value.set_mode("text")
+            pane.show_sought()
+        self._screen.show_bars()
+        self._screen.tell(f"{place.where}, {at + 1} of {len(found)}", f"“{query}”")
 
-    def do_travel_on(self) -> None:
-        """The step after."""
-        self.go("right")
 
-    def do_travel_up(self) -> None:
-        """The thread above."""
-        self.go("up")
+def next_mode(screen: RunScreen) -> None:
+    """Go round the ways to show a value."""
+    value = screen.shown_value
+    value.set_mode(MODES[(MODES.index(value.mode) + 1) % len(MODES)])
 
-    def do_travel_down(self) -> None:
-        """The thread below."""
-        self.go("down")
 
-    def do_travel_first(self) -> None:
-        """The oldest loaded step."""
-        session = self.session
-        if session and session.view.checkpoints:
-            self.screen.travel((session.thread_id, session.view.checkpoints[0].step))
+def go(screen: RunScreen, direction: Direction) -> None:
+    """Show the step next to the shown one."""
+    session = screen.session
+    head = session.view.head if session else None
+    if session is None or head is None:
+        return
+    place = session.shown or (session.thread_id, head.step)
+    oldest = session.view.checkpoints[0].step
+    if direction == "left" and place == (session.thread_id, oldest) and oldest > 0:
+        screen.command(_older(screen, session, place), group="older")
+        return
+    screen.travel(neighbours(session.view, session.family, place, direction))
 
-    def do_travel_head(self) -> None:
-        """Back to the newest step."""
-        self.screen.travel(None)
+
+async def _older(screen: RunScreen, session: Session, place: Place) -> None:
+    if await session.load_older():
+        screen.travel(neighbours(session.view, session.family, place, "left"))
+
+
+def go_first(screen: RunScreen) -> None:
+    """Show the oldest loaded step."""
+    session = screen.session
+    if session and session.view.checkpoints:
+        screen.travel((session.thread_id, session.view.checkpoints[0].step))

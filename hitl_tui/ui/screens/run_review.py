@@ -1,4 +1,4 @@
-"""The keys of the run screen that are about the review card: opening, answering, taking back."""
+"""The review card on the run screen: when it opens and closes, and where its keys lead."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.interrupts import has_voted
-from hitl_tui.ui.screens.run_keys import RunKeys
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.view.card import how_it_went, vote_given
 from hitl_tui.view.session import Session
 
 if TYPE_CHECKING:
+    from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.ui.widgets.review import ReviewPane
 
 
-class ReviewKeys(RunKeys):
+class Reviewing:
     """The card stands beside what it is about; it opens by itself where the user was going on.
 
     After a single step it does not: whoever steps looks at what the step changed, which the card would hide.
     """
 
-    _shown_for = ""
-    """The request for which the card opened last: it opens once for each by itself."""
-
-    coming = False
-    """Whether the card is being put together: keys wait for it, and so does the word that one waits."""
+    def __init__(self, screen: RunScreen) -> None:
+        self.screen = screen
+        self.coming = False
+        """Whether the card is being put together: keys wait for it, and so does the word that one waits."""
+        self._shown_for = ""
+        """The request for which the card opened last: it opens once for each by itself."""
 
     @property
     def state(self) -> Literal["", "open", "sending"]:
@@ -44,13 +45,13 @@ class ReviewKeys(RunKeys):
         """True while the card is on screen."""
         return self.screen.has_class("-deciding")
 
-    def do_change_decide(self) -> None:
+    def decide(self) -> None:
         """Open the review card, or go back to it: what is made up there stays."""
         if self.card_open and self.card is not None:
             self.card.focus_choices()
-        elif self.session and self.session.requests:
-            requests = self.session.requests
-            left = next((one for one in requests if not has_voted(one, self.screen.hitl.actor)), None)
+        elif self.screen.session and self.screen.session.requests:
+            requests = self.screen.session.requests
+            left = next((one for one in requests if not has_voted(one, self.screen.actor)), None)
             if left is None:
                 self.screen.tell(vote_given(requests[0]))
             else:
@@ -61,13 +62,13 @@ class ReviewKeys(RunKeys):
         from hitl_tui.ui.widgets.review import ReviewPane
         from hitl_tui.view.review import Review
 
-        session = self.session
+        session = self.screen.session
         assert session is not None
         self.screen.travel(None)
         self._shown_for = request.id
         if request.subject:
             self.screen.query_one(ChannelsPane).select(request.subject)
-        card, actor, clock = self.card, self.screen.hitl.actor, self.screen.clock
+        card, actor, clock = self.card, self.screen.actor, self.screen.clock
         self.coming = True
         self.screen.add_class("-deciding")
         if card is None:
@@ -87,47 +88,35 @@ class ReviewKeys(RunKeys):
 
     def next_thread(self) -> None:
         """Open the next thread that waits."""
-        self.screen.threads.do_app_next()
-
-    def edit_asked(self) -> None:
-        """Edit what is decided about."""
-        self.do_card_edit()
+        self.screen.threads.open_next()
 
     async def after_answer(self, session: Session) -> None:
         """Go on, unless the thread was being stepped through."""
         await self.screen.stepping.after_answer(session)
 
-    def do_card_reason(self) -> None:
+    def type_reason(self) -> None:
         """Type a reason."""
         if self.card:
             self.card.action_type_reason("card.reason")
 
-    def do_card_edit(self) -> None:
+    def edit_asked(self) -> None:
         """Edit what is decided about; what is in a thread of its own is edited there."""
         request = self._asked_about
         if request is not None and request.thread:
-            self.screen.inside.enter_thread(request.thread)
+            self.screen.threads.enter(request.thread)
         elif request is not None and request.subject:
-            self.screen.change.edit_channel(request.subject)
-
-    def do_card_next(self) -> None:
-        """Ask about the next of the requests that wait."""
-        self.other_request(1)
-
-    def do_card_previous(self) -> None:
-        """Ask about the one before."""
-        self.other_request(-1)
+            self.screen.editing.edit_channel(request.subject)
 
     @property
     def _asked_about(self) -> Request | None:
         """The request on the card while it waits, else the first that does."""
-        waiting = self.session.requests if self.session else ()
+        waiting = self.screen.session.requests if self.screen.session else ()
         wanted = self.card.review.request.id if self.card is not None else ""
         return next((one for one in waiting if one.id == wanted), waiting[0] if waiting else None)
 
     def other_request(self, by: int) -> None:
         """Ask about another of the requests that wait."""
-        waiting = self.session.requests if self.session else ()
+        waiting = self.screen.session.requests if self.screen.session else ()
         request = self._asked_about
         if request is not None and len(waiting) > 1:
             self.screen.command(self._ask_instead(waiting[(waiting.index(request) + by) % len(waiting)]))
@@ -135,16 +124,16 @@ class ReviewKeys(RunKeys):
     async def _ask_instead(self, request: Request) -> None:
         """Ask about this one; a decision about the one before is sent first."""
         sent = await self.send_decision()
-        waiting = self.session.requests if self.session else ()
+        waiting = self.screen.session.requests if self.screen.session else ()
         if sent and any(one.id == request.id for one in waiting):
             self.open_card(request)
 
-    def do_card_back(self) -> None:
+    def step_back(self) -> None:
         """Back to the action that was decided about before."""
         if self.card:
             self.card.step_back()
 
-    def do_card_undo(self) -> None:
+    def take_back(self) -> None:
         """Take the decision back."""
         if self.card:
             self.card.take_back()
@@ -173,7 +162,7 @@ class ReviewKeys(RunKeys):
         """An answer was refused: where its request has gone, the card comes back with what was typed."""
         card = self.card
         gone = card is not None and all(one.id != card.review.request.id for one in session.requests)
-        if card is not None and gone and session is self.session and card.outlives():
+        if card is not None and gone and session is self.screen.session and card.outlives():
             self.screen.add_class("-deciding")
 
     def on_progress(self, session: Session) -> None:

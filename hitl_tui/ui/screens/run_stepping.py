@@ -1,13 +1,13 @@
-"""The keys of the run screen that run a thread, and whether it goes on by itself after a question."""
+"""How threads are run on the run screen: step by step or on and on, and up to which breakpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal
 
+from hitl_tui.drivers.breakpoints import describe, read_breakpoints
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Pause, Run, Step
-from hitl_tui.ui.screens.run_keys import RunKeys
 from hitl_tui.view.session import Session
 
 if TYPE_CHECKING:
@@ -17,17 +17,21 @@ if TYPE_CHECKING:
 Pace = Literal["opened", "stepping", "going"]
 
 
-class SteppingKeys(RunKeys):
-    """Step, continue, pause, cancel; an answered thread goes on, unless it was being stepped through."""
+class Stepping:
+    """An answered thread goes on, unless it was being stepped through.
+
+    Breakpoints belong to a thread; a fork begins with those of the thread that it was opened from.
+    """
 
     def __init__(self, screen: RunScreen) -> None:
-        super().__init__(screen)
+        self.screen = screen
         self._paces: dict[str, Pace] = {}
+        self._breakpoints: dict[str, dict[str, str]] | None = None
 
     @property
     def going_on(self) -> bool:
         """Whether the user let the shown thread run on, so that its questions come up by themselves."""
-        return self.session is not None and self._pace(self.session) == "going"
+        return self.screen.session is not None and self._pace(self.screen.session) == "going"
 
     def _pace(self, session: Session) -> Pace:
         return self._paces.get(session.thread_id, "opened")
@@ -51,17 +55,17 @@ class SteppingKeys(RunKeys):
         """Its next question comes up by itself, and once answered it goes on."""
         self._paces[session.thread_id] = "going"
 
-    def do_run_step(self) -> None:
+    def step(self) -> None:
         """Run one node."""
         self._run(lambda driver: driver.execute(Step()), "stepping")
 
-    def do_run_continue(self) -> None:
+    def continue_(self) -> None:
         """Run until something waits."""
-        if session := self.session:
+        if session := self.screen.session:
             self._run(lambda driver: self._run_on(session), "going")
 
     def _run(self, start: Callable[[Driver], Coroutine[Any, Any, None]], pace: Pace) -> None:
-        session = self.session
+        session = self.screen.session
         if session is None:
             return
         self._paces[session.thread_id] = pace
@@ -71,27 +75,18 @@ class SteppingKeys(RunKeys):
         """Run until something waits, fails or ends, or a breakpoint is reached."""
         await session.driver.execute(Run(dict(session.breakpoints)))
 
-    def do_run_pause(self) -> None:
+    def pause(self) -> None:
         """Stop at the next node boundary; neither this thread nor those it runs for go on by themselves."""
-        if session := self.session:
+        if session := self.screen.session:
             session.pausing = True
             for thread_id in (session.thread_id, *(owner.thread_id for owner in session.view.owners)):
                 self._paces[thread_id] = "stepping"
             self.screen.show_all()
             self.screen.command(session.driver.execute(Pause()))
 
-    def do_run_cancel(self) -> None:
-        """Ask what to give up."""
-        from hitl_tui.ui.screens.dialogs import ask_cancel
-
-        session = self.session
-        if session is None:
-            return
-        ask_cancel(self.screen, session.driver, session.view.running_node, self.screen.hitl.actor)
-
     def again(self) -> None:
         """Go on as the user did last."""
-        (self.do_run_continue if self.going_on else self.do_run_step)()
+        (self.continue_ if self.going_on else self.step)()
 
     async def after_answer(self, session: Session) -> None:
         """Go on to the next stop, unless the thread was being stepped through when the question came up.
@@ -101,7 +96,7 @@ class SteppingKeys(RunKeys):
         if self._pace(session) == "stepping":
             return
         await session.drain()
-        if session is self.session:
+        if session is self.screen.session:
             self.screen.bring_up(session)
         if not session.request and session.view.progress.status in ("waiting", "pending"):
             self.go_on(session)
@@ -112,3 +107,27 @@ class SteppingKeys(RunKeys):
         if self.going_on and not session.running:
             await self.after_answer(session)
             self.screen.on_progress(session)
+
+    def bring_breakpoints(self, session: Session, before: Session | None) -> None:
+        """Give a session the breakpoints that its thread had when it was shown last.
+
+        Args:
+            before: the session that was shown until now.
+        """
+        if self._breakpoints is None:
+            given = read_breakpoints(self.screen.breaks, session.view.graph)
+            self._breakpoints = {session.thread_id: given}
+        forked = before is not None and session.view.parent == before.thread_id
+        begins = dict(before.breakpoints) if forked and before is not None else {}
+        session.breakpoints = self._breakpoints.setdefault(session.thread_id, begins)
+
+    def toggle_breakpoint(self, session: Session, node: str) -> None:
+        """Set a breakpoint for always, or take away the one that is there."""
+        if session.breakpoints.pop(node, None) is None:
+            session.breakpoints[node] = ""
+            self.screen.tell(
+                f"runs stop {describe(node)}; {self.screen.ways['run.breaks']} gives it a condition", "Break"
+            )
+        else:
+            self.screen.tell(f"runs no longer stop {describe(node)}", "Break")
+        self.screen.show_all()

@@ -1,4 +1,4 @@
-"""From one thread to another: the list of them, and what is shown where one can't be opened."""
+"""From one thread to another: the list of them, those that wait, and those inside a node (SPEC 7)."""
 
 from __future__ import annotations
 
@@ -6,38 +6,39 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from hitl_tui.errors import HitlError, LogCorrupt
-from hitl_tui.ui.screens.run_keys import RunKeys
+from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.actions import BY_ID
 from hitl_tui.view.session import Session
 from hitl_tui.view.threads import WaitingQueue
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
+    from hitl_tui.view.run_view import InsidePlace
 
 
-class ThreadKeys(RunKeys):
+class Threads:
     """Shows other threads in the place of the one that is shown."""
 
     def __init__(self, screen: RunScreen) -> None:
-        super().__init__(screen)
+        self.screen = screen
         self._queue = WaitingQueue()
         self._one_by_one = asyncio.Lock()
 
-    def do_app_threads(self) -> None:
+    def choose(self) -> None:
         """List the threads."""
         from hitl_tui.ui.screens.threads import ThreadsScreen
 
         def chosen(thread_id: str | None) -> None:
-            if thread_id and (self.session is None or thread_id != self.session.thread_id):
+            if thread_id and (self.screen.session is None or thread_id != self.screen.session.thread_id):
                 self.screen.command(self.open(thread_id))
 
-        hub = self.screen.hitl.hub
+        hub = self.screen.hub
         if hub is not None:
-            current = self.session.thread_id if self.session else ""
+            current = self.screen.session.thread_id if self.screen.session else ""
             keys = self.screen.keymap.bindings["app.threads"]
             self.screen.app.push_screen(ThreadsScreen(hub, current, self.screen.now, keys), chosen)
 
-    def do_app_next(self) -> None:
+    def open_next(self) -> None:
         """Open the next thread that waits for a human, and its card; once it is answered the run goes on."""
 
         async def after_the_last_key() -> None:
@@ -47,7 +48,7 @@ class ThreadKeys(RunKeys):
         self.screen.command(after_the_last_key())
 
     async def _open_next(self) -> None:
-        hub, session, review = self.screen.hitl.hub, self.session, self.screen.review
+        hub, session, review = self.screen.hub, self.screen.session, self.screen.review
         assert hub is not None
         assert session is not None
         # Sent first, so that a thread which asks anew is seen to.
@@ -59,18 +60,18 @@ class ThreadKeys(RunKeys):
             self.screen.tell("no other thread waits for a human")
             return
         await self.open(found.info.thread_id)
-        opened = self.session
+        opened = self.screen.session
         decides = opened is not session and not BY_ID["change.decide"].why_not(self.screen.situation)
         if opened is not None and decides:
             self.screen.stepping.go_on(opened)
-            review.do_change_decide()
+            review.decide()
 
     async def open(self, thread_id: str) -> None:
         """Show another thread of the hub; where its log is damaged what is wrong, with the way back here.
 
         A decision that could still be taken back is sent; where it is refused, its card stays.
         """
-        hub = self.screen.hitl.hub
+        hub = self.screen.hub
         assert hub is not None
         if not await self.screen.review.send_decision():
             return
@@ -91,3 +92,51 @@ class ThreadKeys(RunKeys):
     async def _change_to(self, session: Session) -> None:
         self.screen.review.forget()
         await self.screen.begin(session)
+
+    def go_inside(self) -> None:
+        """Open the branches, or the thread, of the shown step, of the selected node, or of what runs."""
+        session = self.screen.session
+        if session is None:
+            return
+        place = session.inside(self.screen.query_one(GraphPane).chosen)
+        if place is None:
+            self.screen.tell("no branches and no thread of its own here", "Inside", "warning")
+        elif place.thread:
+            self.enter(place.thread)
+        else:
+            self._open_branches(session, place)
+
+    def _open_branches(self, session: Session, place: InsidePlace) -> None:
+        from hitl_tui.ui.screens.branches import BranchesScreen
+
+        def chosen(path: str | None) -> None:
+            request = next((one for one in session.requests if one.path == path), None) if path else None
+            if request is not None and session is self.screen.session:
+                self.screen.review.open_card(request)
+
+        keys = (*self.screen.keymap.bindings["look.inside"], *self.screen.keymap.bindings["look.outside"])
+        self.screen.app.push_screen(BranchesScreen(session, place, self.screen.now, keys), chosen)
+
+    def enter(self, thread_id: str) -> None:
+        """Open the thread of a subgraph's run; esc comes back."""
+        if self.screen.session is not None:
+            self.screen.command(self.open(thread_id))
+
+    async def open_at(self, thread_id: str, step: int | None) -> None:
+        """Open a thread inside at one of its steps, where it can be opened."""
+        await self.open(thread_id)
+        session = self.screen.session
+        if step is not None and session is not None and session.thread_id == thread_id:
+            self.screen.travel((thread_id, step))
+
+    def go_outside(self) -> None:
+        """Back to the thread that this one runs for."""
+        if self.screen.session is not None and self.screen.session.view.owners:
+            self.screen.command(self._leave_thread(self.screen.session.view.owners[-1].thread_id))
+
+    async def _leave_thread(self, owner: str) -> None:
+        """Show the owner; where it was going on when it was left, it goes on unless something waits."""
+        await self.open(owner)
+        session = self.screen.session
+        if session is not None:
+            await self.screen.stepping.come_back(session)

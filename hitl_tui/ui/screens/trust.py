@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Declassify, Reveal
 from hitl_tui.errors import StaleWriter
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
+from hitl_tui.ui.screens.modal import Host
 from hitl_tui.ui.screens.page import PageScreen
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise_line
@@ -17,9 +17,6 @@ from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 from hitl_tui.view.step_view import ChannelRow
 from hitl_tui.view.taint import contract_lines, lineage_lines, taint_line
 from hitl_tui.view.value_lines import value_lines
-
-if TYPE_CHECKING:
-    from hitl_tui.ui.screens.run import RunScreen
 
 _BACK = Option("back", "ask.back", "go back")
 
@@ -32,7 +29,7 @@ async def _shown(session: Session) -> tuple[Driver, int]:
     return await session.hub.open(thread_id), step
 
 
-def why_tainted(screen: RunScreen, session: Session, channel: str) -> None:
+def why_tainted(screen: Host, session: Session, channel: str) -> None:
     """A page with the ways by which taint came into the selected channel; for a clean one into all."""
 
     async def lines() -> Sequence[Line]:
@@ -50,7 +47,7 @@ def why_tainted(screen: RunScreen, session: Session, channel: str) -> None:
     screen.app.push_screen(PageScreen(title, lines, screen.keymap.bindings["look.taint"]))
 
 
-def show_contract(screen: RunScreen, session: Session) -> None:
+def show_contract(screen: Host, session: Session) -> None:
     """A page with what the node of the shown step may do and did, and what the next one may do."""
 
     async def lines() -> Sequence[Line]:
@@ -75,14 +72,14 @@ def show_contract(screen: RunScreen, session: Session) -> None:
     )
 
 
-def ask_reveal(screen: RunScreen, session: Session, channel: str, actor: str) -> None:
+def ask_reveal(screen: Host, session: Session, channel: str, actor: str, show: Callable[[], None]) -> None:
     """Ask before a private value is shown; it is shown until another channel or step is."""
 
     async def reveal() -> None:
         driver, step = await _shown(session)
         value = await driver.execute(Reveal(channel, actor, step))
         session.revealed = Revealed(channel, step, value)
-        screen.shown_value.show_again()
+        show()
 
     def answered(answer: DialogResult | None) -> None:
         if answer is not None and answer.id == "reveal":
@@ -96,9 +93,7 @@ def ask_reveal(screen: RunScreen, session: Session, channel: str, actor: str) ->
     screen.app.push_screen(Dialog("Reveal", text, options), answered)
 
 
-def ask_declassify(
-    screen: RunScreen, session: Session, row: ChannelRow, actor: str, reason: str = ""
-) -> None:
+def ask_declassify(screen: Host, session: Session, row: ChannelRow, actor: str, reason: str = "") -> None:
     """Ask why a tainted channel may be trusted, showing what is in it and where it came from.
 
     Args:

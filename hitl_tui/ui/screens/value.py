@@ -17,8 +17,8 @@ from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.dialogs import ask_drop
 from hitl_tui.ui.screens.edit import EditFooter, EditHead
 from hitl_tui.ui.screens.opening import BREAKPOINTS
-from hitl_tui.ui.widgets.draft_area import DraftArea, elsewhere
 from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
+from hitl_tui.ui.widgets.safe_text import DraftArea, elsewhere
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.diff import value_diff
 from hitl_tui.view.form import mismatch

@@ -76,7 +76,7 @@ class FooterBar(LineBar):
             return (*self._keys(max(width - said, 0)), Span("  "), *self._message)
         if self._situation.typing:
             # The field is there by now; imported with the screen, it would hold up the first paint.
-            from hitl_tui.ui.widgets.reason import ReasonField
+            from hitl_tui.ui.widgets.safe_text import ReasonField
 
             self._places = []
             field = "reason.leave" if isinstance(self.screen.focused, ReasonField) else "form.leave"

@@ -1,12 +1,13 @@
-"""The first row: what is open, the state of the run in one word, whose turn it is, and what it cost."""
+"""What stands above the panes: what is open, how it stands, whose turn it is, what is special about it."""
 
 from __future__ import annotations
 
 from rich.cells import cell_len
+from textual.strip import Strip
 
-from hitl_tui.ui.widgets.lines import LineBar, ours
+from hitl_tui.ui.widgets.lines import LineBar, ours, strip_of
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.spans import Line, plain_text, trusted, untrusted
+from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 from hitl_tui.view.status import StatusLine
 
 _CRUMB = " › "
@@ -70,3 +71,34 @@ class HeaderBar(LineBar):
             # Of a thread inside others the innermost names say most.
             return (trusted("… "), untrusted(thread.rpartition(_CRUMB)[2], "name", limit=room - 2))
         return (untrusted(thread, "name", limit=room),)
+
+
+class BannerBar(LineBar):
+    """The rows below: what is special about what is shown, and its keys; hidden where nothing is."""
+
+    def __init__(self) -> None:
+        super().__init__(id="banner")
+        self._rows: tuple[Line, ...] = ()
+        self.display = False
+
+    def show(self, rows: tuple[Line, ...], kind: str = "") -> None:
+        """Show rows, or hide where there are none; `kind` "error" or "waiting" sets their colours."""
+        if rows != self._rows:
+            if len(rows) != len(self._rows):
+                self.styles.height = max(1, len(rows))
+            self._rows = rows
+            self.display = bool(rows)
+            self.set_class(kind == "error", "-error")
+            self.set_class(kind == "waiting", "-waiting")
+            self.refresh()
+
+    def bar(self, width: int) -> Line:
+        """The spans of the first row."""
+        return self._bar(0)
+
+    def _bar(self, y: int) -> Line:
+        return (Span(" "), *self._rows[y]) if y < len(self._rows) else ()
+
+    def render_line(self, y: int) -> Strip:
+        """Draw a row."""
+        return strip_of(self, self._bar(y), self.size.width, self.rich_style)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from textual import on
 
-from hitl_tui.ui.banners import failed_what, failure_lines
 from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.view.banner import failed_what, failure_lines
 from hitl_tui.view.rows import wrap_line, wrap_spans
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.session import Session

@@ -18,7 +18,7 @@ from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import LineView
-from hitl_tui.ui.widgets.reason import ReasonField
+from hitl_tui.ui.widgets.safe_text import ReasonField
 from hitl_tui.view.card import ReviewCard, Version, choice_answer
 from hitl_tui.view.form import Reading
 from hitl_tui.view.keymap import Option

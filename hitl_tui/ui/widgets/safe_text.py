@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from rich.text import Text
 from textual import events
+from textual.app import App
+from textual.binding import BindingType
+from textual.message import Message
 from textual.widgets import Input, TextArea
 
+from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.view.sanitise import sanitise
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -54,3 +58,60 @@ class SafeTextArea(TextArea):
             event.prevent_default()
             words = f"not pasted: {len(event.text):,} characters are too many to edit here"
             self.notify(words, severity="warning", markup=False)
+
+
+class DraftArea(SafeTextArea):
+    """A draft; one that is too large to type in is not shown, and changed in the user's own editor."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._kept = text if too_large(text) else None
+        super().__init__(
+            "" if self.is_too_large else text, id=name, soft_wrap=True, show_line_numbers=False,
+            tab_behavior="focus", highlight_cursor_line=False, read_only=self.is_too_large,
+        )  # fmt: skip
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether the text can only be changed elsewhere."""
+        return self._kept is not None
+
+    @property
+    def whole(self) -> str:
+        """The text as it stands."""
+        return self.text if self._kept is None else self._kept
+
+    def take(self, text: str) -> None:
+        """Put another text in its place; tells that it has changed."""
+        self._kept = text if too_large(text) else None
+        self.read_only = self.is_too_large
+        self.load_text("" if self.is_too_large else text)
+
+
+def elsewhere(app: App[object]) -> str:
+    """What to say of a draft that is too large."""
+    return f"too large to edit here: {keymap_of(app).shown('edit.editor')} opens it in your editor"
+
+
+class ReasonField(SafeTextArea):
+    """A small field for a reason: every usual way to end it only leaves it, so that typing never decides."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        bound("reason.leave", "leave", priority=True),
+        bound("form.line", "break_line", priority=True),
+    ]
+
+    class Left(Message):
+        """The user has finished typing."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            id=name, soft_wrap=True, show_line_numbers=False, compact=True, highlight_cursor_line=False
+        )
+
+    def action_leave(self) -> None:
+        """Back to the choices."""
+        self.post_message(self.Left())
+
+    def action_break_line(self) -> None:
+        """Break the line."""
+        self.insert("\n")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-
-from textual.geometry import Size
+from typing import Protocol
 
 from hitl_tui.drivers.protocol import why_not
 from hitl_tui.engine.commands import PrepareGraph
@@ -30,8 +29,20 @@ _SAID_ROWS = ((30, 3), (20, 2), (0, 1))
 """How many rows a failure may take, by the height of the screen."""
 
 
+class Room(Protocol):
+    """The size of the screen."""
+
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+
+
 def banner_of(
-    session: Session, ways: Mapping[str, str], room: Size, *, narrow: bool
+    session: Session, ways: Mapping[str, str], room: Room, *, narrow: bool
 ) -> tuple[tuple[Line, ...], str]:
     """The rows and their kind, none for nothing.
 
@@ -57,7 +68,7 @@ def banner_of(
     return ((line,) if line else ()), kind
 
 
-def _wrapped(text: str, room: Size, role: Role) -> tuple[Line, ...]:
+def _wrapped(text: str, room: Room, role: Role) -> tuple[Line, ...]:
     """As many rows of it as there is room for."""
     most = next(rows for height, rows in _SAID_ROWS if room.height >= height)
     width = max(room.width - 4, 12)
@@ -72,7 +83,7 @@ def failed_what(error: ErrorInfo) -> str:
     return f"{error.node} failed" if error.node else error.title
 
 
-def _retrying(retry: RetryNotice, room: Size) -> tuple[Line, ...]:
+def _retrying(retry: RetryNotice, room: Room) -> tuple[Line, ...]:
     """When it is tried again, and why: on two rows where the reason is long."""
     width = max(room.width - 4, 12)
     again = retry_words(retry.attempt, retry.max_attempts, retry.wait)
@@ -81,7 +92,7 @@ def _retrying(retry: RetryNotice, room: Size) -> tuple[Line, ...]:
     return tuple((Span(row, "warning"),) for row in rows)
 
 
-def _failed(session: Session, error: ErrorInfo, ways: Mapping[str, str], room: Size) -> tuple[Line, ...]:
+def _failed(session: Session, error: ErrorInfo, ways: Mapping[str, str], room: Room) -> tuple[Line, ...]:
     """What failed and why and how to mend it; then the keys."""
     width = max(room.width - 4, 12)
     most = next(rows for height, rows in _SAID_ROWS if room.height >= height)
@@ -112,7 +123,7 @@ def _mending(session: Session, error: ErrorInfo, ways: Mapping[str, str]) -> Lin
     return _keys(*keys)
 
 
-def _one_row(session: Session, ways: Mapping[str, str], room: Size, *, narrow: bool) -> tuple[Line, str]:
+def _one_row(session: Session, ways: Mapping[str, str], room: Room, *, narrow: bool) -> tuple[Line, str]:
     if session.shown is not None:
         return _past(session, ways, room.width), "past"
     view, request = session.view, session.request
@@ -140,7 +151,7 @@ def _one_row(session: Session, ways: Mapping[str, str], room: Size, *, narrow: b
     return (), ""
 
 
-def _graph_changed(differences: tuple[str, ...], ways: Mapping[str, str], room: Size) -> tuple[Line, ...]:
+def _graph_changed(differences: tuple[str, ...], ways: Mapping[str, str], room: Room) -> tuple[Line, ...]:
     """On one row where there is room; else the key comes first, and then what differs."""
     saved, keys = "The graph's file was saved", _keys((ways["app.reload"], "reload it"))
     what = sanitise_line("; ".join(differences), _SAID)

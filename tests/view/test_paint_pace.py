@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui.ui.paint_pace import Pace
+from hitl_tui.view.session import PaintPace
 
 
 def test_the_first_batch_is_due_at_once():
-    assert Pace().due(now=100.0, cpu=7.0)
+    assert PaintPace().due(now=100.0, cpu=7.0)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_the_first_batch_is_due_at_once():
     ],
 )
 def test_painting_keeps_to_its_share_of_the_time(cost, early, late):
-    pace = Pace()
+    pace = PaintPace()
     pace.take(now=100.0, cpu=7.0)
     assert not pace.due(now=100.0 + early, cpu=7.0 + cost)
     assert pace.due(now=100.0 + late, cpu=7.0 + cost)

@@ -1,0 +1,238 @@
+"""What does each action of the run screen: a table from its id to a function.
+
+Dialogs, pages and editors are imported when a key first needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from hitl_tui.engine.commands import ReloadGraph
+from hitl_tui.ui.screens.run_look import go, go_first, next_mode
+from hitl_tui.ui.widgets.channels import ChannelsPane
+from hitl_tui.ui.widgets.graph import GraphPane
+from hitl_tui.ui.widgets.tabs import TabsBar
+from hitl_tui.view.session import Session
+
+if TYPE_CHECKING:
+    from hitl_tui.ui.screens.run import RunScreen
+
+Do = Callable[["RunScreen"], Any]
+OnSession = Callable[["RunScreen", Session], Any]
+
+
+def _shown(do: OnSession) -> Do:
+    """Something that is done to the shown session: nothing where there is none yet."""
+    return lambda screen: do(screen, screen.session) if screen.session is not None else None
+
+
+def _cancel(screen: RunScreen, session: Session) -> None:
+    from hitl_tui.ui.screens.dialogs import ask_cancel
+
+    ask_cancel(screen, session.driver, session.view.running_node, screen.actor)
+
+
+def _break(screen: RunScreen, session: Session) -> None:
+    """Set or take away the breakpoint of the node that is chosen in the graph, or list them."""
+    node = screen.query_one(GraphPane).chosen
+    if node:
+        screen.stepping.toggle_breakpoint(session, node)
+    else:
+        _breakpoints(screen, session)
+
+
+def _breakpoints(screen: RunScreen, session: Session) -> None:
+    from hitl_tui.ui.screens.breakpoints import BreakpointsScreen
+
+    node = screen.query_one(GraphPane).chosen or session.view.progress.next_node or ""
+    screen.app.push_screen(BreakpointsScreen(session, node), lambda _: screen.show_all())
+
+
+def _extend(screen: RunScreen, session: Session) -> None:
+    from hitl_tui.ui.screens.dialogs import ask_limits
+
+    ask_limits(screen, session, screen.actor)
+
+
+def _fork(screen: RunScreen, session: Session) -> None:
+    from hitl_tui.ui.screens.dialogs import ask_fork
+
+    ask_fork(screen, session, screen.actor)
+
+
+def _roll_back(screen: RunScreen, session: Session) -> None:
+    from hitl_tui.ui.screens.rollback import ask_rollback
+
+    screen.command(ask_rollback(screen, session.driver, screen.actor))
+
+
+def _reload(screen: RunScreen, session: Session) -> None:
+    """Go on with the graph as it is in its file now."""
+
+    async def reload() -> None:
+        differences = await session.driver.execute(ReloadGraph(screen.actor))
+        screen.tell("; ".join(differences) or "the graph was loaded again", "Reloaded" if differences else "")
+
+    screen.command(reload())
+
+
+def _agents(screen: RunScreen, session: Session) -> None:
+    """Show the agents and what they remember; comes back with one that is to be changed."""
+    from hitl_tui.ui.screens.agents import AgentsScreen
+
+    shown = AgentsScreen(session, screen.actor, screen.keymap.bindings["look.agents"])
+    screen.app.push_screen(shown, lambda agent: _try_agent(screen, session, agent) if agent else None)
+
+
+def _try_agent(screen: RunScreen, session: Session, agent: str = "") -> None:
+    """Ask how an agent is to go on: from the next step, or in a fork."""
+    from hitl_tui.ui.screens.agents import ask_settings
+
+    screen.command(ask_settings(screen, session, agent))
+
+
+def _costs(screen: RunScreen, session: Session) -> None:
+    from hitl_tui.ui.screens.page import CostsScreen
+
+    screen.app.push_screen(CostsScreen(session, screen.keymap.bindings["look.costs"]))
+
+
+def _compare(screen: RunScreen, session: Session) -> None:
+    """The shown step beside the newest one; at the newest, beside the one before it.
+
+    The first step of a fork stands beside the one that its parent made in its place.
+    """
+    from hitl_tui.ui.screens.compare import CompareScreen
+
+    if session.view.head is None:
+        return
+    newest = (session.thread_id, session.view.head.step)
+    left = session.shown or session.other_draft or (session.thread_id, max(newest[1] - 1, 0))
+    keys = screen.keymap.bindings["look.compare"]
+    screen.app.push_screen(CompareScreen(session, left, newest, keys))
+
+
+def _check(screen: RunScreen, session: Session) -> None:
+    """Check the log; comes back to the step of what was found, here or in a thread inside."""
+    from hitl_tui.ui.screens.check import CheckScreen
+
+    def chosen(place: tuple[str, int | None] | None) -> None:
+        if place is None or session is not screen.session:
+            return
+        thread_id, step = place
+        if thread_id:
+            screen.command(screen.threads.open_at(thread_id, step))
+        elif step is not None:
+            screen.travel((session.thread_id, step))
+
+    screen.app.push_screen(CheckScreen(session.driver, screen.keymap.bindings["look.check"]), chosen)
+
+
+def _declassify(screen: RunScreen, session: Session) -> None:
+    from hitl_tui.ui.screens.trust import ask_declassify
+
+    row = screen.query_one(ChannelsPane).selected_row
+    if row:
+        ask_declassify(screen, session, row, screen.actor)
+
+
+def _reveal(screen: RunScreen, session: Session) -> None:
+    from hitl_tui.ui.screens.trust import ask_reveal
+
+    channel = screen.query_one(ChannelsPane).selected
+    ask_reveal(screen, session, channel, screen.actor, screen.shown_value.show_again)
+
+
+def _taint(screen: RunScreen, session: Session) -> None:
+    from hitl_tui.ui.screens.trust import why_tainted
+
+    why_tainted(screen, session, screen.query_one(ChannelsPane).selected)
+
+
+def _contract(screen: RunScreen, session: Session) -> None:
+    from hitl_tui.ui.screens.trust import show_contract
+
+    show_contract(screen, session)
+
+
+def _enter(screen: RunScreen, session: Session) -> None:
+    """At a step of another thread: open that thread; else what is inside the shown step."""
+    if session.shown and session.shown[0] != session.thread_id:
+        screen.command(screen.open_thread(session.shown[0]))
+    else:
+        screen.threads.go_inside()
+
+
+def _help(screen: RunScreen) -> None:
+    from hitl_tui.ui.screens.help import HelpScreen
+
+    screen.app.push_screen(HelpScreen(screen.situation, screen.keymap))
+
+
+def _back(screen: RunScreen) -> None:
+    """Close the card, or go back to the newest step, or out of a thread inside."""
+    if screen.review.state == "sending":
+        screen.review.take_back()
+    elif screen.review.state:
+        screen.review.close_card()
+    elif screen.search.open or (screen.session and screen.session.is_past):
+        screen.search.close()
+        screen.travel(None)
+    else:
+        screen.threads.go_outside()
+
+
+DOERS: Final[Mapping[str, Do]] = {
+    "run.step": lambda screen: screen.stepping.step(),
+    "run.continue": lambda screen: screen.stepping.continue_(),
+    "run.pause": lambda screen: screen.stepping.pause(),
+    "run.cancel": _shown(_cancel),
+    "run.break": _shown(_break),
+    "run.breaks": _shown(_breakpoints),
+    "change.decide": lambda screen: screen.review.decide(),
+    "change.edit": lambda screen: screen.editing.edit_selected(),
+    "change.fork": _shown(_fork),
+    "change.agent": _shown(_try_agent),
+    "change.extend": _shown(_extend),
+    "change.rollback": _shown(_roll_back),
+    "change.declassify": _shown(_declassify),
+    "look.check": _shown(_check),
+    "look.text": lambda screen: screen.shown_value.set_mode("text"),
+    "look.diff": lambda screen: screen.shown_value.set_mode("diff"),
+    "look.json": lambda screen: screen.shown_value.set_mode("json"),
+    "look.blame": lambda screen: screen.shown_value.set_mode("blame"),
+    "look.view": next_mode,
+    "look.find": lambda screen: screen.search.ask(),
+    "look.next": lambda screen: screen.search.walk(1),
+    "look.previous": lambda screen: screen.search.walk(-1),
+    "look.compare": _shown(_compare),
+    "look.costs": _shown(_costs),
+    "look.taint": _shown(_taint),
+    "look.contract": _shown(_contract),
+    "look.reveal": _shown(_reveal),
+    "look.agents": _shown(_agents),
+    "look.inside": lambda screen: screen.threads.go_inside(),
+    "look.enter": _shown(_enter),
+    "look.outside": lambda screen: screen.threads.go_outside(),
+    "look.tab": lambda screen: screen.show_tab(screen.query_one(TabsBar).next()),
+    "travel.back": lambda screen: go(screen, "left"),
+    "travel.on": lambda screen: go(screen, "right"),
+    "travel.up": lambda screen: go(screen, "up"),
+    "travel.down": lambda screen: go(screen, "down"),
+    "travel.first": go_first,
+    "travel.head": lambda screen: screen.travel(None),
+    "card.reason": lambda screen: screen.review.type_reason(),
+    "card.edit": lambda screen: screen.review.edit_asked(),
+    "card.next": lambda screen: screen.review.other_request(1),
+    "card.previous": lambda screen: screen.review.other_request(-1),
+    "card.back": lambda screen: screen.review.step_back(),
+    "card.undo": lambda screen: screen.review.take_back(),
+    "app.reload": _shown(_reload),
+    "app.threads": lambda screen: screen.threads.choose(),
+    "app.next": lambda screen: screen.threads.open_next(),
+    "app.help": _help,
+    "app.back": _back,
+    "app.quit": lambda screen: screen.leave(),
+}
+"""Every action of `view/actions.py` but the palette, which is the app's own."""
