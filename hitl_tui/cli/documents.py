@@ -17,6 +17,7 @@ from types import GenericAlias, UnionType
 from typing import (
     Annotated,
     Any,
+    Final,
     ForwardRef,
     Literal,
     NamedTuple,
@@ -192,18 +193,26 @@ def _through(outer: Callable[[Any], Any], inner: Callable[[Any], Any]) -> Callab
 
 def _shown(fact: Any, secret: bool) -> dict[str, Any]:
     """The fields of a fact, each as its type and unit say."""
-    values = ((field, field.get(fact)) for field in _fields(type(fact)))
-    return {field.name: _value(value, field.unit, secret) for field, value in values if value is not UNSET}
+    document = {}
+    for name, get, _, unit in _fields(type(fact)):
+        value = get(fact)
+        if value is not UNSET:
+            document[name] = _value(value, unit, secret)
+    return document
+
+
+_SCALARS: Final = frozenset((str, int, float, bool, type(None), type(PRIVATE)))
 
 
 def _value(value: Any, unit: _Unit | None, secret: bool) -> Any:
-    if value is None or value is PRIVATE:
-        return value
+    kind = type(value)
     if unit:
-        return unit.show(value, secret)
-    if isinstance(value, msgspec.Struct) or is_dataclass(value):
-        return _shown(value, secret)
-    return [_value(item, None, secret) for item in value] if isinstance(value, tuple) else value
+        return value if value is None else unit.show(value, secret)
+    if kind in _SCALARS:
+        return value
+    if kind is tuple:
+        return [_value(item, None, secret) for item in value]
+    return _shown(value, secret) if issubclass(kind, msgspec.Struct) or is_dataclass(kind) else value
 
 
 def output_schema() -> dict[str, Any]:
