@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from hitl_tui.agents.cassettes import Cassette, in_use, sampling, taped
 from hitl_tui.agents.exchange import DEFAULT_RETRIES, ChatExchange, Cost, Read, Setup, Tally, Tokens
 from hitl_tui.agents.models import Message, ModelBackend, check_settings, find_backend, options_for
+from hitl_tui.agents.redaction import remember
 from hitl_tui.agents.structured import StructuredOutput
 from hitl_tui.agents.tool_calls import Approver, ToolBox
 from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve
@@ -136,6 +137,7 @@ class Agent:
         self._max_rounds = max_tool_rounds
         self._made = (model, instructions)
         self._given = litellm_options
+        remember(litellm_options)
         self._max_attempts = 1 + int(litellm_options.get("num_retries", DEFAULT_RETRIES))
         self.configure({})
         self._cassette = cassette

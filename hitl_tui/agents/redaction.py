@@ -10,6 +10,7 @@ from typing import Any
 
 from hitl_tui.engine.nodes.activity import Activity, current_activity
 
+_of_agents: set[str] = set()
 _SHORT = 4
 _SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
 _SECRET_LOOK = re.compile(r"(?i:bearer)\s+\S+|\b(?:sk|pk|gsk|xai|hf|AIza)[-_][\w.*-]{6,}|\bAIza[\w-]{10,}")
@@ -68,14 +69,28 @@ def _leaves(value: Any) -> Iterator[str]:
         yield json.dumps(value)
 
 
+def remember(options: Mapping[str, Any]) -> None:
+    """Keep the secrets among an agent's options: errors of other agents of this process may quote them."""
+    _of_agents.update(_secrets(options))
+
+
 def scrub(text: str, options: Mapping[str, Any]) -> str:
     """Cut out the values of secret-looking options and variables, and what looks like a key."""
-    named = [*options.items(), *os.environ.items()]
+    # The longest first: a key may be the beginning of another one.
+    for secret in sorted({*_of_agents, *_secrets(options), *_secrets(os.environ)}, key=len, reverse=True):
+        text = text.replace(secret, "[secret]")
+    return _SECRET_LOOK.sub("[secret]", text)
+
+
+def _secrets(options: Mapping[str, Any]) -> set[str]:
+    named = [*options.items()]
     for nested in ("extra_headers", "headers"):
         # A provider quotes "Bearer KEY" as well as the key alone.
-        headers = [str(value) for value in (options.get(nested) or {}).values()]
+        given = options.get(nested)
+        headers = [str(value) for value in given.values()] if isinstance(given, Mapping) else []
         named += [("secret", part) for header in headers for part in (header, *header.split())]
-    for name, value in named:
-        if isinstance(value, str) and len(value) >= 8 and _SECRET_NAME.search(name):
-            text = text.replace(value, "[secret]")
-    return _SECRET_LOOK.sub("[secret]", text)
+    return {
+        value
+        for name, value in named
+        if isinstance(value, str) and len(value) >= 8 and _SECRET_NAME.search(name)
+    }

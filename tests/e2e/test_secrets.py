@@ -26,7 +26,9 @@ OPTION_KEY = "planted-option-51b2"
 HEADER = "planted-header-d00d"
 PRIVATE = "planted-private-Lovelace"
 LAST = "500 as a page with the key"
-SECRETS = (ENV_KEY, OPTION_KEY, HEADER, PRIVATE)
+TOML_KEY = "planted-toml-0c0ffee"
+CONFIG_KEY = "planted-config-1dea"
+SECRETS = (ENV_KEY, OPTION_KEY, HEADER, PRIVATE, TOML_KEY, CONFIG_KEY)
 
 JSON = "application/json"
 ECHO = "key={key} Authorization: Bearer {key} headers={headers} body={body}"
@@ -47,6 +49,9 @@ TROUBLE: dict[str, Answer] = {
     "stream that ends in the middle": Cut(("half ",)),
     "stream with garbage": Garbage(("half ",)),
     "403 in words": Other(403, "forbidden: {headers}", "text/plain"),
+    "409 that quotes another agent's key": Other(
+        409, f'{{"error": {{"message": "in use beside {OPTION_KEY}, {HEADER}"}}}}', JSON
+    ),
 }
 
 GRAPH = f'''
@@ -144,6 +149,85 @@ def test_no_secret_is_in_any_output_or_file(
     assert (place / "export0.jsonl").exists()
     assert "[private: secret]" in (place / "calls.jsonl").read_text()
     assert leaking_files(place) == {}
+
+
+TOML_GRAPH = f"""
+[graph]
+name = "sent"
+
+[channels.draft]
+default = ""
+
+[agents.one]
+model = "openai/gpt-4o-mini"
+api_base = "BASE"
+
+num_retries = 0
+
+[agents.one.options]
+extra_headers = {{ X-Auth = "Bearer {TOML_KEY}" }}
+
+[nodes.ask]
+agent = "one"
+prompt = "{LAST}"
+writes = ["draft"]
+
+[[edges]]
+from = "START"
+to = "ask"
+
+[[edges]]
+from = "ask"
+to = "END"
+"""
+
+
+def test_no_key_in_a_graph_file_is_in_any_output_or_file(
+    server: OpenAIServer, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = place / "flow.toml"
+    graph = TOML_GRAPH.replace("BASE", server.api_base)
+    app, store = App(capsys), ("--store", "runs.db")
+    file.write_text(graph.replace("extra_headers", f'api_key = "{TOML_KEY}"\nextra_headers'))
+    refused = app.expect(2, "run", "flow.toml", "--headless", *store)
+    assert "no place for keys" in refused.err
+    assert leaked(refused.err) == []
+    file.write_text(graph)
+    run = app.expect(1, "run", "flow.toml", "--headless", "--thread", "t", "--record", "calls.jsonl", *store)
+    assert {request.headers["x-auth"] for request in server.requests} == {f"Bearer {TOML_KEY}"}
+    said = {"run": run.out + run.err}
+    for words in (("resume", "t"), ("show", "t"), ("log", "t"), ("agents", "t"), ("graph", "flow.toml")):
+        where = store if words[0] != "graph" else ()
+        done = app(*words, "--json", *where)
+        said[" ".join(words)] = done.out + done.err
+    app.expect(0, "export", "t", "export.jsonl", *store)
+    assert {command: leaked(text) for command, text in said.items() if leaked(text)} == {}
+    assert all(said.values())
+    file.unlink()
+    assert leaking_files(place) == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'api_key = "{CONFIG_KEY}"',
+        f'api_base = "https://me:{CONFIG_KEY}@example.org"',
+        f'api_base = "{CONFIG_KEY}"',
+        f'model = "openai/x"\napi_key = "{CONFIG_KEY}',
+    ],
+    ids=["no setting of ours", "in an address", "in place of an address", "without its end"],
+)
+def test_no_key_that_strayed_into_the_configuration_is_quoted(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    (place / "config.toml").write_text(f"{line}\n")
+    monkeypatch.setenv("HITL_TUI_CONFIG", str(place / "config.toml"))
+    app = App(capsys)
+    for words in (("config",), ("doctor",), ("threads",), ("run", "flow.py", "--headless")):
+        for more in ((), ("--json",)):
+            done = app(*words, *more)
+            assert done.out + done.err
+            assert leaked(done.out + done.err) == []
 
 
 def test_no_secret_is_on_screen(place: Path) -> None:

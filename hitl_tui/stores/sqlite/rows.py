@@ -29,7 +29,7 @@ from hitl_tui.engine.log.records import (
 from hitl_tui.engine.log.taint import Lineage, Taint
 from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest, ThreadInfo, ThreadSummary
 from hitl_tui.engine.thread.hashes import chained
-from hitl_tui.stores.base import waiting
+from hitl_tui.stores.base import as_opened, waiting
 from hitl_tui.stores.lease import holder
 from hitl_tui.stores.lineage import Past, Spent, summed
 
@@ -421,15 +421,15 @@ def summary_of(row: Row, now: int) -> ThreadSummary:
     _typed(facts, (int, str, str, str, str, (int, type(None)), str, int))
     head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
     held_by = holder(lease_of(held) if any(part is not None for part in held) else None, now)
-    if status == "running" and held_by is None:
-        # As whoever opens it finds it (`base.as_opened`).
-        status, reason = "waiting", "paused"
-        waiting_for, waiting_since = reason, updated_at
+    stored = Cursor(row[0], status=status, reason=reason, updated_at=updated_at)
+    cursor = as_opened(stored, held_by)
+    if cursor is not stored:
+        waiting_for, waiting_since = waiting(cursor)
     return ThreadSummary(
         info=thread_of(row[:THREAD_COLUMNS]),
         head=head,
-        status=status,
-        reason=reason,
+        status=cursor.status,
+        reason=cursor.reason,
         next_node=next_of(position),
         waiting_for=waiting_for,
         waiting_since=waiting_since,

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from hitl_tui import GraphRunner, SQLiteCheckpointer
+from hitl_tui import GraphRunner, open_store
 from hitl_tui.stores import Checkpointer
 from tests.support.flows import line
 
@@ -41,4 +41,4 @@ def runner(store: Checkpointer, store_path: Path, *, hang: bool = False) -> Grap
 
 if __name__ == "__main__":
     path = Path(sys.argv[1])
-    runner(SQLiteCheckpointer(path), path, hang=True).invoke({}, thread_id="t")
+    runner(open_store(sys.argv[1]), path, hang=True).invoke({}, thread_id="t")
