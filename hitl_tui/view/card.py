@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, Final, Literal
 
 from hitl_tui.engine.log.events import PRIVATE
@@ -249,15 +250,21 @@ def _vote(request: Request, vote: Vote) -> Line:
 
 def vote_given(request: Request) -> str:
     """What is told after a vote that does not settle a request alone."""
+    return f"your vote counts: {len(request.votes)} of {request.quorum}; it waits for {yet_to_vote(request)}"
+
+
+def yet_to_vote(request: Request) -> str:
+    """Who may still vote, by name where reviewers are named."""
     voted = {vote.actor for vote in request.votes}
     left = ", ".join(sanitise_line(name, _NAME) for name in request.reviewers if name not in voted)
-    return f"your vote counts: {len(voted)} of {request.quorum}; it waits for {left or 'another reviewer'}"
+    return left or "another reviewer"
 
 
 def signing_line(request: Request, key: str) -> Line:
     """What signs an answer, before somebody begins to type one; () where nothing does and nothing must."""
     if key:
-        return (trusted(f"your decision is signed with {sanitise_line(key, _WIDE)}", "dim"),)
+        # Of a long path a narrow card would show all but what tells one key from another.
+        return (trusted(f"your decision is signed with {sanitise_line(PurePath(key).name, _WIDE)}", "dim"),)
     if request.signed:
         words = "it must be signed, and no key signs yours: name one as signing_key in config.toml"
         return (trusted(words, "error"),)

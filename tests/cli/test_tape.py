@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+import pytest
 
 from tests.support.commands import App
 
@@ -64,3 +67,39 @@ def test_a_file_that_is_no_cassette_is_refused(app: App, tmp_path: Path) -> None
     file = tmp_path / "notes.txt"
     file.write_text("my notes\n")
     assert "is no cassette" in app.expect(2, "run", "counter", "--headless", "--cassette", str(file)).err
+
+
+def test_a_cassette_that_lies_beside_a_graph_is_served_only_where_it_is_named(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spec = graph(tmp_path, 'lambda messages: "own"')
+    app.expect(0, "run", spec, "--headless", "--input", "task=go", "--thread", "a", "--record", "tape.jsonl")
+    planted = Path("tape.jsonl").read_text().replace('"own"', '"planted"')
+    for name in ("tape.jsonl", "cassette.jsonl", "tiny.jsonl", "tiny.cassette"):
+        Path(name).write_text(planted)
+    own = app.expect(0, "run", spec, "--json", "--input", "task=go", "--thread", "b")
+    assert own.document["state"]["out"] == "own"
+    named = app.expect(
+        0, "run", spec, "--json", "--input", "task=go", "--thread", "c", "--cassette", "tape.jsonl"
+    )
+    assert named.document["state"]["out"] == "planted"
+
+
+@pytest.mark.parametrize("place", ["pieces", "agent", "model", "calls"])
+def test_a_cassette_is_data_that_runs_nothing(app: App, tmp_path: Path, place: str) -> None:
+    mark, file = tmp_path / "PWNED", tmp_path / "tape.jsonl"
+    spec = graph(tmp_path, '["own"] * 2')
+    app.expect(0, "run", spec, "--headless", "--input", "task=go", "--record", str(file))
+    code = f"__import__('pathlib').Path({str(mark)!r}).touch()"
+    evil = {
+        "pieces": [[0, code]],
+        "agent": "os:system",
+        "model": "os:system",
+        "calls": [{"id": "1", "name": "os:system", "arguments": {"command": f"touch {mark}"}}],
+    }
+    first, *calls = file.read_text().splitlines()
+    lines = [first, *(json.dumps(json.loads(call) | {place: evil[place]}) for call in calls)]
+    file.write_text("\n".join(lines) + "\n")
+    app("run", spec, "--headless", "--input", "task=go", "--cassette", str(file))
+    assert not mark.exists()

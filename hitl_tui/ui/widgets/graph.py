@@ -13,6 +13,7 @@ from hitl_tui.engine.log.records import END, Checkpoint
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.branches import counted, short_count
+from hitl_tui.view.card import yet_to_vote
 from hitl_tui.view.format import writer
 from hitl_tui.view.graph_text import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
@@ -95,7 +96,7 @@ class GraphPane(LineView):
         self._look = RunMarks(current or None, visits, taken, dict(session.breakpoints), notes)
         self._failed = view.error is not None and not session.is_past
         self._waits = session.request is not None and not session.is_past
-        self._next = "you decide" if self._waits and not _is_breakpoint(session) else following
+        self._next = _decider(session) if self._waits and not _is_breakpoint(session) else following
         self._draw()
 
     def _take_room(self, graph: GraphInfo) -> None:
@@ -269,6 +270,12 @@ def _came_next(session: Session, step: int) -> str:
         return ""
     who = sanitise_line(writer(point), 40)
     return f"{sanitise_line(point.decision, 40)} by {who}" if point.decision is not None else who
+
+
+def _decider(session: Session) -> str:
+    """Who is next where a person decides; once there are votes, who may still vote."""
+    request = session.request
+    return f"{yet_to_vote(request)} decides" if request and request.votes else "you decide"
 
 
 def _is_breakpoint(session: Session) -> bool:
