@@ -18,7 +18,7 @@ TOUCHED_SHIFT = 20
 """`cursor.touched` is its `updated_at`, in microseconds, without these many bits: about its second."""
 
 
-VERSION = 10
+VERSION = 11
 """The version of the tables; a file with another one is not read."""
 
 TABLES = (
