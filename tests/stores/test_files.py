@@ -217,13 +217,14 @@ class TestNotOurs:
         assert [(path, path.lstat()) for path in [root, *root.rglob("*")]] == before
 
     @pytest.mark.parametrize(
-        ("version", "age", "hint"), [(0, "an older", "name another"), (2, "a newer", "upgrade")]
+        ("version", "age", "hint"),
+        [(directory.VERSION - 1, "an older", "name another"), (directory.VERSION + 1, "a newer", "upgrade")],
     )
     def test_a_store_of_another_version_is_refused(
         self, root: Path, files: FileCheckpointer, version: int, age: str, hint: str
     ) -> None:
         mark = root / directory.MARKER
-        mark.write_text(mark.read_text().replace("1", str(version)))
+        mark.write_text(mark.read_text().replace(str(directory.VERSION), str(version)))
         with pytest.raises(StoreUnusable, match=f"{age} hitl-tui") as caught:
             FileCheckpointer(root)
         assert caught.value.hint.startswith(hint)
