@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hitl_tui.agents.agent import Agent, aparallel_chat, parallel_chat
+    from hitl_tui.agents.backend import ToolCall
     from hitl_tui.agents.cassettes import cassette
-    from hitl_tui.agents.models import ToolCall
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.agents.tool_calls import ToolRequest
     from hitl_tui.agents.tools import Tool
@@ -124,7 +124,7 @@ _HOME = {
     "SshSigner": "signing",
     "ScriptedModel": "agents.scripted",
     "Tool": "agents.tools",
-    "ToolCall": "agents.models",
+    "ToolCall": "agents.backend",
     "ToolRequest": "agents.tool_calls",
     "aparallel_chat": "agents.agent",
     "cassette": "agents.cassettes",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hitl_tui.agents.agent import Agent, Reply, aparallel_chat, parallel_chat
+    from hitl_tui.agents.backend import ToolCall
     from hitl_tui.agents.cassettes import Cassette, cassette
-    from hitl_tui.agents.models import ToolCall
     from hitl_tui.agents.scripted import ScriptedModel
     from hitl_tui.agents.tools import Tool
 
@@ -33,7 +33,7 @@ _HOME = {
     "Reply": "agent",
     "ScriptedModel": "scripted",
     "Tool": "tools",
-    "ToolCall": "models",
+    "ToolCall": "backend",
     "aparallel_chat": "agent",
     "cassette": "cassettes",
     "parallel_chat": "agent",

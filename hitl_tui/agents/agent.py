@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from hitl_tui.agents.backend import Message, ModelBackend
 from hitl_tui.agents.cassettes import Cassette, in_use, sampling, taped
 from hitl_tui.agents.exchange import DEFAULT_RETRIES, ChatExchange, Cost, Read, Setup, Tally, Tokens
-from hitl_tui.agents.models import Message, ModelBackend, check_settings, find_backend, options_for
+from hitl_tui.agents.models import check_settings, find_backend, options_for
 from hitl_tui.agents.redaction import remember
 from hitl_tui.agents.structured import StructuredOutput
 from hitl_tui.agents.tool_calls import Approver, ToolBox

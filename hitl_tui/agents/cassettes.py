@@ -14,15 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hitl_tui.agents.models import (
-    CallFailed,
-    Message,
-    ModelBackend,
-    ToolCall,
-    Use,
-    rough_size,
-    rough_tokens,
-)
+from hitl_tui.agents.backend import CallFailed, Message, ModelBackend, ToolCall, Use, rough_size, rough_tokens
 from hitl_tui.agents.redaction import redactor
 from hitl_tui.errors import UsageError
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hitl_tui.agents.models import Message
+from hitl_tui.agents.backend import Message
 from hitl_tui.agents.scripted import ScriptedModel
 from hitl_tui.errors import UsageError
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
+from hitl_tui.agents.backend import CallFailed, Message, ModelBackend, ToolCall, Use
 from hitl_tui.agents.cassettes import sampling
-from hitl_tui.agents.models import CallFailed, Message, ModelBackend, ToolCall, Use
 from hitl_tui.agents.tool_calls import ToolBox
 from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, ModelUse
 from hitl_tui.errors import ModelFailed

@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from hitl_tui.agents.models import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
+from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
 from hitl_tui.agents.redaction import redactor
 
 _lock = threading.Lock()

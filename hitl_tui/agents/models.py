@@ -1,95 +1,12 @@
-"""Models: what an agent asks of one, and from the `model` an agent is given to what answers for it."""
+"""From the `model` that an agent is given to what answers for it, and the settings it takes."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
-import msgspec
-
-from hitl_tui.errors import ModelFailed, UsageError
-
-Message = Mapping[str, Any]
-"""One message of a conversation, as OpenAI writes it: `role` (system, user, assistant, tool) and `content`;
-`tool_calls` where a model called tools, `tool_call_id` where a tool answers."""
-
-
-class ToolCall(msgspec.Struct, frozen=True):
-    """A call that a model asks for; `arguments` as JSON text, or in a script as the mapping itself."""
-
-    name: str
-    arguments: Any = ""
-    id: str = ""
-
-    @property
-    def text(self) -> str:
-        """The arguments as JSON text, whatever a model made of them."""
-        if isinstance(self.arguments, str):
-            return self.arguments
-        return msgspec.json.encode(self.arguments).decode()
-
-
-class Use(msgspec.Struct, frozen=True):
-    """What one model call used; `cost` in US dollars, None where the price is unknown."""
-
-    provider: str
-    model: str
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
-
-
-class CallFailed(ModelFailed):
-    """One model call failed.
-
-    Args:
-        retryable: True for failures that may pass: rate limits, timeouts, a server's own errors.
-        retry_after: seconds the provider asks to wait, where it said so.
-    """
-
-    def __init__(
-        self, message: str, hint: str = "", *, retryable: bool = False, retry_after: float | None = None
-    ) -> None:
-        super().__init__(message, hint)
-        self.retryable = retryable
-        self.retry_after = retry_after
-
-
-class ModelBackend(Protocol):
-    """A model that answers a conversation."""
-
-    def stream(
-        self, messages: Sequence[Message], options: Mapping[str, Any]
-    ) -> AsyncGenerator[str | ToolCall | Use, None]:
-        """Yield the reply in pieces of text, the tools it calls, then what the call used.
-
-        Runs on the agents' background loop and must not block it.
-
-        Raises:
-            CallFailed: the call failed; what was yielded before is not a whole reply.
-        """
-        ...
-
-    def estimate(self, messages: Sequence[Message], text: str) -> Use:
-        """What a call that broke off after `text` probably used.  Thread-safe and quick."""
-        ...
-
-
-def rough_size(messages: Sequence[Message]) -> int:
-    """About how many tokens a conversation is."""
-    return sum(rough_tokens(_text(message)) for message in messages)
-
-
-def _text(message: Message) -> str:
-    calls = message.get("tool_calls")
-    written = msgspec.json.encode(calls).decode() if calls else ""
-    return f"{message.get('content') or ''}{written}"
-
-
-def rough_tokens(text: str) -> int:
-    """About how many tokens `text` is: four characters each, the usual rule of thumb."""
-    return -(-len(text) // 4)
-
+from hitl_tui.agents.backend import ModelBackend
+from hitl_tui.errors import UsageError
 
 _DEMO = "demo/"
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
-from hitl_tui.agents.models import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
+from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
 
 _PIECE = re.compile(r"\s*\S{1,12}")
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from hitl_tui.agents.models import ToolCall
+from hitl_tui.agents.backend import ToolCall
 from hitl_tui.agents.redaction import redactor
 from hitl_tui.agents.tools import Approve, BadArguments, Tool, cut
 from hitl_tui.engine.log.events import ToolCalled

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hitl_tui.agents.models import Message
+from hitl_tui.agents.backend import Message
 from hitl_tui.engine.nodes.activity import Activity
 from hitl_tui.engine.state.values import thaw
 from hitl_tui.errors import UsageError

@@ -51,12 +51,12 @@ def agents(
 
     wanted = read_settings(settings)
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.engine.commands import ClearTurns, ConfigureAgents
         from hitl_tui.view.sanitise import sanitise_line
 
-        driver = await desk.thread(thread)
-        actor = desk.settings.reviewer
+        driver = await opened.thread(thread)
+        actor = opened.settings.reviewer
         doubts: Mapping[str, str] = {}
         if wanted:
             change = ConfigureAgents(wanted, actor, note)

@@ -63,11 +63,11 @@ def update_state(
 
     given = Inputs(values, option="")
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
         from hitl_tui.engine.commands import UpdateState
 
-        driver = await desk.thread(thread)
+        driver = await opened.thread(thread)
         snapshot = await driver.snapshot()
         head = snapshot.progress.head
         if expected_step is not None and expected_step != head:
@@ -75,7 +75,7 @@ def update_state(
         changes = given.for_channels(snapshot.graph)
         await _check(driver, changes, head, as_node)
         try:
-            step = await driver.execute(UpdateState(changes, head, as_node, desk.settings.reviewer, note))
+            step = await driver.execute(UpdateState(changes, head, as_node, opened.settings.reviewer, note))
         except StaleWriter:
             raise await _moved(driver, head, (await driver.snapshot()).progress.head) from None
         return await report(driver, as_json=as_json, done=True, made_step=step)
@@ -115,15 +115,15 @@ def fork(
     given = Inputs(values, option="")
     settings = read_settings(agents)
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.inputs import open_place
         from hitl_tui.cli.shapes import ForkDocument
         from hitl_tui.engine.commands import Fork
 
-        at = await open_place(desk, place)
+        at = await open_place(opened, place)
         changes = given.for_channels(at.snapshot.graph)
         await _check(at.driver, changes, at.step, None)
-        await at.driver.execute(Fork(at.step, new, changes or None, settings, desk.settings.reviewer, note))
+        await at.driver.execute(Fork(at.step, new, changes or None, settings, opened.settings.reviewer, note))
         if as_json:
             emit(ForkDocument(thread=new, parent=at.driver.thread_id, step=at.step))
         else:

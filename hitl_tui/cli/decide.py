@@ -177,11 +177,11 @@ def _decide(order: _Order) -> int:
     """Answer the request of a thread, and run on if that was wanted."""
     how = order.how
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report, run_on
 
-        driver = await desk.thread(order.thread)
-        await _send(driver, order, desk.settings.reviewer)
+        driver = await opened.thread(order.thread)
+        await _send(driver, order, opened.settings.reviewer)
         progress = (await driver.snapshot()).progress
         if how.go_on and not progress.pending:
             return await run_on(driver, as_json=how.as_json)

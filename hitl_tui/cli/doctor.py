@@ -74,7 +74,7 @@ def _settings(store: str | None) -> Iterator[Finding]:
     yield Finding("settings", "fine")
     for problem in load_keymap(settings.keys, lambda name: settings.key_places.get(name, name)).problems:
         yield Finding("keys", problem, ok=False)
-    from hitl_tui.cli.opening import open_existing, store_path
+    from hitl_tui.cli.storage import open_existing, store_path
 
     try:
         path = store_path(settings)

@@ -85,7 +85,7 @@ def _look(thread: str, store: str | None, *, own: bool) -> tuple[GraphInfo | Non
     """The thread's `own` graph where that is wanted, and what it has made of its graph."""
     from contextlib import closing
 
-    from hitl_tui.cli.opening import open_existing
+    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.engine.graph.drawing import look_in_store
     from hitl_tui.engine.thread.session import Session

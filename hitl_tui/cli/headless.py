@@ -129,9 +129,9 @@ def run_headless(
     from hitl_tui.drivers.breakpoints import read_breakpoints
     from hitl_tui.engine.commands import PrepareGraph
 
-    async def work(desk: OpenThread) -> ExitCode:
-        target = await asyncio.to_thread(choose, desk.store)
-        driver = await open_target(desk.hub, target, settings, breaks)
+    async def work(opened: OpenThread) -> ExitCode:
+        target = await asyncio.to_thread(choose, opened.store)
+        driver = await open_target(opened.hub, target, settings, breaks)
         await driver.execute(PrepareGraph())
         if (snapshot := await driver.snapshot()).progress.head < 0:
             if asked := snapshot.graph.inputs:
@@ -227,13 +227,13 @@ def standing_lines(snapshot: Snapshot) -> list[str]:
 
     stands = standing_line(snapshot.progress, snapshot.held_by, snapshot.ledger)
     lines = [f"{name(snapshot.thread_id)}: {stands}"]
-    lines += _way_on(snapshot)
+    lines += _next_commands(snapshot)
     for request in snapshot.progress.pending:
         lines += request_lines(snapshot, request)
     return lines
 
 
-def _way_on(snapshot: Snapshot) -> list[str]:
+def _next_commands(snapshot: Snapshot) -> list[str]:
     """The command that goes on with a thread that stands still without a question."""
     progress, thread = snapshot.progress, shlex.quote(snapshot.thread_id)
     if progress.status == "failed":

@@ -32,7 +32,7 @@ class OpenPlace:
         return f"{self.driver.thread_id}@{self.step}"
 
 
-async def open_place(desk: OpenThread, text: str, *, reading: bool = False) -> OpenPlace:
+async def open_place(opened: OpenThread, text: str, *, reading: bool = False) -> OpenPlace:
     """Open the thread of a place and find its step, the newest one by default.
 
     Args:
@@ -42,8 +42,8 @@ async def open_place(desk: OpenThread, text: str, *, reading: bool = False) -> O
         UnknownThread: there is no such thread, or no such step in it.
         UsageError: the thread has no step yet.
     """
-    thread, step = split_place(desk.store, text)
-    driver = await (desk.reading(thread) if reading else desk.thread(thread))
+    thread, step = split_place(opened.store, text)
+    driver = await (opened.reading(thread) if reading else opened.thread(thread))
     snapshot = await driver.snapshot()
     head = snapshot.progress.head
     if head < 0:

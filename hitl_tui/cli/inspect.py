@@ -1,4 +1,4 @@
-"""`show`, `log`, `diff`, `blame`: the steps of a thread, what differs, and who wrote what."""
+"""`show`, `log`, `diff`, `blame`, `cost`: a thread's steps, what differs, who wrote what, what it used."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
     Without @STEP the newest step is meant. Private channels are named, not compared.
     """
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.inputs import open_place
         from hitl_tui.cli.shapes import DiffDocument, Place
         from hitl_tui.view.diff import compare_states, diff_lines
 
-        left, right = await open_place(desk, a, reading=True), await open_place(desk, b, reading=True)
+        left, right = await open_place(opened, a, reading=True), await open_place(opened, b, reading=True)
         before, after = await left.driver.state_at(left.step), await right.driver.state_at(right.step)
         rows = compare_states(before, after)
         if as_json:
@@ -74,16 +74,16 @@ def show(
     Status, what waits, every channel with its value, and what the step changed.
     """
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.documents import has_secrets
         from hitl_tui.cli.inputs import open_place
         from hitl_tui.engine.commands import Reveal
 
-        at = await open_place(desk, place, reading=True)
+        at = await open_place(opened, place, reading=True)
         values = dict(await at.driver.state_at(at.step))
         if reveal is not None:
             _value(values, reveal)
-            command = Reveal(reveal, desk.settings.reviewer, at.step)
+            command = Reveal(reveal, opened.settings.reviewer, at.step)
             values = {reveal: await at.driver.execute(command)}
         elif channel is not None:
             values = {channel: _value(values, channel)}
@@ -172,8 +172,8 @@ def log(thread: str, limit: int, before: int | None, store: str | None, as_json:
     Each with its updates through their reducers; then the decision ledger: who decided what, when, why.
     """
 
-    async def work(desk: OpenThread) -> ExitCode:
-        driver = await desk.reading(thread)
+    async def work(opened: OpenThread) -> ExitCode:
+        driver = await opened.reading(thread)
         snapshot = await driver.snapshot()
         points = (await driver.history(before=before, limit=limit))[::-1]
         steps = _with_updates(driver, points)
@@ -267,12 +267,12 @@ def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -
     plan.items.0.title or plan.items[0].title.
     """
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.inputs import open_place
         from hitl_tui.cli.shapes import BlameDocument
         from hitl_tui.view.blame import blame as last_writers
 
-        at = await open_place(desk, place, reading=True)
+        at = await open_place(opened, place, reading=True)
         values = await at.driver.state_at(at.step)
         channel, keys = split_path(values, path)
         versions, reached = await _versions(at, channel, keys, limit)
@@ -368,3 +368,41 @@ async def _versions(
         looked += len(page)
         before = page[-1].step if page else 0
     return versions[::-1], before
+
+
+@click.command()
+@thread_argument
+@store_option
+@json_option
+def cost(thread: str, store: str | None, as_json: bool) -> int:
+    """Show what a thread has cost: by agent, by node and by step.
+
+    Attempts that failed count too. A price that nobody knows is unknown, never 0.
+    """
+
+    async def work(opened: OpenThread) -> ExitCode:
+        from hitl_tui.engine.audit.costs import CostReport
+        from hitl_tui.view.costs import cost_lines
+        from hitl_tui.view.spans import plain_text
+
+        driver = await opened.reading(thread)
+        points = await driver.history(limit=1 << 31)
+        report = CostReport(reversed(points), (await driver.snapshot()).progress.uses)
+        if as_json:
+            from hitl_tui.cli.shapes import CostDocument
+
+            emit(
+                CostDocument(
+                    thread=thread,
+                    agents=tuple(report),
+                    nodes=tuple(report.by_node()),
+                    steps=report.steps,
+                    without_step=report.lost,
+                    total=report.total,
+                )
+            )
+        else:
+            say(*map(plain_text, cost_lines(report)))
+        return ExitCode.DONE
+
+    return on_thread(work, store=store)

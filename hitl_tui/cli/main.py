@@ -160,7 +160,7 @@ GROUPS = {
         "log": Entry("hitl_tui.cli.inspect", "Show the steps of a thread, oldest first."),
         "diff": Entry("hitl_tui.cli.inspect", "Compare two steps, threads or forks, channel by channel."),
         "blame": Entry("hitl_tui.cli.inspect", "Show who wrote each part of a channel last."),
-        "cost": Entry("hitl_tui.cli.cost", "Show what a thread has cost: by agent, by node and by step."),
+        "cost": Entry("hitl_tui.cli.inspect", "Show what a thread has cost: by agent, by node and by step."),
         "taint": Entry("hitl_tui.cli.taint", "Show which channels hold what came from outside, and why."),
         "graph": Entry("hitl_tui.cli.graph", "Write a graph as text, Mermaid, Graphviz, SVG or JSON."),
     },

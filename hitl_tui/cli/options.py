@@ -55,7 +55,7 @@ def named_thread(_ctx: click.Context, _param: click.Parameter, given: str | None
 
 def complete_thread(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Names of threads of the store that was typed, or is set; those a shell could misread are left out."""
-    from hitl_tui.cli.opening import open_existing
+    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.errors import HitlError
 

@@ -27,7 +27,8 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
     is called, and nothing is changed. Exit code 1 where the graph would go another way today, or makes
     something else of a result.
     """
-    from hitl_tui.cli.opening import find_thread, open_existing
+    from hitl_tui.cli.opening import find_thread
+    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.engine.audit.replay import replay as run_again
 

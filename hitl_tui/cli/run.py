@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hitl_tui.cli.opening import (
-    Target,
-    find_thread,
-    new_thread_id,
-    open_existing,
-    open_for_writing,
-    open_named,
-)
+from hitl_tui.cli.opening import Target, find_thread, new_thread_id, open_named
 from hitl_tui.cli.options import (
     break_option,
     building_options,
@@ -31,6 +24,7 @@ from hitl_tui.cli.options import (
     thread_option,
 )
 from hitl_tui.cli.output import json_option
+from hitl_tui.cli.storage import open_existing, open_for_writing
 from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:

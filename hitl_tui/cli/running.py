@@ -47,7 +47,7 @@ def step(
     human; 1: the node failed.
     """
     from hitl_tui.cli.headless import run_headless
-    from hitl_tui.cli.opening import open_existing
+    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
 
     with tape(record, cassette, shown=False):
@@ -84,21 +84,21 @@ def pause(
     whose process has died is taken over and left paused.
     """
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
         from hitl_tui.drivers.watching import ask_to_pause
         from hitl_tui.engine.commands import Pause
         from hitl_tui.errors import ThreadBusy
 
-        name = find_thread(desk.store, thread)
-        holder = await ask_to_pause(desk.store, name, Pause(desk.settings.reviewer, note), patience=wait)
+        name = find_thread(opened.store, thread)
+        holder = await ask_to_pause(opened.store, name, Pause(opened.settings.reviewer, note), patience=wait)
         if holder:
             raise ThreadBusy(
                 f"thread {name!r} is still run by {holder}, which was asked to pause",
                 "it pauses when the node in flight is done; a program of its own that calls the engine "
                 "does not listen: end that one",
             )
-        driver = await desk.thread(name)
+        driver = await opened.thread(name)
         if notice := (await driver.snapshot()).notice:
             say(notice, err=True)
         return await report(driver, as_json=as_json, done=True)
@@ -131,12 +131,12 @@ def extend(
 
     wanted = dict(map(read_limit, limits))
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
         from hitl_tui.engine.commands import ExtendLimits
 
-        driver = await desk.thread(thread)
-        await driver.execute(ExtendLimits(wanted, desk.settings.reviewer, note))
+        driver = await opened.thread(thread)
+        await driver.execute(ExtendLimits(wanted, opened.settings.reviewer, note))
         return await report(driver, as_json=as_json, done=True)
 
     return on_thread(work, store=store, reviewer=reviewer)
@@ -154,12 +154,12 @@ def cancel(thread: str, note: str | None, store: str | None, reviewer: str | Non
     What is committed stays; a fork can go on from any of its steps.
     """
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
         from hitl_tui.engine.commands import Cancel
 
-        driver = await desk.thread(thread)
-        await driver.execute(Cancel(desk.settings.reviewer, note))
+        driver = await opened.thread(thread)
+        await driver.execute(Cancel(opened.settings.reviewer, note))
         return await report(driver, as_json=as_json, done=True)
 
     return on_thread(work, store=store, reviewer=reviewer)
@@ -191,12 +191,12 @@ def rollback(
     rollback tries that again. Without --yes it shows what will run and asks.
     """
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import tell_run
         from hitl_tui.engine.commands import Rollback
         from hitl_tui.view.rollback import entry_line, remaining
 
-        driver = await desk.thread(thread)
+        driver = await opened.thread(thread)
         entries = await driver.rollback_entries()
         if not as_json:
             lines = [f"{number}. {entry_line(entry)}" for number, entry in enumerate(remaining(entries), 1)]
@@ -206,7 +206,7 @@ def rollback(
         if not yes and not _agreed():
             say("Nothing was undone.", err=True)
             return ExitCode.USAGE
-        await tell_run(driver, Rollback(desk.settings.reviewer, note), as_json=as_json)
+        await tell_run(driver, Rollback(opened.settings.reviewer, note), as_json=as_json)
         status = (await driver.snapshot()).progress.status
         code = ExitCode.DONE if status == "cancelled" else ExitCode.FAILED
         return await _outcome(driver, code, as_json=as_json, dry_run=False)

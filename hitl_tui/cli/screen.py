@@ -88,7 +88,7 @@ def has_screen() -> bool:
 
 def browse() -> bool:
     """Show the threads of the store, on screen; False where there is none yet."""
-    from hitl_tui.cli.opening import open_existing
+    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
 
     settings = load_settings()

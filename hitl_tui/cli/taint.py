@@ -35,11 +35,11 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
     and through which nodes it came.
     """
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.inputs import open_place
         from hitl_tui.cli.shapes import TaintDocument, TaintedChannel
 
-        at = await open_place(desk, place, reading=True)
+        at = await open_place(opened, place, reading=True)
         if channel is not None:
             _check_known(at.snapshot, channel)
         point = (await at.driver.history(before=at.step + 1, limit=1))[0]
@@ -80,15 +80,15 @@ def declassify(
     written from it before stays tainted.
     """
 
-    async def work(desk: OpenThread) -> ExitCode:
+    async def work(opened: OpenThread) -> ExitCode:
         from hitl_tui.cli.headless import report
         from hitl_tui.engine.commands import Declassify
 
-        driver = await desk.thread(thread)
+        driver = await opened.thread(thread)
         snapshot = await driver.snapshot()
         _check_known(snapshot, channel)
         step = snapshot.progress.head if expected_step is None else expected_step
-        made_step = await driver.execute(Declassify(channel, desk.settings.reviewer, reason, step))
+        made_step = await driver.execute(Declassify(channel, opened.settings.reviewer, reason, step))
         return await report(driver, as_json=as_json, done=True, made_step=made_step)
 
     return on_thread(work, store=store, reviewer=reviewer)

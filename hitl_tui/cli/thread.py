@@ -51,7 +51,7 @@ def on_thread(
     Raises:
         NoSuchStore, UsageError, StoreUnusable: as `open_existing`.
     """
-    from hitl_tui.cli.opening import open_existing
+    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
 
     return work_on(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)

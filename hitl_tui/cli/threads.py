@@ -86,7 +86,7 @@ def _rows(
     Args:
         deadlines: say of what waits when it expires.
     """
-    from hitl_tui.cli.opening import open_existing
+    from hitl_tui.cli.storage import open_existing
 
     try:
         opened = open_existing(settings)

@@ -60,7 +60,8 @@ def export_command(
     thread with private channels is written without their values, for reading, unless --private is given;
     the thread's ledger then keeps who took them.
     """
-    from hitl_tui.cli.opening import find_thread, open_existing
+    from hitl_tui.cli.opening import find_thread
+    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.stores.transfer import export_thread
 
@@ -103,7 +104,7 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
     named after it, as in ID/NODE#1. Its graph is not in the file: where that is elsewhere here,
     `hitl-tui run GRAPH --thread ID` opens it.
     """
-    from hitl_tui.cli.opening import open_for_writing
+    from hitl_tui.cli.storage import open_for_writing
     from hitl_tui.config import load_settings
 
     opened = open_for_writing(load_settings({"store": store}))
@@ -164,7 +165,8 @@ def verify(
     `anchor` wrote, kept elsewhere, shows it. Lines about other threads are passed over. With --signers it
     lists who signed which decisions; an unknown or a wrong signature is a finding.
     """
-    from hitl_tui.cli.opening import find_thread, open_existing
+    from hitl_tui.cli.opening import find_thread
+    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
 
     known = _read_anchors(anchors) if anchors else []
@@ -195,8 +197,9 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
     Keep it where those who can write the store can't; `verify --anchor` then finds a store that was put
     back to an earlier copy or written anew as a whole.
     """
-    from hitl_tui.cli.opening import find_thread, open_existing
+    from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.shapes import AnchorDocument
+    from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
     from hitl_tui.engine.audit.anchor import anchor as stands
     from hitl_tui.engine.thread.session import now_us

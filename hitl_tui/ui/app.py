@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hitl_tui.engine.log.events import Progress
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.view.keymap import Keymap
-    from hitl_tui.view.session import Session
+    from hitl_tui.view.session import ViewSession
 
 log = logging.getLogger(__name__)
 OpenDriver = Callable[[], Awaitable["tuple[Hub, Driver]"]]
@@ -167,17 +167,17 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     async def _begin_with(self, hub: Hub, driver: Driver) -> None:
         """Show the first thread; where its log is damaged, what is wrong with it."""
         from hitl_tui.ui.screens.damaged import Damage, show_damage
-        from hitl_tui.view.session import Session
+        from hitl_tui.view.session import ViewSession
 
         configured = self.keymap.configured
         self.set_keymap({name: ",".join(self.keymap.bindings[name]) for name in configured})
 
-        def left(found: Session | HitlError) -> None:
+        def left(found: ViewSession | HitlError) -> None:
             work = self._give_up(hub, found) if isinstance(found, HitlError) else self._show(hub, found)
             self.run_worker(work, group="open", exit_on_error=False)
 
         try:
-            session = await Session.open(hub, driver)
+            session = await ViewSession.open(hub, driver)
         except LogCorrupt as error:
             show_damage(self, hub, Damage(driver, error), "Quit", left)
         except HitlError as error:
@@ -191,7 +191,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             await hub.close()
         self.exit(AppResult(error=error))
 
-    async def _show(self, hub: Hub, session: Session) -> None:
+    async def _show(self, hub: Hub, session: ViewSession) -> None:
         """Show a thread on the run screen from now on."""
         from hitl_tui.ui.screens.run import RunScreen
         from hitl_tui.view.keymap import KeysInvalid
@@ -215,7 +215,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         if self.start.list_threads:
             screen.threads.choose()
         await session.drain()
-        screen.bring_up(session)
+        screen.show_news(session)
         for key in self._opening.early_keys:
             self.simulate_key(key)
 

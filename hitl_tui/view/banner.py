@@ -15,7 +15,7 @@ from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.run_view import RetryNotice
 from hitl_tui.view.sanitise import sanitise, sanitise_line
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.status import more_words, retry_words
 
@@ -42,7 +42,7 @@ class Room(Protocol):
 
 
 def banner_of(
-    session: Session, ways: Mapping[str, str], room: Room, *, narrow: bool
+    session: ViewSession, ways: Mapping[str, str], room: Room, *, narrow: bool
 ) -> tuple[tuple[Line, ...], str]:
     """The rows and their kind, none for nothing.
 
@@ -92,7 +92,7 @@ def _retrying(retry: RetryNotice, room: Room) -> tuple[Line, ...]:
     return tuple((Span(row, "warning"),) for row in rows)
 
 
-def _failed(session: Session, error: ErrorInfo, ways: Mapping[str, str], room: Room) -> tuple[Line, ...]:
+def _failed(session: ViewSession, error: ErrorInfo, ways: Mapping[str, str], room: Room) -> tuple[Line, ...]:
     """What failed and why and how to mend it; then the keys."""
     width = max(room.width - 4, 12)
     most = next(rows for height, rows in _SAID_ROWS if room.height >= height)
@@ -113,7 +113,7 @@ def _why(error: ErrorInfo) -> str:
     return error.message.removeprefix(f"node {error.node!r}, attempt {error.attempt}: ")
 
 
-def _mending(session: Session, error: ErrorInfo, ways: Mapping[str, str]) -> Line:
+def _mending(session: ViewSession, error: ErrorInfo, ways: Mapping[str, str]) -> Line:
     keys = [_again(session, ways)]
     if error.node:  # else it is not the thread that has to be mended
         keys += [
@@ -123,7 +123,7 @@ def _mending(session: Session, error: ErrorInfo, ways: Mapping[str, str]) -> Lin
     return _keys(*keys)
 
 
-def _one_row(session: Session, ways: Mapping[str, str], room: Room, *, narrow: bool) -> tuple[Line, str]:
+def _one_row(session: ViewSession, ways: Mapping[str, str], room: Room, *, narrow: bool) -> tuple[Line, str]:
     if session.shown is not None:
         return _past(session, ways, room.width), "past"
     view, request = session.view, session.request
@@ -161,7 +161,7 @@ def _graph_changed(differences: tuple[str, ...], ways: Mapping[str, str], room: 
     return ((Span(saved, "warning"), *keys), *_wrapped(what, room, "warning"))
 
 
-def _past(session: Session, ways: Mapping[str, str], width: int) -> Line:
+def _past(session: ViewSession, ways: Mapping[str, str], width: int) -> Line:
     """Which step is shown, and the keys that there is room for, the way out first."""
     assert session.shown is not None
     thread_id, step = session.shown
@@ -183,7 +183,7 @@ def _past(session: Session, ways: Mapping[str, str], width: int) -> Line:
     return (*where, *_keys(*keys))
 
 
-def _again(session: Session, ways: Mapping[str, str]) -> tuple[str, str]:
+def _again(session: ViewSession, ways: Mapping[str, str]) -> tuple[str, str]:
     """What tries again what failed: the node, or the rest of a rollback."""
     if session.view.progress.position == ROLLBACK:
         return ways["change.rollback"], "roll back the rest"
@@ -205,7 +205,7 @@ def log_file() -> str:
     return "the log file"
 
 
-def failure_lines(session: Session, ways: Mapping[str, str], width: int) -> tuple[Line, ...]:
+def failure_lines(session: ViewSession, ways: Mapping[str, str], width: int) -> tuple[Line, ...]:
     """A failed node at its step: what went wrong, and the ways on."""
     error = session.view.error
     if error is None:

@@ -158,7 +158,7 @@ class Revealed:
     value: Any
 
 
-class Session:
+class ViewSession:
     """One thread on screen.
 
     `shown` is the place that all panes show, None for the head.  `step_view` is what they show; after
@@ -189,7 +189,7 @@ class Session:
         self._ticket = 0
 
     @classmethod
-    async def open(cls, hub: Hub, driver: Driver) -> Session:
+    async def open(cls, hub: Hub, driver: Driver) -> ViewSession:
         """A session on a driver, from its snapshot."""
         return cls(hub, driver, open_view(await driver.snapshot()))
 

@@ -48,7 +48,7 @@ class StepView:
     """A step and everything the panes show of it; `checkpoint` is None before the first step.
 
     `calls` are the tools that its agents called.  `why` is what the node says about it, as why the run goes
-    on as it does; "" for nothing.  `afterwards` is what humans changed of the agents before the next step.
+    on as it does; "" for nothing.  `agent_changes` is what humans changed of the agents before the next step.
     """
 
     step: int
@@ -60,7 +60,7 @@ class StepView:
     why: str
     lens: tuple[Line, ...]
     calls: tuple[Line, ...] = ()
-    afterwards: tuple[str, ...] = ()
+    agent_changes: tuple[str, ...] = ()
 
 
 def head_step(view: RunView) -> StepView:
@@ -79,7 +79,7 @@ def past_step(
 ) -> StepView:
     """Any committed step, from what the driver says of it; `own` says it is one of the view's thread."""
     made = _step_view(view, checkpoint, checkpoint.step, values, updates)
-    return made if own else replace(made, afterwards=())
+    return made if own else replace(made, agent_changes=())
 
 
 def _step_view(
@@ -111,7 +111,7 @@ def _step_view(
         why=sanitise_line(checkpoint.text, _WHY) if checkpoint and checkpoint.text else "",
         calls=call_lines(checkpoint.calls) if checkpoint and checkpoint.calls else (),
         lens=(*_decided(checkpoint, updates), *branch_lens(updates, branches)),
-        afterwards=change_notes(view.ledger, step),
+        agent_changes=change_notes(view.ledger, step),
     )
 
 

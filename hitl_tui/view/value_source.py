@@ -12,7 +12,7 @@ from hitl_tui.view.blame import blame
 from hitl_tui.view.diff import value_diff, value_lines
 from hitl_tui.view.format import kind, read_json
 from hitl_tui.view.sanitise import sanitise, sanitise_line
-from hitl_tui.view.session import Session, Versions
+from hitl_tui.view.session import Versions, ViewSession
 from hitl_tui.view.spans import Line, Span, trusted, untrusted
 from hitl_tui.view.value_lines import read_lines
 
@@ -37,7 +37,7 @@ class ValueText:
     note: Line = ()
 
 
-async def value_text(session: Session, channel: str, mode: Mode, reveal: str) -> ValueText:
+async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str) -> ValueText:
     """The value of a channel at the shown step; heavy work is done in a thread.
 
     Args:
@@ -69,7 +69,7 @@ async def value_text(session: Session, channel: str, mode: Mode, reveal: str) ->
     return ValueText(channel, mode, lines, gutter=gutter)
 
 
-async def _diff(session: Session, channel: str, versions: Versions, value: Any) -> ValueText:
+async def _diff(session: ViewSession, channel: str, versions: Versions, value: Any) -> ValueText:
     (newest, who, _), (previous, _, before) = versions.found[0], versions.found[1]
     texts, kinds, changed = await _made(session, "diff", (before, value), lambda: _diff_rows(before, value))
     note = (
@@ -89,7 +89,7 @@ def _diff_rows(before: Any, value: Any) -> tuple[tuple[str, ...], tuple[str, ...
     return tuple(row.text for row in rows), kinds, sum(kind != "same" for kind in kinds)
 
 
-async def _blame(session: Session, channel: str) -> ValueText:
+async def _blame(session: ViewSession, channel: str) -> ValueText:
     found = await session.versions(channel, session.step_view.step, _BLAME_VERSIONS)
     versions = [(point, value) for point, _, value in reversed(found.found)]
     older = f"what is older than step {found.since} was not looked at" if found.since else ""
@@ -113,7 +113,7 @@ def _written(versions: Versions) -> Line:
     return (trusted("written by ", "dim"), untrusted(who, "name"), trusted(place, "dim"))
 
 
-async def _made(session: Session, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:
+async def _made(session: ViewSession, what: str, of: tuple[object, ...], make: Callable[[], T]) -> T:
     """What is made of values; in a thread where they are large, and once for the same ones."""
     if not any(isinstance(value, str | list | dict) and len(value) > _INLINE_LIMIT for value in of):
         return make()

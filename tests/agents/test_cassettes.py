@@ -13,7 +13,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, GraphRunner, StateGraph
 from hitl_tui.agents import Agent, Cassette, ScriptedModel, cassette
-from hitl_tui.agents.models import CallFailed, ToolCall
+from hitl_tui.agents.backend import CallFailed, ToolCall
 from hitl_tui.engine.log.events import NodeRetrying
 from hitl_tui.errors import ModelFailed, UsageError
 from tests.agents.conftest import KEY, Node

@@ -10,7 +10,7 @@ import pytest
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
 from hitl_tui.agents import Agent, ScriptedModel, ToolCall, aparallel_chat, parallel_chat
-from hitl_tui.agents.models import CallFailed
+from hitl_tui.agents.backend import CallFailed
 from hitl_tui.engine.nodes.activity import AttemptCancelled
 from hitl_tui.errors import UsageError
 from tests.agents.conftest import Node

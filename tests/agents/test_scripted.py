@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hitl_tui.agents.agent import Agent
+from hitl_tui.agents.backend import CallFailed, Message
 from hitl_tui.agents.exchange import LONGEST_WAIT, wait_before_retry
-from hitl_tui.agents.models import CallFailed, Message
 from hitl_tui.agents.scripted import ScriptedModel, waits
 from hitl_tui.errors import ModelFailed, UsageError
 

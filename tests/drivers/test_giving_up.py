@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hitl_tui import Agent, RetryPolicy
-from hitl_tui.agents.models import Use
+from hitl_tui.agents.backend import Use
 from hitl_tui.engine.commands import CancelAttempt, Pause, Run, Start
 from hitl_tui.engine.log.events import NodeStarted, RunEnded, TextStreamed
 from tests.drivers.conftest import Bench

@@ -20,7 +20,7 @@ from hitl_tui.ui.app import AppStart, HitlApp
 from hitl_tui.ui.screens.run import RunScreen
 from hitl_tui.ui.theme import Look
 from hitl_tui.ui.widgets.review import ReviewPane
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayDriver, ReplayHub
 
@@ -55,7 +55,7 @@ class Screen:
         return self.app.run_screen
 
     @property
-    def session(self) -> Session:
+    def session(self) -> ViewSession:
         """What the run screen shows, once it is open."""
         assert self.run.session is not None
         return self.run.session

@@ -8,7 +8,7 @@ import msgspec
 
 from hitl_tui.drivers.protocol import Stamped
 from hitl_tui.engine.log.events import NodeStarted, TextStreamed
-from hitl_tui.ui.screens.edit import EditScreen, MendScreen
+from hitl_tui.ui.screens.edit import EditScreen, FailedValueScreen
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.stream import StreamPane
 from hitl_tui.view.review import GRACE
@@ -119,7 +119,7 @@ async def test_limits_are_raised():
 async def test_a_failure_that_names_the_channel_to_mend_opens_it_in_the_editor():
     async with desk(tapes.failed_tape("advisor_feedback"), at_end=False) as it:
         it.driver.advance_all()
-        await it.until(lambda: isinstance(it.app.screen, MendScreen))
+        await it.until(lambda: isinstance(it.app.screen, FailedValueScreen))
         await it.shows("edit advisor_feedback at step 1", "KeyError: 'verdict'", "Applied, the run goes on.")
 
 
@@ -139,7 +139,7 @@ async def test_one_that_had_failed_before_offers_the_channel_to_mend():
         await it.press("e")
         await it.until(lambda: isinstance(it.app.screen, EditScreen))
         await it.shows("edit advisor_feedback at step 1", "KeyError: 'verdict'")
-        assert not isinstance(it.app.screen, MendScreen)
+        assert not isinstance(it.app.screen, FailedValueScreen)
 
 
 async def test_after_a_failure_another_channel_can_still_be_picked():

@@ -13,7 +13,7 @@ from hitl_tui import Agent, ScriptedModel, planner_workflow
 from hitl_tui.engine.commands import Step
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
-from hitl_tui.ui.screens.edit import MendScreen
+from hitl_tui.ui.screens.edit import FailedValueScreen
 from tests.support.spec import spec
 from tests.ui.harness import Screen, live
 
@@ -92,7 +92,7 @@ async def test_leaving_it_leaves_the_failure_with_its_ways_on(store: Checkpointe
 async def test_keys_that_were_meant_for_the_run_are_not_typed_into_the_plan(
     store: Checkpointer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(MendScreen, "quiet", 600)
+    monkeypatch.setattr(FailedValueScreen, "quiet", 600)
     async with planned(store) as it:
         await it.press("c")
         await it.shows("dispatcher failed", "Applied, the run goes on.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hitl_tui.view.session import Recent, RecentSteps, Session, weight
+from hitl_tui.view.session import Recent, RecentSteps, ViewSession, weight
 from tests.support import tape as tapes
 from tests.support.replay_driver import ReplayHub
 
@@ -19,7 +19,7 @@ async def opened(*, at_end: bool):
         return await known(first, last)
 
     driver.updates = counted
-    return await Session.open(ReplayHub([driver], []), driver), driver, asked
+    return await ViewSession.open(ReplayHub([driver], []), driver), driver, asked
 
 
 async def test_versions_of_a_run_that_was_watched_ask_for_nothing():

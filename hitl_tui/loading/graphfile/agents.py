@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import UNSET
 
 from hitl_tui.agents.agent import Agent
-from hitl_tui.agents.models import CallFailed, Message
+from hitl_tui.agents.backend import CallFailed, Message
 from hitl_tui.agents.scripted import ScriptedModel
 from hitl_tui.agents.tools import Tool
 from hitl_tui.agents.turns import channel_name

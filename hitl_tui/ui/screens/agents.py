@@ -39,7 +39,7 @@ from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.rows import wrap_line, wrap_spans
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _BREAKPOINTS: list[tuple[int, str]] = [(0, "-low"), (16, "-shorter"), (22, "-short"), (32, "-tall")]
@@ -66,7 +66,7 @@ class TryDialog(Modal[SettingsChange | None]):
     BINDINGS: ClassVar[list[BindingType]] = [bound("ask.back", "close")]
     AUTO_FOCUS = ""
 
-    def __init__(self, session: Session, agents: Sequence[AgentInfo], at: int) -> None:
+    def __init__(self, session: ViewSession, agents: Sequence[AgentInfo], at: int) -> None:
         super().__init__()
         self._session = session
         self._agents = agents
@@ -198,7 +198,7 @@ class TryDialog(Modal[SettingsChange | None]):
         self.dismiss(None)
 
 
-async def ask_settings(screen: Host, session: Session, agent: str = "") -> None:
+async def ask_settings(screen: Host, session: ViewSession, agent: str = "") -> None:
     """Ask for other settings of an agent, and do what was decided.
 
     Args:
@@ -221,14 +221,14 @@ async def ask_settings(screen: Host, session: Session, agent: str = "") -> None:
     screen.app.push_screen(TryDialog(session, agents, at), answered)
 
 
-async def _change(screen: Host, session: Session, change: SettingsChange) -> None:
+async def _change(screen: Host, session: ViewSession, change: SettingsChange) -> None:
     await session.driver.execute(
         ConfigureAgents({change.agent: change.settings}, actor=screen.actor, note=change.note)
     )
     screen.tell(f"{change_words(change.settings)}, from the next step on", change.agent)
 
 
-async def _try_in_fork(screen: Host, session: Session, change: SettingsChange) -> None:
+async def _try_in_fork(screen: Host, session: ViewSession, change: SettingsChange) -> None:
     trial = change.trial
     own = trial.thread_id == session.thread_id
     driver = session.driver if own else await session.hub.open(trial.thread_id)
@@ -274,7 +274,7 @@ class AgentsScreen(RoleScreen):
     ]
     AUTO_FOCUS = "#turns"
 
-    def __init__(self, session: Session, actor: str, keys: Sequence[str] = ()) -> None:
+    def __init__(self, session: ViewSession, actor: str, keys: Sequence[str] = ()) -> None:
         """`keys` are those that opened it and close it again."""
         super().__init__()
         self._session = session

@@ -23,7 +23,7 @@ from hitl_tui.view.inside import BranchView, InsideView
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.run_view import InsidePlace
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, plain_text, trusted
 
 _REMARKABLE = ("failed", "waiting")
@@ -111,7 +111,7 @@ class BranchesScreen(RoleScreen):
     AUTO_FOCUS = "#branches"
 
     def __init__(
-        self, session: Session, place: InsidePlace, now: Callable[[], int], keys: Sequence[str] = ()
+        self, session: ViewSession, place: InsidePlace, now: Callable[[], int], keys: Sequence[str] = ()
     ) -> None:
         """`keys` are those that close it too: that opened it, and that lead outside."""
         super().__init__()

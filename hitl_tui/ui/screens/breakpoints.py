@@ -22,7 +22,7 @@ from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _NAME: Final = 24
@@ -37,7 +37,7 @@ class NodeList(LineView):
         bound("breaks.condition", "type"),
     ]
 
-    def __init__(self, session: Session, node: str) -> None:
+    def __init__(self, session: ViewSession, node: str) -> None:
         super().__init__("nodes")
         self.session = session
         known = [one.name for one in session.view.graph.nodes]
@@ -105,7 +105,7 @@ class BreakpointsScreen(Modal[None]):
     BINDINGS: ClassVar[list[BindingType]] = [bound("breaks.back", "back")]
     AUTO_FOCUS = "#nodes"
 
-    def __init__(self, session: Session, node: str) -> None:
+    def __init__(self, session: ViewSession, node: str) -> None:
         super().__init__()
         self._session = session
         self._list = NodeList(session, node)

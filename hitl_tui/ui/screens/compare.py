@@ -25,7 +25,7 @@ from hitl_tui.view.diff import MARKS, Change, Compared, compare_states, side_by_
 from hitl_tui.view.format import preview
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.timeline import Place
 
@@ -96,7 +96,7 @@ class CompareScreen(RoleScreen):
     ]
     AUTO_FOCUS = ""
 
-    def __init__(self, session: Session, left: Place, right: Place, keys: Sequence[str] = ()) -> None:
+    def __init__(self, session: ViewSession, left: Place, right: Place, keys: Sequence[str] = ()) -> None:
         """`keys` are those that opened it and close it again."""
         super().__init__()
         self._session = session

@@ -19,7 +19,7 @@ from hitl_tui.ui.screens.threads import ThreadsScreen
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise, sanitise_line
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line
 
 
@@ -32,7 +32,7 @@ class Damage:
 
 
 def show_damage(
-    app: App[Any], hub: Hub, damage: Damage, leave: str, done: Callable[[Session | HitlError], None]
+    app: App[Any], hub: Hub, damage: Damage, leave: str, done: Callable[[ViewSession | HitlError], None]
 ) -> None:
     """Say what is wrong with a thread until another one is open, or the user leaves.
 
@@ -41,7 +41,7 @@ def show_damage(
         done: takes the thread that was opened instead, or what was wrong when the user left.
     """
 
-    def left(result: Session | Damage | None) -> None:
+    def left(result: ViewSession | Damage | None) -> None:
         if isinstance(result, Damage):
             show_damage(app, hub, result, leave, done)
         else:
@@ -129,7 +129,7 @@ class DamagedScreen(CheckScreen):
         try:
             driver = await self._hub.open(thread_id)
             try:
-                session = await Session.open(self._hub, driver)
+                session = await ViewSession.open(self._hub, driver)
             except LogCorrupt as error:
                 self.dismiss(Damage(driver, error))
                 return

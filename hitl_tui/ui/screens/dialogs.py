@@ -27,7 +27,7 @@ from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def ask_drop(screen: Screen[Any], what: str, drop: Callable[[], Any]) -> None:
     screen.app.push_screen(Dialog("Drop the changes?", [what], options), answered)
 
 
-def ask_fork(screen: Host, session: Session, actor: str) -> None:
+def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
     """Ask for the new thread's name, fork the shown step, and offer to go there."""
     thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
     fields = [
@@ -266,7 +266,7 @@ def ask_fork(screen: Host, session: Session, actor: str) -> None:
     screen.app.push_screen(Dialog("Fork", text, options, fields), answered)
 
 
-def ask_limits(screen: Host, session: Session, actor: str) -> None:
+def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
     """Ask for higher limits, each with a sensible proposal."""
     limits = session.view.progress.limits
     fields = [
@@ -297,7 +297,7 @@ def _proposal(limit: float | None) -> str:
     return "" if limit is None else f"{limit * 2:g}"
 
 
-def fork_name(session: Session, thread_id: str) -> str:
+def fork_name(session: ViewSession, thread_id: str) -> str:
     """`THREAD-b`, or the first letter after it that is free in the family."""
     taken = {relative.thread_id for relative in session.family} | {session.thread_id}
     taken |= {child for child, _ in session.view.forks}

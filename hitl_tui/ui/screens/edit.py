@@ -29,7 +29,7 @@ from hitl_tui.view.format import NotJson
 from hitl_tui.view.review import GRACE
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
 from hitl_tui.view.value_source import ValueText, draft_of, read_draft
 
@@ -69,7 +69,7 @@ class EditScreen(RoleScreen):
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     AUTO_FOCUS = "#editor"
 
-    def __init__(self, session: Session, channel: str, actor: str) -> None:
+    def __init__(self, session: ViewSession, channel: str, actor: str) -> None:
         super().__init__()
         self.session = session
         self.channel = channel
@@ -320,7 +320,7 @@ def _field(name: str, title: str, value: str) -> Input:
     return field
 
 
-class MendScreen(EditScreen):
+class FailedValueScreen(EditScreen):
     """The editor, opened by itself: it takes no keys until those meant for the run have stopped coming."""
 
     AUTO_FOCUS = ""

@@ -17,7 +17,7 @@ from hitl_tui.ui.widgets.lines import LineView, RoleScreen
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.find import MOST, Found, find
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 Finding = tuple[str, tuple[Found, ...], int]
@@ -51,7 +51,7 @@ class FindScreen(RoleScreen):
     ]
     AUTO_FOCUS = "#find"
 
-    def __init__(self, session: Session, query: str, ways: tuple[str, str]) -> None:
+    def __init__(self, session: ViewSession, query: str, ways: tuple[str, str]) -> None:
         """`ways` are what to press for the next place and the one before."""
         super().__init__()
         self._session = session

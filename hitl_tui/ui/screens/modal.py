@@ -11,7 +11,7 @@ from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, Screen, ScreenResultType
 
 from hitl_tui.view.keymap import Keymap
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 
 Severity = Literal["information", "warning", "error"]
 
@@ -22,7 +22,7 @@ class Host(Protocol):
     actor: str
     keymap: Keymap
     ways: Mapping[str, str]
-    session: Session | None
+    session: ViewSession | None
 
     @property
     def app(self) -> App[object]:

@@ -15,7 +15,7 @@ from hitl_tui.engine.audit.costs import CostReport
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.view.costs import cost_lines
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 _WAY_BACK = "Back"
@@ -98,7 +98,7 @@ _ALL = 1 << 31
 class CostsScreen(PageScreen):
     """The page of costs; all steps are fetched for it."""
 
-    def __init__(self, session: Session, keys: tuple[str, ...]) -> None:
+    def __init__(self, session: ViewSession, keys: tuple[str, ...]) -> None:
         async def load() -> Sequence[Line]:
             points = await session.driver.history(limit=_ALL)
             return list(cost_lines(CostReport(reversed(points), session.view.progress.uses)))

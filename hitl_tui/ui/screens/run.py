@@ -42,7 +42,7 @@ from hitl_tui.view.banner import banner_of
 from hitl_tui.view.keymap import Keymap, load_keymap
 from hitl_tui.view.run_view import crumbs
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.session import PaintPace, Session
+from hitl_tui.view.session import PaintPace, ViewSession
 from hitl_tui.view.spans import Role, plain_text, untrusted
 from hitl_tui.view.status import status
 from hitl_tui.view.timeline import Place
@@ -109,7 +109,7 @@ class RunScreen(RoleScreen):
         self._ask_for_inputs = ask_inputs
         self.keymap = keymap or load_keymap({})
         self.ways: Mapping[str, str] = self.keymap.ways
-        self.session: Session | None = None
+        self.session: ViewSession | None = None
         self.now: Callable[[], int] = lambda: time.time_ns() // 1_000
         self._frame = 0
         self.shown_value: ShownValue = ShownValue(self)
@@ -119,7 +119,7 @@ class RunScreen(RoleScreen):
         self.review: Reviewing = Reviewing(self)
         self.threads: Threads = Threads(self)
         self._draining = False
-        self._lost: Session | None = None
+        self._lost: ViewSession | None = None
         self._failure: ErrorInfo | None = None
         self._family_wait = 0
         self._pace = PaintPace()
@@ -164,7 +164,7 @@ class RunScreen(RoleScreen):
             private=row is not None and row.visibility == "private",
         )
 
-    async def begin(self, session: Session) -> None:
+    async def begin(self, session: ViewSession) -> None:
         """Show a session; a thread without a step gets its input first."""
         self.stepping.bring_breakpoints(session, before=self.session)
         self.stepping.begin(session, before=self.session)
@@ -181,7 +181,7 @@ class RunScreen(RoleScreen):
         else:
             await session.driver.execute(Start({}, self.actor))
 
-    def _ask_inputs(self, session: Session) -> None:
+    def _ask_inputs(self, session: ViewSession) -> None:
         from hitl_tui.ui.screens.inputs import InputsScreen
 
         def started(values: dict[str, Any] | None) -> None:
@@ -192,7 +192,7 @@ class RunScreen(RoleScreen):
 
         self.app.push_screen(InputsScreen(session.view.graph), started)
 
-    def attach(self, session: Session) -> None:
+    def attach(self, session: ViewSession) -> None:
         """Show a session from now on."""
         self.session = session
         self.shown_value.forget()
@@ -226,7 +226,7 @@ class RunScreen(RoleScreen):
         if session is not self.session:
             return
         if session.untold:
-            self.bring_up(session)
+            self.show_news(session)
         elif (session.running or session.deadline) and self._frame % _CLOCK_EVERY == 0:
             self._show_header(session)
         self._family_wait -= 1
@@ -235,7 +235,7 @@ class RunScreen(RoleScreen):
             self._family_wait = _FAMILY_EVERY
             self.run_worker(self._refresh_family(session), group="family", exit_on_error=False)
 
-    def bring_up(self, session: Session) -> None:
+    def show_news(self, session: ViewSession) -> None:
         """Show what has happened that was not shown yet, whoever has fetched it."""
         if session.untold:
             session.untold = False
@@ -246,12 +246,12 @@ class RunScreen(RoleScreen):
             if session.view.progress.status in ("completed", "cancelled"):
                 self.query_one(FooterBar).take_back(session.limit_notes)
 
-    def on_progress(self, session: Session) -> None:
+    def on_progress(self, session: ViewSession) -> None:
         """Where a node has just failed by what a channel holds, open that; else as the card wants it."""
-        if not self.editing.mend_failure(session):
+        if not self.editing.open_failed_channel(session):
             self.review.on_progress(session)
 
-    async def _refresh_family(self, session: Session) -> None:
+    async def _refresh_family(self, session: ViewSession) -> None:
         if await session.refresh_family() and session is self.session:
             self.query_one(TimelinePane).show_view(session.view, session.family, session.shown)
             self.query_one(LensPane).show_session(session)
@@ -275,7 +275,7 @@ class RunScreen(RoleScreen):
             self.show_bars()
             self.shown_value.show()
 
-    def _show_channels(self, session: Session) -> None:
+    def _show_channels(self, session: ViewSession) -> None:
         pane = self.query_one(ChannelsPane)
         step = session.step_view
         fresh = pane.channel_rows is not step.rows
@@ -294,7 +294,7 @@ class RunScreen(RoleScreen):
         session = self.session
         return self.review.coming or (session is not None and self.review.opens_for(session))
 
-    def _show_header(self, session: Session) -> None:
+    def _show_header(self, session: ViewSession) -> None:
         if self.card_coming:  # whoever reads that it waits must find the keys of the card at work
             return
         line = status(session.view, self.now(), pausing=session.pausing, keys=self.turn_keys)
@@ -316,7 +316,7 @@ class RunScreen(RoleScreen):
             keys["undo"] = self.ways["card.undo"]
         return keys
 
-    def _show_banner(self, session: Session) -> None:
+    def _show_banner(self, session: ViewSession) -> None:
         narrow = self.size.width < 100 and not self.has_class("-deciding")
         rows = banner_of(session, self.ways, self.size, narrow=narrow)
         self.query_one(BannerBar).show(*rows)
@@ -349,7 +349,7 @@ class RunScreen(RoleScreen):
         if session.is_past:
             self.run_worker(self._load_step(session), group="travel", exclusive=True, exit_on_error=False)
 
-    async def _load_step(self, session: Session) -> None:
+    async def _load_step(self, session: ViewSession) -> None:
         if await session.load_shown() and session is self.session:
             self.show_all()
 
@@ -457,7 +457,7 @@ class RunScreen(RoleScreen):
             )
 
 
-def _first_channel(session: Session) -> str:
+def _first_channel(session: ViewSession) -> str:
     """What to show first: what is decided about, else a text the newest step wrote, else any channel."""
     if session.request is not None and session.request.subject:
         return session.request.subject

@@ -13,13 +13,13 @@ from hitl_tui.ui.screens.run_look import go, go_first, next_mode
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.ui.widgets.tabs import TabsBar
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
 
 Do = Callable[["RunScreen"], Any]
-OnSession = Callable[["RunScreen", Session], Any]
+OnSession = Callable[["RunScreen", ViewSession], Any]
 
 
 def _shown(do: OnSession) -> Do:
@@ -27,13 +27,13 @@ def _shown(do: OnSession) -> Do:
     return lambda screen: do(screen, screen.session) if screen.session is not None else None
 
 
-def _cancel(screen: RunScreen, session: Session) -> None:
+def _cancel(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.dialogs import ask_cancel
 
     ask_cancel(screen, session.driver, session.view.running_node, screen.actor)
 
 
-def _break(screen: RunScreen, session: Session) -> None:
+def _break(screen: RunScreen, session: ViewSession) -> None:
     """Set or take away the breakpoint of the node that is chosen in the graph, or list them."""
     node = screen.query_one(GraphPane).chosen
     if node:
@@ -42,32 +42,32 @@ def _break(screen: RunScreen, session: Session) -> None:
         _breakpoints(screen, session)
 
 
-def _breakpoints(screen: RunScreen, session: Session) -> None:
+def _breakpoints(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.breakpoints import BreakpointsScreen
 
     node = screen.query_one(GraphPane).chosen or session.view.progress.next_node or ""
     screen.app.push_screen(BreakpointsScreen(session, node), lambda _: screen.show_all())
 
 
-def _extend(screen: RunScreen, session: Session) -> None:
+def _extend(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.dialogs import ask_limits
 
     ask_limits(screen, session, screen.actor)
 
 
-def _fork(screen: RunScreen, session: Session) -> None:
+def _fork(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.dialogs import ask_fork
 
     ask_fork(screen, session, screen.actor)
 
 
-def _roll_back(screen: RunScreen, session: Session) -> None:
+def _roll_back(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.rollback import ask_rollback
 
     screen.command(ask_rollback(screen, session.driver, screen.actor))
 
 
-def _reload(screen: RunScreen, session: Session) -> None:
+def _reload(screen: RunScreen, session: ViewSession) -> None:
     """Go on with the graph as it is in its file now."""
 
     async def reload() -> None:
@@ -77,7 +77,7 @@ def _reload(screen: RunScreen, session: Session) -> None:
     screen.command(reload())
 
 
-def _agents(screen: RunScreen, session: Session) -> None:
+def _agents(screen: RunScreen, session: ViewSession) -> None:
     """Show the agents and what they remember; comes back with one that is to be changed."""
     from hitl_tui.ui.screens.agents import AgentsScreen
 
@@ -85,20 +85,20 @@ def _agents(screen: RunScreen, session: Session) -> None:
     screen.app.push_screen(shown, lambda agent: _try_agent(screen, session, agent) if agent else None)
 
 
-def _try_agent(screen: RunScreen, session: Session, agent: str = "") -> None:
+def _try_agent(screen: RunScreen, session: ViewSession, agent: str = "") -> None:
     """Ask how an agent is to go on: from the next step, or in a fork."""
     from hitl_tui.ui.screens.agents import ask_settings
 
     screen.command(ask_settings(screen, session, agent))
 
 
-def _costs(screen: RunScreen, session: Session) -> None:
+def _costs(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.page import CostsScreen
 
     screen.app.push_screen(CostsScreen(session, screen.keymap.bindings["look.costs"]))
 
 
-def _compare(screen: RunScreen, session: Session) -> None:
+def _compare(screen: RunScreen, session: ViewSession) -> None:
     """The shown step beside the newest one; at the newest, beside the one before it.
 
     The first step of a fork stands beside the one that its parent made in its place.
@@ -113,7 +113,7 @@ def _compare(screen: RunScreen, session: Session) -> None:
     screen.app.push_screen(CompareScreen(session, left, newest, keys))
 
 
-def _check(screen: RunScreen, session: Session) -> None:
+def _check(screen: RunScreen, session: ViewSession) -> None:
     """Check the log; comes back to the step of what was found, here or in a thread inside."""
     from hitl_tui.ui.screens.check import CheckScreen
 
@@ -129,7 +129,7 @@ def _check(screen: RunScreen, session: Session) -> None:
     screen.app.push_screen(CheckScreen(session.driver, screen.keymap.bindings["look.check"]), chosen)
 
 
-def _declassify(screen: RunScreen, session: Session) -> None:
+def _declassify(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.trust import ask_declassify
 
     row = screen.query_one(ChannelsPane).selected_row
@@ -137,26 +137,26 @@ def _declassify(screen: RunScreen, session: Session) -> None:
         ask_declassify(screen, session, row, screen.actor)
 
 
-def _reveal(screen: RunScreen, session: Session) -> None:
+def _reveal(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.trust import ask_reveal
 
     channel = screen.query_one(ChannelsPane).selected
     ask_reveal(screen, session, channel, screen.actor, screen.shown_value.show_again)
 
 
-def _taint(screen: RunScreen, session: Session) -> None:
+def _taint(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.trust import why_tainted
 
     why_tainted(screen, session, screen.query_one(ChannelsPane).selected)
 
 
-def _contract(screen: RunScreen, session: Session) -> None:
+def _contract(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.trust import show_contract
 
     show_contract(screen, session)
 
 
-def _enter(screen: RunScreen, session: Session) -> None:
+def _enter(screen: RunScreen, session: ViewSession) -> None:
     """At a step of another thread: open that thread; else what is inside the shown step."""
     if session.shown and session.shown[0] != session.thread_id:
         screen.command(screen.open_thread(session.shown[0]))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.view.actions import BY_ID
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -20,11 +20,11 @@ class Editing:
         self.screen = screen
         self._seen: ErrorInfo | None = None
 
-    def begin(self, session: Session) -> None:
+    def begin(self, session: ViewSession) -> None:
         """What has failed before a session is shown is not news."""
         self._seen = session.view.error
 
-    def mend_failure(self, session: Session) -> bool:
+    def open_failed_channel(self, session: ViewSession) -> bool:
         """Where a node has just failed by what a channel holds, open that; False where nothing opened."""
         error, seen = session.view.error, self._seen
         self._seen = error
@@ -36,15 +36,15 @@ class Editing:
         self._mend(session, channel)
         return True
 
-    def _mend(self, session: Session, channel: str) -> None:
+    def _mend(self, session: ViewSession, channel: str) -> None:
         """Open the editor on what a node failed by; once it is mended, go on as the user did."""
-        from hitl_tui.ui.screens.edit import MendScreen
+        from hitl_tui.ui.screens.edit import FailedValueScreen
 
         def done(applied: str | None) -> None:
             if applied and session is self.screen.session:
                 self.screen.stepping.again()
 
-        self.screen.app.push_screen(MendScreen(session, channel, self.screen.actor), done)
+        self.screen.app.push_screen(FailedValueScreen(session, channel, self.screen.actor), done)
 
     def edit_selected(self) -> None:
         """Edit the selected channel."""
@@ -71,9 +71,9 @@ class Editing:
 
         self.screen.app.push_screen(EditScreen(session, channel, self.screen.actor), done)
 
-    async def _decide_again(self, session: Session) -> None:
+    async def _decide_again(self, session: ViewSession) -> None:
         """Back to the card that the editor was opened from; the request may be about a new step by now."""
         await session.drain()
-        self.screen.bring_up(session)
+        self.screen.show_news(session)
         if session is self.screen.session and session.request is not None:
             self.screen.review.open_card(session.request)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.format import kind
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.timeline import Direction, Place, neighbours
 from hitl_tui.view.value_source import MODES, Mode, value_text
 
@@ -164,7 +164,7 @@ def go(screen: RunScreen, direction: Direction) -> None:
     screen.travel(neighbours(session.view, session.family, place, direction))
 
 
-async def _older(screen: RunScreen, session: Session, place: Place) -> None:
+async def _older(screen: RunScreen, session: ViewSession, place: Place) -> None:
     if await session.load_older():
         screen.travel(neighbours(session.view, session.family, place, "left"))
 

@@ -8,7 +8,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.thread.interrupts import has_voted
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.view.card import how_it_went, vote_given
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -90,7 +90,7 @@ class Reviewing:
         """Open the next thread that waits."""
         self.screen.threads.open_next()
 
-    async def after_answer(self, session: Session) -> None:
+    async def after_answer(self, session: ViewSession) -> None:
         """Go on, unless the thread was being stepped through."""
         await self.screen.stepping.after_answer(session)
 
@@ -158,14 +158,14 @@ class Reviewing:
         self.close_card()
         self._shown_for = ""
 
-    def words_back(self, session: Session) -> None:
+    def words_back(self, session: ViewSession) -> None:
         """An answer was refused: where its request has gone, the card comes back with what was typed."""
         card = self.card
         gone = card is not None and all(one.id != card.review.request.id for one in session.requests)
         if card is not None and gone and session is self.screen.session and card.outlives():
             self.screen.add_class("-deciding")
 
-    def on_progress(self, session: Session) -> None:
+    def on_progress(self, session: ViewSession) -> None:
         """Open the card where the user went on and something came to wait; close it where nothing does."""
         request, card = session.request, self.card
         if self.card_open and card is not None:
@@ -186,7 +186,7 @@ class Reviewing:
         elif request is not None and self.opens_for(session):
             self.open_card(request)
 
-    def opens_for(self, session: Session) -> bool:
+    def opens_for(self, session: ViewSession) -> bool:
         """Whether the card opens by itself: the user went on, and something came to wait."""
         request = session.request
         return (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hitl_tui.drivers.breakpoints import describe, read_breakpoints
 from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Pause, Run, Step
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 
 if TYPE_CHECKING:
     from hitl_tui.ui.screens.run import RunScreen
@@ -33,10 +33,10 @@ class Stepping:
         """Whether the user let the shown thread run on, so that its questions come up by themselves."""
         return self.screen.session is not None and self._pace(self.screen.session) == "going"
 
-    def _pace(self, session: Session) -> Pace:
+    def _pace(self, session: ViewSession) -> Pace:
         return self._paces.get(session.thread_id, "opened")
 
-    def begin(self, session: Session, before: Session | None) -> None:
+    def begin(self, session: ViewSession, before: ViewSession | None) -> None:
         """A thread is shown: one inside another is stepped through as that was, any other is as just opened.
 
         Args:
@@ -51,7 +51,7 @@ class Stepping:
         elif session.thread_id not in left:
             self._paces.pop(session.thread_id, None)
 
-    def go_on(self, session: Session) -> None:
+    def go_on(self, session: ViewSession) -> None:
         """Its next question comes up by itself, and once answered it goes on."""
         self._paces[session.thread_id] = "going"
 
@@ -71,7 +71,7 @@ class Stepping:
         self._paces[session.thread_id] = pace
         self.screen.command(start(session.driver))
 
-    async def _run_on(self, session: Session) -> None:
+    async def _run_on(self, session: ViewSession) -> None:
         """Run until something waits, fails or ends, or a breakpoint is reached."""
         await session.driver.execute(Run(dict(session.breakpoints)))
 
@@ -88,7 +88,7 @@ class Stepping:
         """Go on as the user did last."""
         (self.continue_ if self.going_on else self.step)()
 
-    async def after_answer(self, session: Session) -> None:
+    async def after_answer(self, session: ViewSession) -> None:
         """Go on to the next stop, unless the thread was being stepped through when the question came up.
 
         It does so as well where another thread is shown by now.
@@ -97,18 +97,18 @@ class Stepping:
             return
         await session.drain()
         if session is self.screen.session:
-            self.screen.bring_up(session)
+            self.screen.show_news(session)
         if not session.request and session.view.progress.status in ("waiting", "pending"):
             self.go_on(session)
             await self._run_on(session)
 
-    async def come_back(self, session: Session) -> None:
+    async def come_back(self, session: ViewSession) -> None:
         """Where a thread was going on when it was left, it goes on unless something waits."""
         if self.going_on and not session.running:
             await self.after_answer(session)
             self.screen.on_progress(session)
 
-    def bring_breakpoints(self, session: Session, before: Session | None) -> None:
+    def bring_breakpoints(self, session: ViewSession, before: ViewSession | None) -> None:
         """Give a session the breakpoints that its thread had when it was shown last.
 
         Args:
@@ -121,7 +121,7 @@ class Stepping:
         begins = dict(before.breakpoints) if forked and before is not None else {}
         session.breakpoints = self._breakpoints.setdefault(session.thread_id, begins)
 
-    def toggle_breakpoint(self, session: Session, node: str) -> None:
+    def toggle_breakpoint(self, session: ViewSession, node: str) -> None:
         """Set a breakpoint for always, or take away the one that is there."""
         if session.breakpoints.pop(node, None) is None:
             session.breakpoints[node] = ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.widgets.graph import GraphPane
 from hitl_tui.view.actions import BY_ID
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.threads import WaitingQueue
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Threads:
             return
         driver = await hub.open(thread_id)
         try:
-            session = await Session.open(hub, driver)
+            session = await ViewSession.open(hub, driver)
         except LogCorrupt as error:
             from hitl_tui.ui.screens.damaged import Damage, show_damage
 
@@ -85,11 +85,11 @@ class Threads:
         else:
             await self._change_to(session)
 
-    def _after_damage(self, found: Session | HitlError) -> None:
-        if isinstance(found, Session):
+    def _after_damage(self, found: ViewSession | HitlError) -> None:
+        if isinstance(found, ViewSession):
             self.screen.command(self._change_to(found))
 
-    async def _change_to(self, session: Session) -> None:
+    async def _change_to(self, session: ViewSession) -> None:
         self.screen.review.forget()
         await self.screen.begin(session)
 
@@ -106,7 +106,7 @@ class Threads:
         else:
             self._open_branches(session, place)
 
-    def _open_branches(self, session: Session, place: InsidePlace) -> None:
+    def _open_branches(self, session: ViewSession, place: InsidePlace) -> None:
         from hitl_tui.ui.screens.branches import BranchesScreen
 
         def chosen(path: str | None) -> None:

@@ -12,7 +12,7 @@ from hitl_tui.ui.screens.modal import Host
 from hitl_tui.ui.screens.page import PageScreen
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.session import Revealed, Session
+from hitl_tui.view.session import Revealed, ViewSession
 from hitl_tui.view.spans import Line, Span, plain_text, trusted, untrusted
 from hitl_tui.view.step_view import ChannelRow
 from hitl_tui.view.taint import contract_lines, lineage_lines, taint_line
@@ -21,7 +21,7 @@ from hitl_tui.view.value_lines import value_lines
 _BACK = Option("back", "ask.back", "go back")
 
 
-async def _shown(session: Session) -> tuple[Driver, int]:
+async def _shown(session: ViewSession) -> tuple[Driver, int]:
     """The driver of the shown thread, and the shown step."""
     thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
     if thread_id == session.thread_id:
@@ -29,7 +29,7 @@ async def _shown(session: Session) -> tuple[Driver, int]:
     return await session.hub.open(thread_id), step
 
 
-def why_tainted(screen: Host, session: Session, channel: str) -> None:
+def why_tainted(screen: Host, session: ViewSession, channel: str) -> None:
     """A page with the ways by which taint came into the selected channel; for a clean one into all."""
 
     async def lines() -> Sequence[Line]:
@@ -47,7 +47,7 @@ def why_tainted(screen: Host, session: Session, channel: str) -> None:
     screen.app.push_screen(PageScreen(title, lines, screen.keymap.bindings["look.taint"]))
 
 
-def show_contract(screen: Host, session: Session) -> None:
+def show_contract(screen: Host, session: ViewSession) -> None:
     """A page with what the node of the shown step may do and did, and what the next one may do."""
 
     async def lines() -> Sequence[Line]:
@@ -72,7 +72,9 @@ def show_contract(screen: Host, session: Session) -> None:
     )
 
 
-def ask_reveal(screen: Host, session: Session, channel: str, actor: str, show: Callable[[], None]) -> None:
+def ask_reveal(
+    screen: Host, session: ViewSession, channel: str, actor: str, show: Callable[[], None]
+) -> None:
     """Ask before a private value is shown; it is shown until another channel or step is."""
 
     async def reveal() -> None:
@@ -93,7 +95,7 @@ def ask_reveal(screen: Host, session: Session, channel: str, actor: str, show: C
     screen.app.push_screen(Dialog("Reveal", text, options), answered)
 
 
-def ask_declassify(screen: Host, session: Session, row: ChannelRow, actor: str, reason: str = "") -> None:
+def ask_declassify(screen: Host, session: ViewSession, row: ChannelRow, actor: str, reason: str = "") -> None:
     """Ask why a tainted channel may be trusted, showing what is in it and where it came from.
 
     Args:

@@ -17,7 +17,7 @@ from hitl_tui.view.card import yet_to_vote
 from hitl_tui.view.format import writer
 from hitl_tui.view.graph_text import Picture, draw
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 from hitl_tui.view.taint import composition_facts
 
@@ -77,7 +77,7 @@ class GraphPane(LineView):
         """The node the cursor is on while the pane has the focus, "" else."""
         return self._chosen if self.has_focus else ""
 
-    def show_session(self, session: Session) -> None:
+    def show_session(self, session: ViewSession) -> None:
         """Show where the run stands, or stood at the shown step."""
         view, step = session.view, session.step_view
         point = step.checkpoint
@@ -230,7 +230,7 @@ class GraphPane(LineView):
         self._draw()
 
 
-def _inside(session: Session) -> tuple[str, str]:
+def _inside(session: ViewSession) -> tuple[str, str]:
     """The node with branches that runs or waits, and how far they are in words."""
     inside = session.view.inside
     if session.is_past or inside.step != session.view.progress.head + 1:
@@ -247,7 +247,7 @@ def _side_by_side(left: list[Line], right: list[Line]) -> list[Line]:
     return [(*one, Span("  "), *other) for one, other in zip(left, right, strict=True)]
 
 
-def _standing(session: Session) -> str | None:
+def _standing(session: ViewSession) -> str | None:
     """The node the thread stands at: the one that failed or is decided about, else the one that is next."""
     view = session.view
     if view.error is not None:
@@ -261,7 +261,7 @@ def _standing(session: Session) -> str | None:
     return next((point.node for point in reversed(view.checkpoints) if point.node), None)
 
 
-def _came_next(session: Session, step: int) -> str:
+def _came_next(session: ViewSession, step: int) -> str:
     """What the step after a past one of this thread was made by, "" where the view does not know."""
     if session.shown is None or session.shown[0] != session.thread_id:
         return ""
@@ -272,13 +272,13 @@ def _came_next(session: Session, step: int) -> str:
     return f"{sanitise_line(point.decision, 40)} by {who}" if point.decision is not None else who
 
 
-def _decider(session: Session) -> str:
+def _decider(session: ViewSession) -> str:
     """Who is next where a person decides; once there are votes, who may still vote."""
     request = session.request
     return f"{yet_to_vote(request)} decides" if request and request.votes else "you decide"
 
 
-def _is_breakpoint(session: Session) -> bool:
+def _is_breakpoint(session: ViewSession) -> bool:
     return session.request is not None and session.request.breakpoint
 
 

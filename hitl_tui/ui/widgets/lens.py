@@ -10,7 +10,7 @@ from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.banner import failed_what, failure_lines
 from hitl_tui.view.rows import wrap_line, wrap_spans
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 _NARROWEST = 12
@@ -26,10 +26,10 @@ class LensPane(LineView):
     def __init__(self, ways: Mapping[str, str]) -> None:
         super().__init__("lens", "What changed")
         self._ways = ways
-        self._session: Session | None = None
+        self._session: ViewSession | None = None
         self._columns = 0
 
-    def show_session(self, session: Session) -> None:
+    def show_session(self, session: ViewSession) -> None:
         """Bring it up to the shown step."""
         self._session = session
         step = session.step_view
@@ -48,20 +48,20 @@ class LensPane(LineView):
         title = f"What step {step.step} changed" if step.checkpoint else "What changed"
         self.set_titles(failed_what(failing) if failing else title)
 
-    def _lines(self, session: Session, width: int) -> tuple[Line, ...]:
+    def _lines(self, session: ViewSession, width: int) -> tuple[Line, ...]:
         step, room = session.step_view, max(width, _NARROWEST)
         why = [(Span(row, "dim"),) for row in wrap_line(step.why, room)] if step.why else []
         calls = [row for line in step.calls for row in wrap_spans(line, width)]
         then = [(Span(row, "human"),) for said in self._afterwards(session) for row in wrap_line(said, room)]
         return (*why, *calls, *step.lens, *then)
 
-    def _afterwards(self, session: Session) -> tuple[str, ...]:
+    def _afterwards(self, session: ViewSession) -> tuple[str, ...]:
         """What happened after the shown step, and what it can be compared with."""
         other = session.other_draft
         if other is None:
-            return session.step_view.afterwards
+            return session.step_view.agent_changes
         beside = f"{self._ways['look.compare']} shows it beside step {other[1]} of {sanitise(other[0])}"
-        return (*session.step_view.afterwards, beside)
+        return (*session.step_view.agent_changes, beside)
 
     @on(LineView.Widened)
     def _wrap_again(self) -> None:

@@ -24,7 +24,7 @@ from hitl_tui.view.form import Reading
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.review import Decision, Effect, Review, Send, Since, Write
 from hitl_tui.view.sanitise import sanitise_line
-from hitl_tui.view.session import Session
+from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span
 
 _TICK: Final = 0.1
@@ -53,10 +53,10 @@ class CardHost(Protocol):
     def edit_asked(self) -> None:
         """Edit what is decided about."""
 
-    def words_back(self, session: Session) -> None:
+    def words_back(self, session: ViewSession) -> None:
         """An answer was refused: its words must not be lost."""
 
-    async def after_answer(self, session: Session) -> None:
+    async def after_answer(self, session: ViewSession) -> None:
         """An answer was accepted."""
 
 
@@ -71,7 +71,9 @@ class ReviewPane(Vertical):
         bound("card.previous", "other('card.previous')"),
     ]
 
-    def __init__(self, review: Review, session: Session, host: CardHost, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, review: Review, session: ViewSession, host: CardHost, clock: Callable[[], float]
+    ) -> None:
         super().__init__(id="card")
         self._review = review
         self._session = session
@@ -113,14 +115,14 @@ class ReviewPane(Vertical):
                 self._review.texts, self._review.changed = form.texts, form.changed
         return self._review
 
-    def show_request(self, session: Session, request: Request, actor: str) -> None:
+    def show_request(self, session: ViewSession, request: Request, actor: str) -> None:
         """Ask this."""
         self._session = session
         effects = self.review.ask(session, request, actor, self._clock())
         if self.is_mounted:
             self._do(effects)
 
-    def follow(self, session: Session, request: Request) -> None:
+    def follow(self, session: ViewSession, request: Request) -> None:
         """The thread has moved: ask the next request, or the same one about its new step."""
         self._session = session
         effects = self.review.follow(session, request, self._clock())
@@ -229,7 +231,7 @@ class ReviewPane(Vertical):
         await self._host.after_answer(session)
         return True
 
-    async def _tell_since(self, session: Session, request: Request) -> None:
+    async def _tell_since(self, session: ViewSession, request: Request) -> None:
         try:
             self.review.tell_since(request, await session.changed_since(request.step))
         except HitlError as error:

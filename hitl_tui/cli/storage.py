@@ -1,0 +1,75 @@
+"""Opening the store that a command works on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hitl_tui.errors import NoSuchStore, StoreUnusable
+
+if TYPE_CHECKING:
+    from hitl_tui.config import Settings
+    from hitl_tui.stores import Checkpointer
+
+
+def open_for_writing(settings: Settings) -> Checkpointer:
+    """The store of the settings; made, with the directory of the default one, where there is none.
+
+    Raises:
+        UsageError: the URL names no store.
+        StoreUnusable: it can't be opened.
+    """
+    from hitl_tui.stores import open_store
+    from hitl_tui.stores.files.directory import make_directories
+
+    if settings.origins["store"] == "default":
+        folder = Path(settings.store.removeprefix("sqlite:///")).parent
+        try:
+            make_directories(folder)
+        except OSError as error:
+            raise StoreUnusable(
+                f"{folder} can't be made: {error.strerror}", "name another store with --store"
+            ) from None
+    return open_store(settings.store, settings.durability)
+
+
+def open_existing(settings: Settings) -> Checkpointer:
+    """The store of the settings, which must be there: looking at a store never makes one.
+
+    Raises:
+        NoSuchStore: there is no such file.
+        UsageError: the URL names no store.
+        StoreUnusable: it can't be opened.
+    """
+    from hitl_tui.stores import open_store
+
+    path = store_path(settings)
+    if path is not None and not _is_there(path):
+        raise NoSuchStore(f"there is no store {path}", _missing_hint(settings))
+    return open_store(settings.store, settings.durability)
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is something; what can't be looked at is for the opening to tell."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
+def _missing_hint(settings: Settings) -> str:
+    origin = settings.origins["store"]
+    if origin == "default":
+        return "`hitl-tui demo` makes it"
+    return "check --store" if origin == "flag" else f"{origin} names it; `hitl-tui demo` makes it"
+
+
+def store_path(settings: Settings) -> Path | None:
+    """The file or directory of the store, None for one in memory.
+
+    Raises:
+        UsageError: the URL names no store.
+    """
+    from hitl_tui.stores.opening import store_place
+
+    return None if settings.store == "memory:" else Path(store_place(settings.store)).expanduser()
