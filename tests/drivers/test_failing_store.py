@@ -11,7 +11,8 @@ from hitl_tui import StaleWriter
 from hitl_tui.drivers.hub import LocalHub
 from hitl_tui.engine.commands import Fork, Run, Start, UpdateState
 from hitl_tui.engine.log.events import AttemptFailed, RunEnded
-from hitl_tui.engine.log.records import Commit
+from hitl_tui.engine.log.records import Commit, Cursor
+from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.errors import StoreUnusable
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.lease import giving_back
@@ -41,6 +42,11 @@ class Failing:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
+
+    def create_thread(self, info: ThreadInfo, cursor: Cursor, first: Commit | None = None) -> None:
+        if first is not None and self.broken and self._refuses(first):
+            raise StoreUnusable("the disk is full", "make room")
+        self._store.create_thread(info, cursor, first)
 
     def commit(self, thread_id: str, commit: Commit) -> None:
         if self.broken and self._refuses(commit):
@@ -120,6 +126,7 @@ async def test_a_command_that_can_t_be_stored_says_so_and_changes_nothing(bench:
         await watcher.driver.execute(UpdateState({"draft": "x"}, expected_step=1))
     with pytest.raises(StoreUnusable):
         await watcher.driver.execute(Fork(1, "f"))
+    assert bench.store.info("f") is None
     assert (await watcher.check()).progress == before.progress
     with pytest.raises(StoreUnusable):
         await watcher.driver.execute(Run())
