@@ -35,7 +35,7 @@ def decide(watched: Watched, key: str, shows: str = "Your decision") -> None:
     terminal.wait_for("WAITING")
     watched.press("d", shows=shows)
     if shows == "Your answer":
-        terminal.wait_gone("keys listen in half a second")
+        terminal.wait_gone("a moment to read")
         watched.press("escape")
     terminal.press_until(key, "send it now")
     watched.check("the answer")
