@@ -264,10 +264,15 @@ class GateTrace:
             return
         settled = [entry for entry in entries if entry.kind in _SETTLES]
         entry = next(
-            (one for one in reversed(settled) if _chosen(_data(one).get("answer")) == point.decision), None
+            (
+                answer
+                for answer in reversed(settled)
+                if _chosen(_data(answer).get("answer")) == point.decision
+            ),
+            None,
         )
         if entry is None:
-            said = [_chosen(_data(one).get("answer")) for one in settled]
+            said = [_chosen(_data(answer).get("answer")) for answer in settled]
             yield GateFinding(
                 settled[-1].n if settled else None, "decision", said[-1] if said else None, point.decision
             )
