@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from datetime import UTC, datetime, timedelta
-from functools import reduce
+from functools import cache, reduce
 from operator import attrgetter, or_
 from types import GenericAlias, UnionType
 from typing import (
@@ -30,7 +30,7 @@ from typing import (
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from hitl_tui.cli.shapes import INLINE, SHAPES, Document, ErrorDocument, EventDocument, From
+from hitl_tui.cli.shapes import SHAPES, Document, ErrorDocument, EventDocument, From
 from hitl_tui.engine.graph.description import GraphInfo
 from hitl_tui.engine.log.events import PRIVATE, Event
 from hitl_tui.engine.log.units import about
@@ -123,6 +123,7 @@ _UNITS: Mapping[str, _Unit] = {
         Annotated[str, Meta(pattern=r"^(sha256:[0-9a-f]{64}|\[private\])$")] | None,
     ),
     "maybe": _Unit(lambda text, _: text or None, str | None),
+    "facts": _Unit(lambda facts, _: facts, dict[str, Any] | None),
 }
 
 
@@ -157,34 +158,30 @@ def _unit(declared: Any) -> _Unit | None:
     """What a value is by its type, or by the one of a union that says it."""
     kind, metas = _parts(declared)
     metas += tuple(meta for member in _members(kind) for meta in _parts(member)[1])
-    return next((_UNITS[meta.extra["unit"]] for meta in metas if isinstance(meta, Meta) and meta.extra), None)
+    unit = _said(metas).get("unit")
+    return _UNITS[unit] if unit else None
 
 
+def _said(metas: Iterable[Any]) -> dict[str, Any]:
+    """What `units` says of a field: its unit, its name in documents, whether it is inlined."""
+    return {key: said for meta in metas if isinstance(meta, Meta) for key, said in (meta.extra or {}).items()}
+
+
+@cache
 def _fields(fact: type) -> tuple[_Field, ...]:
     """What a document shows of a fact; what is inlined stands in the place of its field."""
-    if fact not in _FIELDS:
-        _FIELDS[fact] = tuple(_read_fields(fact))
-    return _FIELDS[fact]
-
-
-_FIELDS: dict[type, tuple[_Field, ...]] = {}
-
-
-def _read_fields(fact: type) -> Iterator[_Field]:
     shape = SHAPES.get(fact, fact)
-    encoded = (
-        dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
-        if (issubclass(shape, msgspec.Struct))
-        else {}
-    )
+    fields: list[_Field] = []
     for name, declared in get_type_hints(shape, include_extras=True).items():
         kind, metas = _parts(declared)
         source = next((meta.source for meta in metas if isinstance(meta, From)), name)
         get = attrgetter(source) if isinstance(source, str) else source
-        if INLINE in metas:
-            yield from (field._replace(get=_through(get, field.get)) for field in _fields(kind))
-        else:
-            yield _Field(encoded.get(name, name), get, declared, _unit(declared))
+        said = _said(metas)
+        if "inline" in said:
+            fields += [field._replace(get=_through(get, field.get)) for field in _fields(kind)]
+        elif any(isinstance(meta, Meta) and meta.description for meta in metas):
+            fields.append(_Field(said.get("name", name), get, declared, _unit(declared)))
+    return tuple(fields)
 
 
 def _through(outer: Callable[[Any], Any], inner: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -194,7 +191,8 @@ def _through(outer: Callable[[Any], Any], inner: Callable[[Any], Any]) -> Callab
 def _shown(fact: Any, secret: bool) -> dict[str, Any]:
     """The fields of a fact, each as its type and unit say."""
     document = {}
-    for name, get, _, unit in _fields(type(fact)):
+    kind: Any = type(fact)
+    for name, get, _, unit in _fields(kind):
         value = get(fact)
         if value is not UNSET:
             document[name] = _value(value, unit, secret)

@@ -1,14 +1,14 @@
 """What the documents of `--json` hold, version 1; their JSON Schema is made of these classes.
 
-A fact stands in a document as its own struct declares it, where `@shows` names no other shape for it: one
-that leaves out what is of no use outside, or calls it by the word that people say.
+A fact stands in a document as its own struct declares it: the fields that say what they are `about`, under
+the name given there.  `@shows` is for a fact that is put together otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -22,13 +22,12 @@ from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
-from hitl_tui.engine.log.outcomes import BranchOutcome, BranchStatus, ErrorInfo, ToolUse
+from hitl_tui.engine.log.outcomes import BranchOutcome, BranchStatus
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Operation, Source, Status
-from hitl_tui.engine.log.requests import Choice, Request, RequestKind, Vote, When
-from hitl_tui.engine.log.signing import SignedDecision, Verdict
+from hitl_tui.engine.log.signing import SignedDecision
 from hitl_tui.engine.log.taint import Lineage, OnTaint, Taint
 from hitl_tui.engine.log.threads import Owner, ThreadSummary
-from hitl_tui.engine.log.units import Duration, Maybe, StateHash, Time, about
+from hitl_tui.engine.log.units import Duration, Inline, Maybe, Time, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.view.blame import BlameLine
@@ -44,10 +43,6 @@ class From:
     source: str | Callable[[Any], Any]
 
 
-INLINE: Final = object()
-Inline: TypeAlias = Annotated[T, INLINE]
-"""Its fields stand in the place of this one."""
-
 SHAPES: Final[dict[type, type]] = {}
 """The shape in which each fact is shown that is not shown as it is."""
 
@@ -60,66 +55,6 @@ def shows(fact: type) -> Callable[[type[T]], type[T]]:
         return shape
 
     return register
-
-
-@shows(Owner)
-class OwnerShape(msgspec.Struct):
-    """The thread and the node that a subgraph's thread runs for."""
-
-    thread: Annotated[str, about("The thread."), From("thread_id")]
-    node: Annotated[str, about("The node.")]
-
-
-@shows(ErrorInfo)
-class FailureShape(msgspec.Struct):
-    """What a node failed of."""
-
-    node: Annotated[str, about("The node.")]
-    attempt: Annotated[int, about("Its last attempt, from 1.")]
-    title: Annotated[str, about("What kind of failure.")]
-    message: Annotated[str, about("What was wrong, and where.")]
-    hint: Annotated[str, about("How to mend it; empty where there is nothing to say.")]
-    channel: Annotated[Maybe, about("The channel whose value must be mended.")]
-
-
-@shows(Request)
-class RequestShape(msgspec.Struct):
-    """What waits for a human."""
-
-    id: Annotated[str, about("What `answer` names.")]
-    request_kind: Annotated[RequestKind, about("What is wanted."), From("kind")]
-    node: Annotated[str, about("The node that asks.")]
-    when: Annotated[When, about("Before, after or inside the node.")]
-    step: Annotated[int, about("The step it is about: what `--step` names.")]
-    title: Annotated[str, about("The question.")]
-    payload: Annotated[Any, about("What the asker hands over.")]
-    subject: Annotated[str | None, about("The channel that is decided about.")]
-    schema: Annotated[
-        dict[str, Any] | None, about("JSON Schema of the answer; null for a choice or a free text.")
-    ]
-    choices: Annotated[tuple[Choice, ...], about("The allowed answers; none where a value is asked for.")]
-    recommended: Annotated[str | None, about("The choice that the asker recommends.")]
-    breakpoint: Annotated[bool, about("True where it only stopped: `resume` goes on.")]
-    reviewers: Annotated[tuple[str, ...], about("Who may answer; empty for anybody.")]
-    quorum: Annotated[int, about("How many must agree.")]
-    signed: Annotated[bool, about("Whether an answer must be signed.")]
-    votes: Annotated[tuple[Vote, ...], about("Who has answered so far.")]
-    deadline: Annotated[Time | None, about("When it answers itself.")]
-    risk: Annotated[Literal["normal", "high"], about("High wants `--yes`.")]
-    policy: Annotated[Maybe, about("The policy that asks, as `on_taint`.")]
-    asked_at: Annotated[Time, about("When it was asked.")]
-    path: Annotated[Maybe, about("The branch that asks.")]
-    thread: Annotated[Maybe, about("The thread of a subgraph's run that asks.")]
-
-
-@shows(Taint)
-class TaintShape(msgspec.Struct):
-    """A channel that holds something from outside."""
-
-    channel: Annotated[str, about("The channel.")]
-    since: Annotated[int, about("The step that brought it in."), From("step")]
-    node: Annotated[str, about("The node that wrote it.")]
-    sources: Annotated[tuple[str, ...], about("Where it came from.")]
 
 
 @shows(BranchOutcome)
@@ -139,50 +74,6 @@ class BranchShape(msgspec.Struct):
     duration: Annotated[Duration, about("Seconds.")]
     overridden: Annotated[tuple[str, ...], about("Channels in which a later branch replaced what it wrote.")]
     thread: Annotated[Maybe, about("The thread of a subgraph's run.")]
-
-
-@shows(Checkpoint)
-class CheckpointShape(msgspec.Struct):
-    """A committed step."""
-
-    step: Annotated[int, about("Its number, from 0.")]
-    thread: Annotated[
-        str, about("The thread it was made in: a parent's, for the steps before a fork."), From("thread_id")
-    ]
-    source: Annotated[Source, about("Who made it.")]
-    node: Annotated[Maybe, about("The node that made it.")]
-    position: Annotated[str, about("Where the run goes on, as `node:write`, `route:check`, `end`.")]
-    status: Annotated[Status, about("Where the thread stood then.")]
-    reason: Annotated[str, about("Why.")]
-    invocation: Annotated[int, about("The run it belongs to.")]
-    iteration: Annotated[int, about("Node runs of that run so far.")]
-    attempt: Annotated[int, about("The attempt of the node that succeeded.")]
-    duration: Annotated[Duration, about("Seconds.")]
-    tokens_in: Annotated[int, about("Tokens sent in this step.")]
-    tokens_out: Annotated[int, about("Tokens written in this step.")]
-    cost: Annotated[float | None, about("US dollars of this step; null where a price is unknown.")]
-    state_hash: Annotated[
-        StateHash,
-        about("Hash of the state it made; `[private]` where that would tell of private channels."),
-    ]
-    at: Annotated[Time, about("When it was committed.")]
-    actor: Annotated[str | None, about("The person who made it.")]
-    note: Annotated[str | None, about("Why they did.")]
-    decision: Annotated[str | None, about("What they decided.")]
-    text: Annotated[str | None, about("What the node says of itself, as a verdict or a route.")]
-    branches: Annotated[tuple[BranchOutcome, ...], about("What ran inside it.")]
-    tainted: Annotated[tuple[Taint, ...], about("The channels that hold something from outside.")]
-    read: Annotated[tuple[str, ...], about("The channels that its node read.")]
-    calls: Annotated[tuple[ToolUse, ...], about("The tools that its agents called.")]
-
-
-@shows(Lineage)
-class LineageShape(msgspec.Struct):
-    """What from outside an update was made from."""
-
-    sources: Annotated[tuple[str, ...], about("Where it came from.")]
-    channels: Annotated[tuple[str, ...], about("The tainted channels that were read.")]
-    cleared: Annotated[bool, about("True where a human declassified it.")]
 
 
 def _public(field: str) -> From:
@@ -211,93 +102,6 @@ class UpdateShape(msgspec.Struct):
     path: Annotated[Maybe, about("The branch that wrote.")]
     tainted: Annotated[bool, about("Whether it holds something from outside now.")]
     lineage: Annotated[Lineage | None, about("What from outside it was made from.")]
-
-
-@shows(LedgerEntry)
-class DecisionShape(msgspec.Struct):
-    """An entry of the decision ledger."""
-
-    n: Annotated[int, about("Its number, from 1.")]
-    decision: Annotated[
-        str,
-        about("As `request`, `answer`, `update_state`, `refused`, `takeover`, `cancel`, `declassify`."),
-        From("kind"),
-    ]
-    step: Annotated[int, about("The step it is about.")]
-    request: Annotated[str | None, about("The request."), From("request_id")]
-    actor: Annotated[str | None, about("Who.")]
-    account: Annotated[str, about("The account and host that wrote it, as ann@box.")]
-    signature: Annotated[Maybe, about("By the key of who decided, as `ssh-keygen -Y sign` gives it.")]
-    note: Annotated[str | None, about("Why, or the question of a request.")]
-    seen: Annotated[StateHash, about("Hash of the state that was looked at.")]
-    data: Annotated[dict[str, Any] | None, about("The facts of its kind, as the answer.")]
-    at: Annotated[Time, about("When.")]
-
-
-@shows(SignedDecision)
-class SignedDecisionShape(msgspec.Struct):
-    """A decision, and what is known of its signature."""
-
-    n: Annotated[int, about("Its number, from 1.")]
-    decision: Annotated[str, about("As `answer`, `vote`, `update_state`, `cancel`."), From("kind")]
-    step: Annotated[int, about("The step it is about.")]
-    request: Annotated[str | None, about("The request.")]
-    actor: Annotated[str | None, about("Who it says decided.")]
-    account: Annotated[str, about("The account and host that wrote it, as ann@box.")]
-    at: Annotated[Time, about("When.")]
-    signature: Annotated[
-        Verdict,
-        about(
-            "Whether it is signed by who decided: `good`; `unsigned`; by a key that is nobody's: `unknown`; "
-            "by somebody else: `other`; not of this decision: `wrong`."
-        ),
-        From("found.verdict"),
-    ]
-    signer: Annotated[Maybe, about("Who has signed, as the file of signers has it."), From("found.signer")]
-    key: Annotated[Maybe, about("Fingerprint of the key."), From("found.key")]
-    thread: Annotated[
-        str, about("The thread of a subgraph's run whose decision it is; empty for the thread's own.")
-    ]
-
-
-@shows(Progress)
-class StandingShape(msgspec.Struct):
-    """Where a thread stands."""
-
-    status: Annotated[Status, about("Where the thread stands.")]
-    reason: Annotated[
-        str,
-        about(
-            "Why it stands there, as `end`, `approval`, `interrupt`, `limit`, `paused`, `user`; empty while "
-            "it runs."
-        ),
-    ]
-    step: Annotated[int, about("The newest step, 0 for the input, -1 before it."), From("head")]
-    next: Annotated[
-        str | None,
-        about("The node that runs next, `END`, or null where a route has yet to be asked."),
-        From("next_node"),
-    ]
-    invocation: Annotated[int, about("Number of the run since the thread began or began anew, from 1.")]
-    iteration: Annotated[int, about("Node runs of this invocation.")]
-    tokens_in: Annotated[int, about("Tokens sent to models so far.")]
-    tokens_out: Annotated[int, about("Tokens that models wrote so far.")]
-    cost: Annotated[float, about("US dollars so far.")]
-    cost_known: Annotated[bool, about("False where a price is unknown: then `cost` is what is known of it.")]
-    active: Annotated[Duration, about("Seconds in which nodes ran.")]
-    pending: Annotated[tuple[Request, ...], about("What waits for a human.")]
-    error: Annotated[ErrorInfo | None, about("What the last run failed of.")]
-
-
-@shows(Unfinished)
-class UnfinishedShape(msgspec.Struct):
-    """What is kept of a node with branches at which a thread was put down."""
-
-    node: Annotated[str, about("The node.")]
-    step: Annotated[int, about("The step it will be.")]
-    total: Annotated[int, about("How many branches it has.")]
-    branches: Annotated[tuple[BranchOutcome, ...], about("Those that are kept."), From("outcomes")]
-    thread: Annotated[Maybe, about("The thread of a subgraph's run."), From("child")]
 
 
 @shows(ThreadSummary)
@@ -349,24 +153,6 @@ class SpentShape(msgspec.Struct):
         From(lambda spent: spent.cost if spent.cost_known else None),
     ]
     cost_at_least: Annotated[float, about("US dollars of those calls whose price is known."), From("cost")]
-
-
-@shows(NodeCost)
-class NodeCostShape(msgspec.Struct):
-    """What a node has cost."""
-
-    node: Annotated[str, about("The node.")]
-    runs: Annotated[int, about("How often it ran.")]
-    spent: Inline[ModelUseTotal]
-
-
-@shows(StepCost)
-class StepCostShape(msgspec.Struct):
-    """What a step has cost."""
-
-    step: Annotated[int, about("The step.")]
-    node: Annotated[str, about("Its node.")]
-    spent: Inline[ModelUseTotal]
 
 
 class Inside(msgspec.Struct):
@@ -439,49 +225,6 @@ class GraphShape(msgspec.Struct):
 
 
 # Events that are not shown as they are.
-
-
-@shows(ev.RunStarted)
-class RunStartedEvent(msgspec.Struct):
-    """A run begins."""
-
-    progress: Inline[Progress]
-
-
-@shows(ev.RunEnded)
-class RunEndedEvent(msgspec.Struct):
-    """A run has ended."""
-
-    progress: Inline[Progress]
-
-
-@shows(ev.ProgressChanged)
-class ProgressEvent(msgspec.Struct):
-    """Where the thread stands has changed."""
-
-    progress: Inline[Progress]
-
-
-@shows(ev.StepCommitted)
-class StepCommittedEvent(msgspec.Struct):
-    """A step is in the log."""
-
-    checkpoint: Annotated[Checkpoint, about("The step.")]
-    updates: Annotated[tuple[AppliedUpdate, ...], about("What it changed.")]
-
-
-@shows(ev.LedgerWritten)
-class DecisionEvent(msgspec.Struct):
-    """An entry of the decision ledger."""
-
-    entry: Inline[LedgerEntry]
-
-
-@shows(ev.AttemptFailed)
-class NodeFailedEvent(msgspec.Struct):
-    """A node has failed for good; nothing of it was committed."""
-
-    error: Inline[ErrorInfo]
 
 
 class Child(msgspec.Struct):
@@ -563,7 +306,7 @@ class Setting(msgspec.Struct):
 class Finding(msgspec.Struct):
     """Something that was looked at."""
 
-    subject: Annotated[str, about("What.")] = msgspec.field(name="about")
+    subject: Annotated[str, about("What.", name="about")]
     value: Annotated[str, about("What was found; of keys only whether they are set.")]
     ok: Annotated[bool, about("False where it is wrong.")] = True
 

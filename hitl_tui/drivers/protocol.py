@@ -7,7 +7,7 @@ called from any event loop or thread; none blocks longer than it takes to hand t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.threads import Owner, ThreadSummary
+from hitl_tui.engine.log.units import Maybe, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 
@@ -57,18 +58,14 @@ R = TypeVar("R")
 class Unfinished(msgspec.Struct, frozen=True):
     """A map, a parallel or a subgraph at which a thread was put down, with what is kept of it (SPEC 7).
 
-    Args:
-        step: the step that it will be committed as.
-        total: how many branches there are; 0 for a subgraph.
-        outcomes: the branches that have ended.
-        child: the thread of a subgraph's run.
+    `outcomes` are those of the branches that have ended.
     """
 
-    node: str
-    step: int
-    total: int = 0
-    outcomes: tuple[BranchOutcome, ...] = ()
-    child: str = ""
+    node: Annotated[str, about("The node.")]
+    step: Annotated[int, about("The step it will be.")]
+    total: Annotated[int, about("How many branches it has; 0 for a subgraph.")] = 0
+    outcomes: Annotated[tuple[BranchOutcome, ...], about("Those that are kept.", name="branches")] = ()
+    child: Annotated[Maybe, about("The thread of a subgraph's run.", name="thread")] = ""
 
 
 class Snapshot(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.records import Checkpoint, Limits, Status
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.units import about
+from hitl_tui.engine.log.units import Inline, about
 from hitl_tui.engine.run.rollback import rollback_entries
 from hitl_tui.engine.thread.journal import open_uses
 from hitl_tui.engine.thread.session import Session
@@ -54,17 +54,17 @@ class ModelUseTotal(msgspec.Struct, frozen=True):
 class StepCost(msgspec.Struct, frozen=True):
     """What one step of a node used, its failed attempts included."""
 
-    step: int
-    node: str
-    spent: ModelUseTotal
+    step: Annotated[int, about("The step.")]
+    node: Annotated[str, about("Its node.")]
+    spent: Inline[ModelUseTotal]
 
 
 class NodeCost(msgspec.Struct, frozen=True):
     """What all runs of one node used; a node that asks no model has 0 calls."""
 
-    node: str
-    runs: int
-    spent: ModelUseTotal
+    node: Annotated[str, about("The node.")]
+    runs: Annotated[int, about("How often it ran.")]
+    spent: Inline[ModelUseTotal]
 
 
 class CostReport(Sequence[CostLine]):

@@ -16,7 +16,7 @@ from hitl_tui.engine.log.outcomes import BranchOutcome, ErrorInfo, ModelUse
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Limits, Operation, Source, Status, Visibility
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
-from hitl_tui.engine.log.units import Duration, Maybe, Time, about
+from hitl_tui.engine.log.units import Duration, Inline, Maybe, Time, about
 
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -73,27 +73,31 @@ class Preview(msgspec.Struct, frozen=True):
 class Progress(msgspec.Struct, frozen=True):
     """Where the thread stands, for status lines: the part of the cursor that is shown.
 
-    `tokens_in`, `tokens_out`, `cost` (US dollars) and `active` (microseconds) are totals of the
-    thread; `cost_known` is False as soon as one call had no known price.  `uses` are the calls that
-    no step has yet.
+    `uses` are the model calls that no step has yet; they count in the totals, too.
     """
 
-    status: Status
-    reason: str
-    head: int
+    status: Annotated[Status, about("Where the thread stands.")]
+    reason: Annotated[
+        str,
+        about("Why: `end`, `approval`, `interrupt`, `limit`, `paused`, `user`...; empty while it runs."),
+    ]
+    head: Annotated[int, about("The newest step, 0 for the input, -1 before it.", name="step")]
     position: str
-    next_node: str | None
-    invocation: int
-    iteration: int
+    next_node: Annotated[
+        str | None,
+        about("The node that runs next, `END`, or null where a route has yet to be asked.", name="next"),
+    ]
+    invocation: Annotated[int, about("Number of the run since the thread began or began anew, from 1.")]
+    iteration: Annotated[int, about("Node runs of this invocation.")]
     visits: Mapping[str, int]
-    tokens_in: int
-    tokens_out: int
-    cost: float
-    cost_known: bool
-    active: Duration
+    tokens_in: Annotated[int, about("Tokens sent to models so far.")]
+    tokens_out: Annotated[int, about("Tokens that models wrote so far.")]
+    cost: Annotated[float, about("US dollars so far.")]
+    cost_known: Annotated[bool, about("False where a price is unknown: then `cost` is what is known of it.")]
+    active: Annotated[Duration, about("Seconds in which nodes ran.")]
     limits: Limits
-    pending: tuple[Request, ...]
-    error: ErrorInfo | None
+    pending: Annotated[tuple[Request, ...], about("What waits for a human.")]
+    error: Annotated[ErrorInfo | None, about("What the last run failed of.")]
     uses: tuple[ModelUse, ...] = ()
 
 
@@ -105,7 +109,7 @@ class RunStarted(Fact, frozen=True):
     """A run or a single step begins."""
 
     thread_id: str
-    progress: Progress
+    progress: Inline[Progress]
 
 
 class NodeStarted(Fact, frozen=True):
@@ -225,27 +229,27 @@ class NodeRetrying(Fact, frozen=True):
 class StepCommitted(Fact, frozen=True):
     """A step is in the log: its checkpoint and every update of it."""
 
-    checkpoint: Checkpoint
-    updates: tuple[AppliedUpdate, ...]
+    checkpoint: Annotated[Checkpoint, about("The step.")]
+    updates: Annotated[tuple[AppliedUpdate, ...], about("What it changed.")]
     progress: Progress
 
 
 class ProgressChanged(Fact, frozen=True, tag="progress"):
     """The thread's status, cursor or pending requests changed without a step."""
 
-    progress: Progress
+    progress: Inline[Progress]
 
 
 class LedgerWritten(Fact, frozen=True, tag="decision"):
     """A decision, a refusal or another entry came into the ledger."""
 
-    entry: LedgerEntry
+    entry: Inline[LedgerEntry]
 
 
 class AttemptFailed(Fact, frozen=True, tag="node_failed"):
     """A node's last attempt failed; nothing of it was committed."""
 
-    error: ErrorInfo
+    error: Inline[ErrorInfo]
 
 
 class AttemptDropped(Fact, frozen=True):
@@ -266,9 +270,9 @@ class ThreadForked(Fact, frozen=True, tag="forked"):
 class HolderChanged(Fact, frozen=True):
     """Another process took the thread, or gave it back."""
 
-    holder: Annotated[Maybe, about("Who: user, host and process; nobody where it was given back.")] = (
-        msgspec.field(name="held_by")
-    )
+    holder: Annotated[
+        Maybe, about("Who: user, host and process; nobody where it was given back.", name="held_by")
+    ]
 
 
 class GraphChanged(Fact, frozen=True):
@@ -295,7 +299,7 @@ class LimitNear(Fact, frozen=True):
 class RunEnded(Fact, frozen=True):
     """The one terminal event of a run or a single step."""
 
-    progress: Progress
+    progress: Inline[Progress]
 
 
 Event = (

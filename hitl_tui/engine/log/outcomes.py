@@ -17,19 +17,15 @@ BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
 
 
 class ErrorInfo(msgspec.Struct, frozen=True):
-    """A node's failure as stored and shown; `details` is its traceback.
+    """A node's failure as stored and shown; `details` is its traceback."""
 
-    `node` is "" where none is to blame, as when the store can't be used.
-    `channel` is the one whose value must be mended before the node can go on, "" for none.
-    """
-
-    node: str
-    attempt: int
-    title: str
-    message: str
-    hint: str = ""
+    node: Annotated[str, about("The node; empty where none is to blame.")]
+    attempt: Annotated[int, about("Its last attempt, from 1.")]
+    title: Annotated[str, about("What kind of failure.")]
+    message: Annotated[str, about("What was wrong, and where.")]
+    hint: Annotated[str, about("How to mend it; empty where there is nothing to say.")] = ""
     details: str = ""
-    channel: Maybe = ""
+    channel: Annotated[Maybe, about("The channel whose value must be mended.")] = ""
 
 
 class ModelUse(msgspec.Struct, frozen=True):

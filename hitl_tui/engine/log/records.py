@@ -6,7 +6,7 @@ bytes (`sha256:<hex>` is how they are shown).  Costs are US dollars, None where 
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -21,7 +21,7 @@ from hitl_tui.engine.log.outcomes import (
 )
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage, Taint
-from hitl_tui.engine.log.units import Duration, Maybe, StateHash, Time
+from hitl_tui.engine.log.units import Duration, Facts, Maybe, StateHash, Time, about
 
 Status = Literal["pending", "running", "waiting", "completed", "failed", "cancelled"]
 Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
@@ -96,36 +96,41 @@ class Checkpoint(msgspec.Struct, frozen=True, gc=False):
     a decision made names it; `checkpoint_hash` is over all of it (see `thread.hashes`).
     """
 
-    thread_id: str
-    step: int
+    thread_id: Annotated[
+        str, about("The thread it was made in: a parent's, for the steps before a fork.", name="thread")
+    ]
+    step: Annotated[int, about("Its number, from 0.")]
     parent_thread: str | None
     parent_step: int
-    source: Source
-    node: Maybe
-    position: str
-    status: Status
-    reason: str
-    invocation: int
-    iteration: int
-    attempt: int
-    duration: Duration
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
-    state_hash: StateHash
+    source: Annotated[Source, about("Who made it.")]
+    node: Annotated[Maybe, about("The node that made it.")]
+    position: Annotated[str, about("Where the run goes on, as `node:write`, `route:check`, `end`.")]
+    status: Annotated[Status, about("Where the thread stood then.")]
+    reason: Annotated[str, about("Why.")]
+    invocation: Annotated[int, about("The run it belongs to.")]
+    iteration: Annotated[int, about("Node runs of that run so far.")]
+    attempt: Annotated[int, about("The attempt of the node that succeeded.")]
+    duration: Annotated[Duration, about("Seconds.")]
+    tokens_in: Annotated[int, about("Tokens sent in this step.")]
+    tokens_out: Annotated[int, about("Tokens written in this step.")]
+    cost: Annotated[float | None, about("US dollars of this step; null where a price is unknown.")]
+    state_hash: Annotated[
+        StateHash,
+        about("Hash of the state it made; `[private]` where that would tell of private channels."),
+    ]
     first_seq: int
     last_seq: int
-    at: Time
-    actor: str | None = None
-    note: str | None = None
-    decision: str | None = None
-    text: str | None = None
+    at: Annotated[Time, about("When it was committed.")]
+    actor: Annotated[str | None, about("The person who made it.")] = None
+    note: Annotated[str | None, about("Why they did.")] = None
+    decision: Annotated[str | None, about("What they decided.")] = None
+    text: Annotated[str | None, about("What the node says of itself, as a verdict or a route.")] = None
     uses: tuple[ModelUse, ...] = ()
-    branches: tuple[BranchOutcome, ...] = ()
-    tainted: tuple[Taint, ...] = ()
-    read: tuple[str, ...] = ()
+    branches: Annotated[tuple[BranchOutcome, ...], about("What ran inside it.")] = ()
+    tainted: Annotated[tuple[Taint, ...], about("The channels that hold something from outside.")] = ()
+    read: Annotated[tuple[str, ...], about("The channels that its node read.")] = ()
     compensations: tuple[Compensation, ...] = ()
-    calls: tuple[ToolUse, ...] = ()
+    calls: Annotated[tuple[ToolUse, ...], about("The tools that its agents called.")] = ()
     ledger_hash: bytes = b""
     checkpoint_hash: bytes = b""
 
@@ -166,20 +171,26 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     """
 
     thread_id: str
-    n: int
-    kind: str
-    step: int
-    request_id: str | None
-    actor: str | None
-    note: str | None
-    seen: StateHash
-    data: Any
-    at: Time
+    n: Annotated[int, about("Its number, from 1.")]
+    kind: Annotated[
+        str,
+        about(
+            "As `request`, `answer`, `update_state`, `refused`, `takeover`, `cancel`, `declassify`.",
+            name="decision",
+        ),
+    ]
+    step: Annotated[int, about("The step it is about.")]
+    request_id: Annotated[str | None, about("The request.", name="request")]
+    actor: Annotated[str | None, about("Who.")]
+    note: Annotated[str | None, about("Why, or the question of a request.")]
+    seen: Annotated[StateHash, about("Hash of the state that was looked at.")]
+    data: Annotated[Facts, about("The facts of its kind, as the answer.")]
+    at: Annotated[Time, about("When.")]
     prev_hash: bytes
     hash: bytes
     request_hash: bytes = b""
-    account: str = ""
-    signature: Maybe = ""
+    account: Annotated[str, about("The account and host that wrote it, as ann@box.")] = ""
+    signature: Annotated[Maybe, about("By the key of who decided, as `ssh-keygen -Y sign` gives it.")] = ""
 
 
 class Limits(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from hitl_tui.engine.log.units import Maybe, Time, about
+from hitl_tui.engine.log.units import MAYBE, Maybe, Time, about
 
 RequestKind = Literal["approve", "edit", "choose", "ask"]
 When = Literal["before", "after", "inside"]
@@ -54,51 +54,48 @@ class Request(msgspec.Struct, frozen=True):
     """What waits for a human (SPEC 11).
 
     Args:
-        step: the step the request is bound to; an answer must name it.
-        subject: the channel that is decided about, None where there is none.
-        choices: the allowed answers; empty where any value that fits `schema` is one.
-        recommended: the choice that keeps things as they are (what enter takes).
+        recommended: keeps things as they are (what enter takes).
         breakpoint: a plain `interrupt_before` / `interrupt_after`: resuming the thread passes it.
         order: place among the interrupts inside one run of a node.
         key: what the answer is kept under instead, where the order may differ between runs of the node.
-        deadline: when it expires; None waits for ever.
-        on_timeout: the answer applied then, or None to fail the thread with reason "deadline".
+        on_timeout: the answer applied at the deadline, or None to fail the thread with reason "deadline".
         risk: "high" wants a second key press on screen.
         shape: the contract of another tool that payload and answer keep to, "" for none (see
             `thread.approval_formats`).
-        path: the branch that asks; "" for a node as a whole.
-        thread: the thread of a subgraph that asks; the answer goes there.
-        thread_step: the step of that thread which the request is bound to.
+        thread_step: the step of a subgraph's thread that asks which the request is bound to.
         one_account: whether one account of the operating system may give several votes.
-        signed: whether only a decision signed with a person's key is an answer.
         policy: "on_taint" where the node's policy asks, before it reads what is tainted (SPEC 8).
     """
 
-    id: str
-    kind: RequestKind
-    node: str
-    when: When
-    step: int
-    title: str
-    payload: Any = None
-    subject: str | None = None
-    schema: dict[str, Any] | None = None
-    choices: tuple[Choice, ...] = ()
-    recommended: str | None = None
-    breakpoint: bool = False
+    id: Annotated[str, about("What `answer` names.")]
+    kind: Annotated[RequestKind, about("What is wanted.", name="request_kind")]
+    node: Annotated[str, about("The node that asks.")]
+    when: Annotated[When, about("Before, after or inside the node.")]
+    step: Annotated[int, about("The step it is about: what `--step` names.")]
+    title: Annotated[str, about("The question.")]
+    payload: Annotated[Any, about("What the asker hands over.")] = None
+    subject: Annotated[str | None, about("The channel that is decided about.")] = None
+    schema: Annotated[
+        dict[str, Any] | None, about("JSON Schema of the answer; null for a choice or a free text.")
+    ] = None
+    choices: Annotated[
+        tuple[Choice, ...], about("The allowed answers; none where a value is asked for.")
+    ] = ()
+    recommended: Annotated[str | None, about("The choice that the asker recommends.")] = None
+    breakpoint: Annotated[bool, about("True where it only stopped: `resume` goes on.")] = False
     order: int = 0
-    reviewers: tuple[str, ...] = ()
-    quorum: int = 1
-    votes: tuple[Vote, ...] = ()
-    deadline: Time | None = None
+    reviewers: Annotated[tuple[str, ...], about("Who may answer; empty for anybody.")] = ()
+    quorum: Annotated[int, about("How many must agree.")] = 1
+    votes: Annotated[tuple[Vote, ...], about("Who has answered so far.")] = ()
+    deadline: Annotated[Time | None, about("When it answers itself.")] = None
     on_timeout: Any = None
-    risk: Literal["normal", "high"] = "normal"
-    asked_at: Time = 0
+    risk: Annotated[Literal["normal", "high"], about("High wants `--yes`.")] = "normal"
+    asked_at: Annotated[Time, about("When it was asked.")] = 0
     shape: Shape = ""
-    path: Maybe = ""
-    thread: Maybe = ""
+    path: Annotated[Maybe, about("The branch that asks.")] = ""
+    thread: Annotated[Maybe, about("The thread of a subgraph's run that asks; the answer goes there.")] = ""
     thread_step: int = -1
-    policy: Literal["", "on_taint"] = ""
+    policy: Annotated[Literal["", "on_taint"], MAYBE, about("The policy that asks, as `on_taint`.")] = ""
     key: str = ""
     one_account: bool = False
-    signed: bool = False
+    signed: Annotated[bool, about("Whether an answer must be signed.")] = False

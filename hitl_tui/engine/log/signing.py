@@ -5,11 +5,11 @@ Keys and the programs that use them are no business of the engine: whoever opens
 
 from __future__ import annotations
 
-from typing import Final, Literal, Protocol
+from typing import Annotated, Final, Literal, Protocol
 
 import msgspec
 
-from hitl_tui.engine.log.units import Maybe, Time
+from hitl_tui.engine.log.units import Inline, Maybe, Time, about
 
 DECISIONS: Final = frozenset(
     (
@@ -43,18 +43,18 @@ class Signer(Protocol):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """What is known of the signature of one decision.
+    """What is known of the signature of one decision."""
 
-    Args:
-        verdict: "good", "unsigned", "unknown" (of a key that nobody is known to have), "other" (of somebody
-            else than the decision names) or "wrong" (not of what was decided).
-        signer: who has signed, as the list of signers calls them; "" where that is not known.
-        key: fingerprint of the key.
-    """
-
-    verdict: Verdict
-    signer: Maybe = ""
-    key: Maybe = ""
+    verdict: Annotated[
+        Verdict,
+        about(
+            "Whether it is signed by who decided: `good`; `unsigned`; by a key that is nobody's: `unknown`; "
+            "by somebody else: `other`; not of this decision: `wrong`.",
+            name="signature",
+        ),
+    ]
+    signer: Annotated[Maybe, about("Who has signed, as the file of signers has it.")] = ""
+    key: Annotated[Maybe, about("Fingerprint of the key.")] = ""
 
 
 class Signers(Protocol):
@@ -65,18 +65,16 @@ class Signers(Protocol):
 
 
 class SignedDecision(msgspec.Struct, frozen=True):
-    """A decision of a thread with what is known of its signature.
+    """A decision of a thread with what is known of its signature."""
 
-    Args:
-        thread: of a subgraph's run, in whose log it is; "" for the thread's own.
-    """
-
-    n: int
-    kind: str
-    step: int
-    request: str | None
-    actor: str | None
-    account: str
-    at: Time
-    found: Signature
-    thread: str = ""
+    n: Annotated[int, about("Its number, from 1.")]
+    kind: Annotated[str, about("As `answer`, `vote`, `update_state`, `cancel`.", name="decision")]
+    step: Annotated[int, about("The step it is about.")]
+    request: Annotated[str | None, about("The request.")]
+    actor: Annotated[str | None, about("Who it says decided.")]
+    account: Annotated[str, about("The account and host that wrote it, as ann@box.")]
+    at: Annotated[Time, about("When.")]
+    found: Inline[Signature]
+    thread: Annotated[
+        str, about("The thread of a subgraph's run whose decision it is; empty for the thread's own.")
+    ] = ""

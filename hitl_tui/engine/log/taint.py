@@ -7,10 +7,11 @@ Reducers, edits and forks keep it; only a human's declassification clears it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
+from hitl_tui.engine.log.units import about
 from hitl_tui.errors import GraphInvalid
 
 OnTaint = Literal["allow", "warn", "block", "approve"]
@@ -22,29 +23,22 @@ class Lineage(msgspec.Struct, frozen=True, omit_defaults=True):
     Args:
         step, node: where it happened.
         sources: what the node itself brought in from outside, as "web" or "tool search".
-        channels: the tainted channels it had read.
-        cleared: instead, a human has declassified the channel here.
     """
 
     step: int
     node: str
-    sources: tuple[str, ...] = ()
-    channels: tuple[str, ...] = ()
-    cleared: bool = False
+    sources: Annotated[tuple[str, ...], about("Where it came from.")] = ()
+    channels: Annotated[tuple[str, ...], about("The tainted channels that were read.")] = ()
+    cleared: Annotated[bool, about("True where a human declassified it.")] = False
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """A tainted channel.
+    """A channel that holds something from outside."""
 
-    Args:
-        step, node: since when, and who wrote it then.
-        sources: everything from outside that is in it, whatever way it came.
-    """
-
-    channel: str
-    step: int
-    node: str
-    sources: tuple[str, ...]
+    channel: Annotated[str, about("The channel.")]
+    step: Annotated[int, about("The step that brought it in.", name="since")]
+    node: Annotated[str, about("The node that wrote it.")]
+    sources: Annotated[tuple[str, ...], about("Where it came from, whatever way it came.")]
 
 
 Tainted = Mapping[str, Taint]

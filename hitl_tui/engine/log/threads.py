@@ -6,12 +6,12 @@ Times are microseconds since the Unix epoch, UTC.
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
 from hitl_tui.engine.log.records import Status
-from hitl_tui.engine.log.units import Maybe, Time
+from hitl_tui.engine.log.units import Maybe, Time, about
 
 LONGEST_ID: Final = 200
 """How many characters the id of a thread may have."""
@@ -38,8 +38,8 @@ def child_id(parent: str, own: str) -> str:
 class Owner(msgspec.Struct, frozen=True):
     """The thread and the subgraph node that a child thread runs for."""
 
-    thread_id: str
-    node: str
+    thread_id: Annotated[str, about("The thread.", name="thread")]
+    node: Annotated[str, about("The node.")]
 
 
 class ThreadInfo(msgspec.Struct, frozen=True):
