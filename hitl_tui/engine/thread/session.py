@@ -29,7 +29,7 @@ from hitl_tui.engine.log.records import (
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, ThreadInfo, takeover_notice
+from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, Part, ThreadInfo, takeover_notice
 from hitl_tui.engine.state.changes import Change, after
 from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.reducers import logged_reducer
@@ -37,7 +37,7 @@ from hitl_tui.engine.state.state import LiveState, WorkflowState
 from hitl_tui.engine.state.values import freeze
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
-from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, request_hash
+from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, ledger_hash, request_hash
 from hitl_tui.engine.thread.journal import StepFacts, checkpoint_of, open_uses, records_of
 from hitl_tui.engine.thread.rebuild import live_state, state_at
 from hitl_tui.engine.thread.recorded import RecordedGraph, logged_digest, recorded_graph
@@ -322,26 +322,51 @@ def standing(store: Store, thread_id: str) -> tuple[ThreadInfo, Cursor]:
         raise _changed(thread_id, "what is fixed about it (its graph, where it was forked, who began it)")
     _check_head(store, cursor)
     if cursor.pending:
-        check_requests(cursor, store.ledger(thread_id))
+        check_requests(cursor, store.ledger(thread_id), store.parts(thread_id))
     return info, cursor
 
 
-def check_requests(cursor: Cursor, ledger: Sequence[LedgerEntry]) -> None:
-    """Refuse requests that are not what the newest decision about each of them says; raises `LogCorrupt`."""
+def check_requests(cursor: Cursor, ledger: Sequence[LedgerEntry], parts: Sequence[Part]) -> None:
+    """Refuse requests that are not what the newest decision about each of them says.
+
+    Args:
+        ledger, parts: the thread's.
+
+    Raises:
+        LogCorrupt: a request is another one, or a decision from the newest about it on is.
+    """
     known = ledger[: cursor.ledger_n]  # others may have decided since the cursor was read
+    oldest = len(known)
     for request in cursor.pending:
         if unbound(request, known) is not None:
             raise _changed(cursor.thread_id, f"the request {request.id} ({request.title!r})")
+        oldest = min(oldest, max(place for place, entry in enumerate(known) if _settles(entry, request)))
+    # What the decision says counts only where it is the one that the cursor is chained to.
+    link = b""
+    for entry in known[oldest:]:
+        if ledger_hash(entry) != entry.hash or (link and entry.prev_hash != link):
+            raise _changed(cursor.thread_id, f"its decision {entry.n}")
+        link = entry.hash
+        for part in parts:
+            if part.after_entry == entry.n:
+                link = chained(link, part.facts)
+    if link != cursor.ledger_hash:
+        raise _changed(cursor.thread_id, f"its decision {cursor.ledger_n}")
 
 
 def unbound(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[bytes | str | None, bytes] | None:
     """What the newest decision about a pending request says of it, and what it is; None where they agree."""
     is_now = request_hash(request)
     for entry in reversed(ledger):
-        if entry.request_id == request.id and entry.kind in (*_BINDS, *_ENDS):
+        if _settles(entry, request):
             should: bytes | str = entry.kind if entry.kind in _ENDS else entry.request_hash
             return None if should == is_now else (should, is_now)
     return None, is_now
+
+
+def _settles(entry: LedgerEntry, request: Request) -> bool:
+    """Whether a decision says what a request is, or that it waits no more."""
+    return entry.request_id == request.id and entry.kind in (*_BINDS, *_ENDS)
 
 
 def _check_head(store: Store, cursor: Cursor) -> None:

@@ -13,6 +13,8 @@ from msgspec.structs import replace
 
 from hitl_tui import Gate, GateChoice, GraphRunner, LogCorrupt
 from hitl_tui.engine.log.records import Cursor
+from hitl_tui.engine.state.canonical import show_hash
+from hitl_tui.engine.thread.hashes import request_hash
 from hitl_tui.stores import Checkpointer
 from hitl_tui.stores.files import json
 from hitl_tui.stores.sqlite import rows
@@ -86,9 +88,26 @@ def swap_request(path: Path) -> None:
         db.execute("UPDATE cursor SET body = ?, digest = ?", (body, digest))
 
 
+def swap_what_was_decided_about(path: Path) -> None:
+    """Another title on the request, and the newest decision about it names the hash of that."""
+    with closing(opened(path)) as store:
+        cursor, newest = store.cursor("t"), store.ledger("t")[-1]
+    assert isinstance(cursor, Cursor)
+    asked = request_hash(replace(cursor.pending[0], title="have lunch?"))
+    swap_request(path)
+    if path.is_dir():
+        forge(
+            path, "ledger", f"decisions/{newest.n:08}.json", show_hash(newest.request_hash), show_hash(asked)
+        )
+        return
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE ledger SET request_hash = ? WHERE request_hash = ?", (asked, newest.request_hash))
+
+
 CHANGES: dict[str, Callable[[Path], None]] = {
     "the title of what is asked": lambda path: forge(path, "cursor", "cursor.json", "publish", "discard"),
     "the title, with a digest that fits": swap_request,
+    "the title, with a decision that fits": swap_what_was_decided_about,
     "who made the newest step": lambda path: forge(path, "checkpoint", "steps/00000003.json", "ann", "eve"),
     "why": lambda path: forge(path, "checkpoint", "steps/00000003.json", "clearer", "shorter"),
     "the graph that it runs": lambda path: forge(path, "thread", "info.json", "review", "rebuke"),
