@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -14,6 +15,8 @@ import time
 from collections.abc import Mapping, Sequence
 from fcntl import ioctl
 from pathlib import Path
+
+import pyte
 
 APP = str(Path(sys.executable).with_name("hitl-tui"))
 _CONTROL = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
@@ -53,6 +56,28 @@ class Program:
             seen = seen[-20_000:]
         raise SystemExit(f"{wanted!r} was not painted in {taken:.0f} s")
 
+    def readable(self, *wanted: str, seconds: float = 60.0) -> tuple[float, float]:
+        """From its start to the first screen on which all these texts stand: seconds, and seconds of CPU.
+
+        What came is emulated afterwards, so that the program is not slowed by it.
+        """
+        parts: list[tuple[float, float, bytes]] = []
+        seen = b""
+        while (taken := time.perf_counter() - self.started) < seconds:
+            seen += (data := self._read(0.2))
+            if data:
+                parts.append((time.perf_counter() - self.started, self.cpu, data))
+            words = _CONTROL.sub(b"", seen)
+            if data and all(text.encode() in words for text in wanted) and (first := _first(parts, wanted)):
+                return first
+        raise SystemExit(f"{wanted} were not on the screen after {taken:.0f} s")
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU it has taken in all its threads, in ticks of 10 ms or better."""
+        ran = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
+        return sum(int(path.read_text().split()[0]) for path in ran) / 1e9
+
     def quiet(self, seconds: float) -> None:
         """Let it paint until that long nothing came, or five times that long has passed."""
         end = time.perf_counter() + 5 * seconds
@@ -80,7 +105,25 @@ class Program:
         return data
 
 
+def _first(parts: Sequence[tuple[float, float, bytes]], wanted: Sequence[str]) -> tuple[float, float] | None:
+    """When the screen first held all of it, None where it does not yet."""
+    screen = pyte.Screen(120, 40)
+    stream = pyte.ByteStream(screen)
+    for moment, cpu, data in parts:
+        stream.feed(data)
+        shown = "\n".join(screen.display)
+        if all(text in shown for text in wanted):
+            return moment, cpu
+    return None
+
+
 def homes(folder: Path) -> dict[str, str]:
     """An environment whose settings, store and logs are below a folder."""
     kinds = ("CONFIG", "DATA", "STATE", "CACHE")
     return {f"XDG_{kind}_HOME": str(folder / kind.lower()) for kind in kinds}
+
+
+def figures(benchmark: str, values: Mapping[str, float]) -> None:
+    """One line of JSON, for a script that compares two commits."""
+    rounded = {name: round(value, 4) for name, value in values.items()}
+    print(json.dumps({"benchmark": benchmark, **rounded}), flush=True)
