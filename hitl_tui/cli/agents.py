@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import building_options, note_option, reviewer_option, store_option, thread_argument
-from hitl_tui.cli.output import emit, json_option, say, table
+from hitl_tui.cli.options import note_option, thread_argument
+from hitl_tui.cli.output import emit, say, table
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, UsageError
 from hitl_tui.suggest import did_you_mean
@@ -26,50 +26,40 @@ _HEADINGS = ("AGENT", "MODEL", "TEMPERATURE", "CALLS", "TOKENS", "COST", "TURNS"
 @click.option("--turns", metavar="AGENT", help="Show all that can be known of one agent, its turns included.")
 @click.option("--forget", metavar="AGENT", multiple=True, help="Let an agent forget its chat turns.")
 @note_option
-@building_options
-@store_option
-@reviewer_option
-@json_option
-def agents(
+@on_thread(acts=True, builds=True)
+async def agents(
+    opened: OpenThread,
     *,
     thread: str,
     settings: tuple[str, ...],
     turns: str | None,
     forget: tuple[str, ...],
     note: str | None,
-    store: str | None,
-    reviewer: str | None,
-    as_json: bool,
-) -> int:
+) -> ExitCode:
     """Show the agents of a thread, or change them.
 
     A change holds from the next step on. SETTING is model, instructions, temperature or api_base; VALUE
     null takes it back to the graph's. Each change is in the thread's log. TURNS are those that are kept
     in a channel; "-" are those that live in the process that runs the thread, and nowhere else.
     """
+    from hitl_tui.engine.commands import ClearTurns, ConfigureAgents
     from hitl_tui.view.answers import read_settings
+    from hitl_tui.view.sanitise import sanitise_line
 
     wanted = read_settings(settings)
-
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.engine.commands import ClearTurns, ConfigureAgents
-        from hitl_tui.view.sanitise import sanitise_line
-
-        driver = await opened.thread(thread)
-        actor = opened.settings.reviewer
-        doubts: Mapping[str, str] = {}
-        if wanted:
-            change = ConfigureAgents(wanted, actor, note)
-            doubts = (await driver.preview(change)).problems
-            await driver.execute(change)
-        for name in forget:
-            await driver.execute(ClearTurns(name, actor, note))
-        for doubt in doubts.values():
-            say(f"warning: {sanitise_line(doubt, 200)}", err=True)
-        await _tell(driver, turns, as_json=as_json)
-        return ExitCode.DONE
-
-    return on_thread(work, store=store, reviewer=reviewer)
+    driver = await opened.thread(thread)
+    actor = opened.settings.reviewer
+    doubts: Mapping[str, str] = {}
+    if wanted:
+        change = ConfigureAgents(wanted, actor, note)
+        doubts = (await driver.preview(change)).problems
+        await driver.execute(change)
+    for name in forget:
+        await driver.execute(ClearTurns(name, actor, note))
+    for doubt in doubts.values():
+        say(f"warning: {sanitise_line(doubt, 200)}", err=True)
+    await _tell(driver, turns, as_json=opened.as_json)
+    return ExitCode.DONE
 
 
 async def _tell(driver: Driver, only: str | None, *, as_json: bool) -> None:

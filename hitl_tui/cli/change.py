@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.options import (
-    building_options,
-    complete_thread,
-    note_option,
-    reviewer_option,
-    store_option,
-    thread_argument,
-)
-from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.cli.options import complete_thread, note_option, thread_argument
+from hitl_tui.cli.output import emit, say
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, StaleWriter, UsageError
 
@@ -38,49 +31,39 @@ agent_option = click.option(
 @click.option("--as-node", metavar="NODE", help="Go on as if this node had written it.")
 @click.option("--expected-step", type=int, metavar="N", help="Refuse the edit if the thread has moved on.")
 @note_option
-@building_options
-@store_option
-@reviewer_option
-@json_option
-def update_state(
+@on_thread(acts=True, builds=True)
+async def update_state(
+    opened: OpenThread,
     *,
     thread: str,
     values: tuple[str, ...],
     as_node: str | None,
     expected_step: int | None,
     note: str | None,
-    store: str | None,
-    reviewer: str | None,
-    as_json: bool,
-) -> int:
+) -> ExitCode:
     """Set channels of a thread as one new step.
 
     All of them or none, checked against the graph's schemas. A value replaces what is there: reducers
     are not asked. A text channel takes words without quotation marks too; @FILE reads several from a
     JSON object.
     """
+    from hitl_tui.cli.headless import report
     from hitl_tui.cli.inputs import Inputs
+    from hitl_tui.engine.commands import UpdateState
 
     given = Inputs(values, option="")
-
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.headless import report
-        from hitl_tui.engine.commands import UpdateState
-
-        driver = await opened.thread(thread)
-        snapshot = await driver.snapshot()
-        head = snapshot.progress.head
-        if expected_step is not None and expected_step != head:
-            raise await _moved(driver, expected_step, head)
-        changes = given.for_channels(snapshot.graph)
-        await _check(driver, changes, head, as_node)
-        try:
-            step = await driver.execute(UpdateState(changes, head, as_node, opened.settings.reviewer, note))
-        except StaleWriter:
-            raise await _moved(driver, head, (await driver.snapshot()).progress.head) from None
-        return await report(driver, as_json=as_json, done=True, made_step=step)
-
-    return on_thread(work, store=store, reviewer=reviewer)
+    driver = await opened.thread(thread)
+    snapshot = await driver.snapshot()
+    head = snapshot.progress.head
+    if expected_step is not None and expected_step != head:
+        raise await _moved(driver, expected_step, head)
+    changes = given.for_channels(snapshot.graph)
+    await _check(driver, changes, head, as_node)
+    try:
+        step = await driver.execute(UpdateState(changes, head, as_node, opened.settings.reviewer, note))
+    except StaleWriter:
+        raise await _moved(driver, head, (await driver.snapshot()).progress.head) from None
+    return await report(driver, as_json=opened.as_json, done=True, made_step=step)
 
 
 @click.command()
@@ -89,48 +72,37 @@ def update_state(
 @click.argument("values", nargs=-1, metavar="[CHANNEL=JSON]...")
 @agent_option
 @note_option
-@building_options
-@store_option
-@reviewer_option
-@json_option
-def fork(
+@on_thread(acts=True, builds=True)
+async def fork(
+    opened: OpenThread,
     *,
     place: str,
     new: str,
     values: tuple[str, ...],
     agents: tuple[str, ...],
     note: str | None,
-    store: str | None,
-    reviewer: str | None,
-    as_json: bool,
-) -> int:
+) -> ExitCode:
     """Make a new thread from a step of another.
 
     It shares the log up to that step (the newest one without @STEP); with values it begins by setting
     them. The other thread is left as it is. --agent lets an agent go on with another model.
     """
-    from hitl_tui.cli.inputs import Inputs
+    from hitl_tui.cli.inputs import Inputs, open_place
+    from hitl_tui.cli.shapes import ForkDocument
+    from hitl_tui.engine.commands import Fork
     from hitl_tui.view.answers import read_settings
 
     given = Inputs(values, option="")
     settings = read_settings(agents)
-
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.inputs import open_place
-        from hitl_tui.cli.shapes import ForkDocument
-        from hitl_tui.engine.commands import Fork
-
-        at = await open_place(opened, place)
-        changes = given.for_channels(at.snapshot.graph)
-        await _check(at.driver, changes, at.step, None)
-        await at.driver.execute(Fork(at.step, new, changes or None, settings, opened.settings.reviewer, note))
-        if as_json:
-            emit(ForkDocument(thread=new, parent=at.driver.thread_id, step=at.step))
-        else:
-            say(f"made {new!r} from step {at.step} of {at.driver.thread_id!r}")
-        return ExitCode.DONE
-
-    return on_thread(work, store=store, reviewer=reviewer)
+    at = await open_place(opened, place)
+    changes = given.for_channels(at.snapshot.graph)
+    await _check(at.driver, changes, at.step, None)
+    await at.driver.execute(Fork(at.step, new, changes or None, settings, opened.settings.reviewer, note))
+    if opened.as_json:
+        emit(ForkDocument(thread=new, parent=at.driver.thread_id, step=at.step))
+    else:
+        say(f"made {new!r} from step {at.step} of {at.driver.thread_id!r}")
+    return ExitCode.DONE
 
 
 async def _check(driver: Driver, changes: Mapping[str, Any], step: int, as_node: str | None) -> None:

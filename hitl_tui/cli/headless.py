@@ -143,7 +143,7 @@ def run_headless(
         stops = read_breakpoints(breaks, snapshot.graph)
         return await run_on(driver, once=once, stop_before=stops, as_json=as_json)
 
-    return work_on(settings, open_store, work)
+    return work_on(settings, open_store, work, as_json=as_json)
 
 
 def _example(field: InputField) -> str:

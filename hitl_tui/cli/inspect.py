@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hitl_tui.cli.options import complete_thread, reviewer_option, store_option, thread_argument
-from hitl_tui.cli.output import emit, json_option, say, table
+from hitl_tui.cli.options import complete_thread, thread_argument
+from hitl_tui.cli.output import emit, say, table
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, UsageError
 
@@ -26,76 +26,57 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("a", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.argument("b", metavar="THREAD[@STEP]", shell_complete=complete_thread)
-@store_option
-@json_option
-def diff(a: str, b: str, store: str | None, as_json: bool) -> int:
+@on_thread()
+async def diff(opened: OpenThread, *, a: str, b: str) -> ExitCode:
     """Compare two steps, threads or forks, channel by channel.
 
     Without @STEP the newest step is meant. Private channels are named, not compared.
     """
+    from hitl_tui.cli.inputs import open_place
+    from hitl_tui.cli.shapes import DiffDocument, Place
+    from hitl_tui.view.diff import compare_states, diff_lines
 
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.inputs import open_place
-        from hitl_tui.cli.shapes import DiffDocument, Place
-        from hitl_tui.view.diff import compare_states, diff_lines
-
-        left, right = await open_place(opened, a, reading=True), await open_place(opened, b, reading=True)
-        before, after = await left.driver.state_at(left.step), await right.driver.state_at(right.step)
-        rows = compare_states(before, after)
-        if as_json:
-            places = [Place(at.driver.thread_id, at.step) for at in (left, right)]
-            equal = all(row.change in ("same", "private") for row in rows)
-            emit(DiffDocument(a=places[0], b=places[1], equal=equal, channels=rows))
-        else:
-            say(f"--- {left.name}", f"+++ {right.name}", *diff_lines(rows))
-        return ExitCode.DONE
-
-    return on_thread(work, store=store)
+    left, right = await open_place(opened, a, reading=True), await open_place(opened, b, reading=True)
+    before, after = await left.driver.state_at(left.step), await right.driver.state_at(right.step)
+    rows = compare_states(before, after)
+    if opened.as_json:
+        places = [Place(at.driver.thread_id, at.step) for at in (left, right)]
+        equal = all(row.change in ("same", "private") for row in rows)
+        emit(DiffDocument(a=places[0], b=places[1], equal=equal, channels=rows))
+    else:
+        say(f"--- {left.name}", f"+++ {right.name}", *diff_lines(rows))
+    return ExitCode.DONE
 
 
 @click.command()
 @click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.option("--channel", metavar="NAME", help="This channel alone, its whole value.")
 @click.option("--reveal", metavar="NAME", help="A private channel's value; the ledger keeps that you looked.")
-@store_option
-@reviewer_option
-@json_option
-def show(
-    *,
-    place: str,
-    channel: str | None,
-    reveal: str | None,
-    store: str | None,
-    reviewer: str | None,
-    as_json: bool,
-) -> int:
+@on_thread(acts=True)
+async def show(opened: OpenThread, *, place: str, channel: str | None, reveal: str | None) -> ExitCode:
     """Show a thread at its newest step, or at any other.
 
     Status, what waits, every channel with its value, and what the step changed.
     """
+    from hitl_tui.cli.documents import has_secrets
+    from hitl_tui.cli.inputs import open_place
+    from hitl_tui.engine.commands import Reveal
 
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.documents import has_secrets
-        from hitl_tui.cli.inputs import open_place
-        from hitl_tui.engine.commands import Reveal
-
-        at = await open_place(opened, place, reading=True)
-        values = dict(await at.driver.state_at(at.step))
-        if reveal is not None:
-            _value(values, reveal)
-            command = Reveal(reveal, opened.settings.reviewer, at.step)
-            values = {reveal: await at.driver.execute(command)}
-        elif channel is not None:
-            values = {channel: _value(values, channel)}
-        if as_json:
-            emit(await _document(at, values), secret=has_secrets(at.snapshot.graph))
-        elif channel is not None or reveal is not None:
-            _say_value(*values.values())
-        else:
-            await _say_step(at, values)
-        return ExitCode.DONE
-
-    return on_thread(work, store=store, reviewer=reviewer)
+    at = await open_place(opened, place, reading=True)
+    values = dict(await at.driver.state_at(at.step))
+    if reveal is not None:
+        _value(values, reveal)
+        command = Reveal(reveal, opened.settings.reviewer, at.step)
+        values = {reveal: await at.driver.execute(command)}
+    elif channel is not None:
+        values = {channel: _value(values, channel)}
+    if opened.as_json:
+        emit(await _document(at, values), secret=has_secrets(at.snapshot.graph))
+    elif channel is not None or reveal is not None:
+        _say_value(*values.values())
+    else:
+        await _say_step(at, values)
+    return ExitCode.DONE
 
 
 def _value(values: dict[str, Any], channel: str) -> Any:
@@ -164,38 +145,34 @@ _AT_ONCE = 50
 @thread_argument
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="At most so many steps.")
 @click.option("--before", type=click.IntRange(0), metavar="STEP", help="Only steps before this one.")
-@store_option
-@json_option
-def log(thread: str, limit: int, before: int | None, store: str | None, as_json: bool) -> int:
+@on_thread()
+async def log(opened: OpenThread, *, thread: str, limit: int, before: int | None) -> ExitCode:
     """Show the steps of a thread, oldest first.
 
     Each with its updates through their reducers; then the decision ledger: who decided what, when, why.
     """
 
-    async def work(opened: OpenThread) -> ExitCode:
-        driver = await opened.reading(thread)
-        snapshot = await driver.snapshot()
-        points = (await driver.history(before=before, limit=limit))[::-1]
-        steps = _with_updates(driver, points)
-        if as_json:
-            from hitl_tui.cli.documents import has_secrets
-            from hitl_tui.cli.shapes import LogDocument, LoggedStep
+    driver = await opened.reading(thread)
+    snapshot = await driver.snapshot()
+    points = (await driver.history(before=before, limit=limit))[::-1]
+    steps = _with_updates(driver, points)
+    if opened.as_json:
+        from hitl_tui.cli.documents import has_secrets
+        from hitl_tui.cli.shapes import LogDocument, LoggedStep
 
-            shown = tuple([LoggedStep(point, updates) async for point, updates in steps])
-            document = LogDocument(thread=thread, checkpoints=shown, decisions=snapshot.ledger)
-            emit(document, secret=has_secrets(snapshot.graph))
-            return ExitCode.DONE
-        from hitl_tui.view.transcript import step_lines
-
-        if points and points[0].step > 0:
-            say(f"(steps 0 to {points[0].step - 1} are older: --before {points[0].step})")
-        async for point, some in steps:
-            say(*step_lines(point, some))
-        if snapshot.ledger:
-            say("", "Decisions:", *_decisions(snapshot.ledger))
+        shown = tuple([LoggedStep(point, updates) async for point, updates in steps])
+        document = LogDocument(thread=thread, checkpoints=shown, decisions=snapshot.ledger)
+        emit(document, secret=has_secrets(snapshot.graph))
         return ExitCode.DONE
+    from hitl_tui.view.transcript import step_lines
 
-    return on_thread(work, store=store)
+    if points and points[0].step > 0:
+        say(f"(steps 0 to {points[0].step - 1} are older: --before {points[0].step})")
+    async for point, some in steps:
+        say(*step_lines(point, some))
+    if snapshot.ledger:
+        say("", "Decisions:", *_decisions(snapshot.ledger))
+    return ExitCode.DONE
 
 
 async def _with_updates(
@@ -258,43 +235,38 @@ _INDEX = re.compile(r"\[(\d+)\]")
 @click.option(
     "--limit", type=click.IntRange(1), default=2000, show_default=True, help="Look at so many steps."
 )
-@store_option
-@json_option
-def blame(place: str, path: str, limit: int, store: str | None, as_json: bool) -> int:
+@on_thread()
+async def blame(opened: OpenThread, *, place: str, path: str, limit: int) -> ExitCode:
     """Show who wrote each part of a channel last.
 
     Line by line for a text, by key or item for an object or a list; PATH leads into a value, as in
     plan.items.0.title or plan.items[0].title.
     """
+    from hitl_tui.cli.inputs import open_place
+    from hitl_tui.cli.shapes import BlameDocument
+    from hitl_tui.view.blame import blame as last_writers
 
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.inputs import open_place
-        from hitl_tui.cli.shapes import BlameDocument
-        from hitl_tui.view.blame import blame as last_writers
-
-        at = await open_place(opened, place, reading=True)
-        values = await at.driver.state_at(at.step)
-        channel, keys = split_path(values, path)
-        versions, reached = await _versions(at, channel, keys, limit)
-        lines = last_writers(versions)
-        if as_json:
-            emit(
-                BlameDocument(
-                    thread=at.driver.thread_id,
-                    step=at.step,
-                    channel=channel,
-                    path=tuple(keys),
-                    complete=reached == 0,
-                    lines=lines,
-                )
+    at = await open_place(opened, place, reading=True)
+    values = await at.driver.state_at(at.step)
+    channel, keys = split_path(values, path)
+    versions, reached = await _versions(at, channel, keys, limit)
+    lines = last_writers(versions)
+    if opened.as_json:
+        emit(
+            BlameDocument(
+                thread=at.driver.thread_id,
+                step=at.step,
+                channel=channel,
+                path=tuple(keys),
+                complete=reached == 0,
+                lines=lines,
             )
-            return ExitCode.DONE
-        if reached:
-            say(f"(what is older than step {reached} was not looked at: --limit)", err=True)
-        say(*(_rows(lines) if lines else ["nobody has written it yet"]))
+        )
         return ExitCode.DONE
-
-    return on_thread(work, store=store)
+    if reached:
+        say(f"(what is older than step {reached} was not looked at: --limit)", err=True)
+    say(*(_rows(lines) if lines else ["nobody has written it yet"]))
+    return ExitCode.DONE
 
 
 def _rows(lines: Sequence[BlameLine]) -> list[str]:
@@ -372,37 +344,32 @@ async def _versions(
 
 @click.command()
 @thread_argument
-@store_option
-@json_option
-def cost(thread: str, store: str | None, as_json: bool) -> int:
+@on_thread()
+async def cost(opened: OpenThread, *, thread: str) -> ExitCode:
     """Show what a thread has cost: by agent, by node and by step.
 
     Attempts that failed count too. A price that nobody knows is unknown, never 0.
     """
+    from hitl_tui.engine.audit.costs import CostReport
+    from hitl_tui.view.costs import cost_lines
+    from hitl_tui.view.spans import plain_text
 
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.engine.audit.costs import CostReport
-        from hitl_tui.view.costs import cost_lines
-        from hitl_tui.view.spans import plain_text
+    driver = await opened.reading(thread)
+    points = await driver.history(limit=1 << 31)
+    report = CostReport(reversed(points), (await driver.snapshot()).progress.uses)
+    if opened.as_json:
+        from hitl_tui.cli.shapes import CostDocument
 
-        driver = await opened.reading(thread)
-        points = await driver.history(limit=1 << 31)
-        report = CostReport(reversed(points), (await driver.snapshot()).progress.uses)
-        if as_json:
-            from hitl_tui.cli.shapes import CostDocument
-
-            emit(
-                CostDocument(
-                    thread=thread,
-                    agents=tuple(report),
-                    nodes=tuple(report.by_node()),
-                    steps=report.steps,
-                    without_step=report.lost,
-                    total=report.total,
-                )
+        emit(
+            CostDocument(
+                thread=thread,
+                agents=tuple(report),
+                nodes=tuple(report.by_node()),
+                steps=report.steps,
+                without_step=report.lost,
+                total=report.total,
             )
-        else:
-            say(*map(plain_text, cost_lines(report)))
-        return ExitCode.DONE
-
-    return on_thread(work, store=store)
+        )
+    else:
+        say(*map(plain_text, cost_lines(report)))
+    return ExitCode.DONE

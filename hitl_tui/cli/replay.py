@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -33,35 +34,20 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
     from hitl_tui.engine.audit.replay import replay as run_again
 
     keep_nodes_apart()
-    opened = open_existing(load_settings({"store": store}))
-    try:
+    with closing(open_existing(load_settings({"store": store}))) as opened:
         name = find_thread(opened, thread)
         info = opened.info(name)
         assert info is not None
         report = run_again(opened, build_now(opened, info).graph, name)
-    finally:
-        opened.close()
     if as_json:
-        _emit(thread, report)
+        import msgspec
+
+        from hitl_tui.cli.shapes import ReplayDocument
+
+        emit(ReplayDocument(thread=thread, ok=report.ok, **msgspec.structs.asdict(report)))
     else:
         say(*_lines(report))
     return ExitCode.DONE if report.ok else ExitCode.FAILED
-
-
-def _emit(thread: str, report: ReplayReport) -> None:
-    from hitl_tui.cli.shapes import ReplayDocument
-
-    emit(
-        ReplayDocument(
-            thread=thread,
-            ok=report.ok,
-            steps=report.steps,
-            records=report.records,
-            nodes=report.nodes,
-            changed_reducers=report.changed_reducers,
-            mismatches=report.mismatches,
-        )
-    )
 
 
 def _lines(report: ReplayReport) -> list[str]:

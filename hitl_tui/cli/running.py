@@ -12,7 +12,6 @@ from hitl_tui.cli.options import (
     building_options,
     durability_option,
     note_option,
-    reviewer_option,
     store_option,
     thread_argument,
 )
@@ -71,98 +70,68 @@ def step(
     metavar="SECONDS",
     help="How long to wait for it to be paused.",
 )
-@store_option
-@reviewer_option
-@json_option
-def pause(
-    *, thread: str, note: str | None, wait: float, store: str | None, reviewer: str | None, as_json: bool
-) -> int:
+@on_thread(acts=True)
+async def pause(opened: OpenThread, *, thread: str, note: str | None, wait: float) -> ExitCode:
     """Pause a thread, whichever process runs it.
 
     One that another process runs is asked to pause: it does at its next node boundary, and the log says
     who asked. Exit code 4 where it still runs when the waiting is over; what was asked stays asked. One
     whose process has died is taken over and left paused.
     """
+    from hitl_tui.cli.headless import report
+    from hitl_tui.drivers.watching import ask_to_pause
+    from hitl_tui.engine.commands import Pause
+    from hitl_tui.errors import ThreadBusy
 
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.headless import report
-        from hitl_tui.drivers.watching import ask_to_pause
-        from hitl_tui.engine.commands import Pause
-        from hitl_tui.errors import ThreadBusy
-
-        name = find_thread(opened.store, thread)
-        holder = await ask_to_pause(opened.store, name, Pause(opened.settings.reviewer, note), patience=wait)
-        if holder:
-            raise ThreadBusy(
-                f"thread {name!r} is still run by {holder}, which was asked to pause",
-                "it pauses when the node in flight is done; a program of its own that calls the engine "
-                "does not listen: end that one",
-            )
-        driver = await opened.thread(name)
-        if notice := (await driver.snapshot()).notice:
-            say(notice, err=True)
-        return await report(driver, as_json=as_json, done=True)
-
-    return on_thread(work, store=store, reviewer=reviewer)
+    name = find_thread(opened.store, thread)
+    holder = await ask_to_pause(opened.store, name, Pause(opened.settings.reviewer, note), patience=wait)
+    if holder:
+        raise ThreadBusy(
+            f"thread {name!r} is still run by {holder}, which was asked to pause",
+            "it pauses when the node in flight is done; a program of its own that calls the engine "
+            "does not listen: end that one",
+        )
+    driver = await opened.thread(name)
+    if notice := (await driver.snapshot()).notice:
+        say(notice, err=True)
+    return await report(driver, as_json=opened.as_json, done=True)
 
 
 @click.command()
 @thread_argument
 @click.argument("limits", nargs=-1, required=True, metavar="LIMIT=NUMBER...")
 @note_option
-@building_options
-@store_option
-@reviewer_option
-@json_option
-def extend(
-    *,
-    thread: str,
-    limits: tuple[str, ...],
-    note: str | None,
-    store: str | None,
-    reviewer: str | None,
-    as_json: bool,
-) -> int:
+@on_thread(acts=True, builds=True)
+async def extend(opened: OpenThread, *, thread: str, limits: tuple[str, ...], note: str | None) -> ExitCode:
     """Raise limits, so that a thread stopped by one can go on.
 
     LIMIT is max_iterations, max_tokens, max_cost_usd or max_seconds; "none" takes one away.
     """
+    from hitl_tui.cli.headless import report
+    from hitl_tui.engine.commands import ExtendLimits
     from hitl_tui.view.answers import read_limit
 
     wanted = dict(map(read_limit, limits))
-
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.headless import report
-        from hitl_tui.engine.commands import ExtendLimits
-
-        driver = await opened.thread(thread)
-        await driver.execute(ExtendLimits(wanted, opened.settings.reviewer, note))
-        return await report(driver, as_json=as_json, done=True)
-
-    return on_thread(work, store=store, reviewer=reviewer)
+    driver = await opened.thread(thread)
+    await driver.execute(ExtendLimits(wanted, opened.settings.reviewer, note))
+    return await report(driver, as_json=opened.as_json, done=True)
 
 
 @click.command()
 @thread_argument
 @note_option
-@store_option
-@reviewer_option
-@json_option
-def cancel(thread: str, note: str | None, store: str | None, reviewer: str | None, as_json: bool) -> int:
+@on_thread(acts=True)
+async def cancel(opened: OpenThread, *, thread: str, note: str | None) -> ExitCode:
     """End a thread for good, as cancelled by you.
 
     What is committed stays; a fork can go on from any of its steps.
     """
+    from hitl_tui.cli.headless import report
+    from hitl_tui.engine.commands import Cancel
 
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.headless import report
-        from hitl_tui.engine.commands import Cancel
-
-        driver = await opened.thread(thread)
-        await driver.execute(Cancel(opened.settings.reviewer, note))
-        return await report(driver, as_json=as_json, done=True)
-
-    return on_thread(work, store=store, reviewer=reviewer)
+    driver = await opened.thread(thread)
+    await driver.execute(Cancel(opened.settings.reviewer, note))
+    return await report(driver, as_json=opened.as_json, done=True)
 
 
 @click.command()
@@ -170,48 +139,34 @@ def cancel(thread: str, note: str | None, store: str | None, reviewer: str | Non
 @click.option("--dry-run", is_flag=True, help="Only show what would run, in its order.")
 @click.option("--yes", is_flag=True, help="Don't ask first.")
 @note_option
-@building_options
-@store_option
-@reviewer_option
-@json_option
-def rollback(
-    *,
-    thread: str,
-    dry_run: bool,
-    yes: bool,
-    note: str | None,
-    store: str | None,
-    reviewer: str | None,
-    as_json: bool,
-) -> int:
+@on_thread(acts=True, builds=True)
+async def rollback(
+    opened: OpenThread, *, thread: str, dry_run: bool, yes: bool, note: str | None
+) -> ExitCode:
     """Undo what a thread's nodes did outside of it.
 
     Runs the handlers that the nodes left, last one first; one that fails is noted, and the others still
     run. The thread ends cancelled, with exit code 0, or failed with what remains, with 1: the next
     rollback tries that again. Without --yes it shows what will run and asks.
     """
+    from hitl_tui.cli.headless import tell_run
+    from hitl_tui.engine.commands import Rollback
+    from hitl_tui.view.rollback import entry_line, remaining
 
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.headless import tell_run
-        from hitl_tui.engine.commands import Rollback
-        from hitl_tui.view.rollback import entry_line, remaining
-
-        driver = await opened.thread(thread)
-        entries = await driver.rollback_entries()
-        if not as_json:
-            lines = [f"{number}. {entry_line(entry)}" for number, entry in enumerate(remaining(entries), 1)]
-            say(*lines or ["Nothing is left to undo."])
-        if dry_run or not (yes or remaining(entries)):
-            return await _outcome(driver, ExitCode.DONE, as_json=as_json, dry_run=True)
-        if not yes and not _agreed():
-            say("Nothing was undone.", err=True)
-            return ExitCode.USAGE
-        await tell_run(driver, Rollback(opened.settings.reviewer, note), as_json=as_json)
-        status = (await driver.snapshot()).progress.status
-        code = ExitCode.DONE if status == "cancelled" else ExitCode.FAILED
-        return await _outcome(driver, code, as_json=as_json, dry_run=False)
-
-    return on_thread(work, store=store, reviewer=reviewer)
+    driver = await opened.thread(thread)
+    entries = await driver.rollback_entries()
+    if not opened.as_json:
+        lines = [f"{number}. {entry_line(entry)}" for number, entry in enumerate(remaining(entries), 1)]
+        say(*lines or ["Nothing is left to undo."])
+    if dry_run or not (yes or remaining(entries)):
+        return await _outcome(driver, ExitCode.DONE, as_json=opened.as_json, dry_run=True)
+    if not yes and not _agreed():
+        say("Nothing was undone.", err=True)
+        return ExitCode.USAGE
+    await tell_run(driver, Rollback(opened.settings.reviewer, note), as_json=opened.as_json)
+    status = (await driver.snapshot()).progress.status
+    code = ExitCode.DONE if status == "cancelled" else ExitCode.FAILED
+    return await _outcome(driver, code, as_json=opened.as_json, dry_run=False)
 
 
 def _agreed() -> bool:

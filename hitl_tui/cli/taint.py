@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from hitl_tui.cli.options import (
-    building_options,
     complete_thread,
-    reviewer_option,
-    store_option,
     thread_argument,
 )
-from hitl_tui.cli.output import emit, json_option, say
+from hitl_tui.cli.output import emit, say
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, UsageError
 
@@ -25,34 +22,29 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("place", metavar="THREAD[@STEP]", shell_complete=complete_thread)
 @click.argument("channel", required=False)
-@store_option
-@json_option
-def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> int:
+@on_thread()
+async def taint(opened: OpenThread, *, place: str, channel: str | None) -> ExitCode:
     """Show which channels hold what came from outside, and why.
 
     A channel is tainted while its value came from outside, as a web page or what a tool returned, or
     was made from such a value. With CHANNEL that one alone: which step, node or tool brought it in,
     and through which nodes it came.
     """
+    from hitl_tui.cli.inputs import open_place
+    from hitl_tui.cli.shapes import TaintDocument, TaintedChannel
 
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.inputs import open_place
-        from hitl_tui.cli.shapes import TaintDocument, TaintedChannel
-
-        at = await open_place(opened, place, reading=True)
-        if channel is not None:
-            _check_known(at.snapshot, channel)
-        point = (await at.driver.history(before=at.step + 1, limit=1))[0]
-        tainted = [taint for taint in point.tainted if channel in (None, taint.channel)]
-        ways = {taint.channel: await at.driver.lineage(taint.channel, at.step) for taint in tainted}
-        if as_json:
-            rows = tuple(TaintedChannel(taint, ways[taint.channel]) for taint in tainted)
-            emit(TaintDocument(thread=at.driver.thread_id, step=at.step, channels=rows))
-        else:
-            _say(tainted, ways, channel)
-        return ExitCode.DONE
-
-    return on_thread(work, store=store)
+    at = await open_place(opened, place, reading=True)
+    if channel is not None:
+        _check_known(at.snapshot, channel)
+    point = (await at.driver.history(before=at.step + 1, limit=1))[0]
+    tainted = [taint for taint in point.tainted if channel in (None, taint.channel)]
+    ways = {taint.channel: await at.driver.lineage(taint.channel, at.step) for taint in tainted}
+    if opened.as_json:
+        rows = tuple(TaintedChannel(taint, ways[taint.channel]) for taint in tainted)
+        emit(TaintDocument(thread=at.driver.thread_id, step=at.step, channels=rows))
+    else:
+        _say(tainted, ways, channel)
+    return ExitCode.DONE
 
 
 @click.command()
@@ -60,38 +52,24 @@ def taint(place: str, channel: str | None, store: str | None, as_json: bool) -> 
 @click.argument("channel")
 @click.option("--reason", required=True, metavar="TEXT", help="Why it may be trusted now.")
 @click.option("--expected-step", type=int, metavar="N", help="Refuse if the thread has moved on.")
-@building_options
-@store_option
-@reviewer_option
-@json_option
-def declassify(
-    *,
-    thread: str,
-    channel: str,
-    reason: str,
-    expected_step: int | None,
-    store: str | None,
-    reviewer: str | None,
-    as_json: bool,
-) -> int:
+@on_thread(acts=True, builds=True)
+async def declassify(
+    opened: OpenThread, *, thread: str, channel: str, reason: str, expected_step: int | None
+) -> ExitCode:
     """Say that a tainted channel may be trusted as it is now.
 
     One new step that changes no value; your name and your reason are kept in the ledger. What was
     written from it before stays tainted.
     """
+    from hitl_tui.cli.headless import report
+    from hitl_tui.engine.commands import Declassify
 
-    async def work(opened: OpenThread) -> ExitCode:
-        from hitl_tui.cli.headless import report
-        from hitl_tui.engine.commands import Declassify
-
-        driver = await opened.thread(thread)
-        snapshot = await driver.snapshot()
-        _check_known(snapshot, channel)
-        step = snapshot.progress.head if expected_step is None else expected_step
-        made_step = await driver.execute(Declassify(channel, opened.settings.reviewer, reason, step))
-        return await report(driver, as_json=as_json, done=True, made_step=made_step)
-
-    return on_thread(work, store=store, reviewer=reviewer)
+    driver = await opened.thread(thread)
+    snapshot = await driver.snapshot()
+    _check_known(snapshot, channel)
+    step = snapshot.progress.head if expected_step is None else expected_step
+    made_step = await driver.execute(Declassify(channel, opened.settings.reviewer, reason, step))
+    return await report(driver, as_json=opened.as_json, done=True, made_step=made_step)
 
 
 def _check_known(snapshot: Snapshot, channel: str) -> None:

@@ -6,12 +6,14 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hitl_tui.cli.opening import OpenStore, agreed, find_thread, hub_over, may_ask
-from hitl_tui.cli.output import keep_nodes_apart, say
+from hitl_tui.cli.options import building_options, reviewer_option, store_option
+from hitl_tui.cli.output import json_option, keep_nodes_apart, say
 
 if TYPE_CHECKING:
     from hitl_tui.config import Settings
@@ -30,6 +32,7 @@ class OpenThread:
     settings: Settings
     store: Checkpointer
     hub: LocalHub
+    as_json: bool
 
     async def thread(self, thread: str | None) -> Driver:
         """The driver of a thread that is in the store; its graph is built from its record to run it."""
@@ -41,23 +44,34 @@ class OpenThread:
 
 
 def on_thread(
-    work: Callable[[OpenThread], Awaitable[T]], *, store: str | None, reviewer: str | None = None
-) -> T:
-    """Do a command's work on threads of a store that is there.
+    *, acts: bool = False, builds: bool = False
+) -> Callable[[Callable[..., Awaitable[T]]], Callable[..., T]]:
+    """A decorator for commands that work on threads of a store that is there: it adds their options.
 
     Args:
-        store, reviewer: what the command line says; None takes the settings'.
-
-    Raises:
-        NoSuchStore, UsageError, StoreUnusable: as `open_existing`.
+        acts: what is done is somebody's: `--reviewer`.
+        builds: it may take the thread's graph: `--graph` and `--trust`.
     """
-    from hitl_tui.cli.storage import open_existing
-    from hitl_tui.config import load_settings
 
-    return work_on(load_settings({"store": store, "reviewer": reviewer}), open_existing, work)
+    def decorate(work: Callable[..., Awaitable[T]]) -> Callable[..., T]:
+        @wraps(work)
+        def command(*, store: str | None, as_json: bool, reviewer: str | None = None, **given: Any) -> T:
+            from hitl_tui.cli.storage import open_existing
+            from hitl_tui.config import load_settings
+
+            settings = load_settings({"store": store, "reviewer": reviewer})
+            return work_on(settings, open_existing, lambda opened: work(opened, **given), as_json=as_json)
+
+        made = reviewer_option(json_option(command)) if acts else json_option(command)
+        made = store_option(made)
+        return building_options(made) if builds else made
+
+    return decorate
 
 
-def work_on(settings: Settings, open_store: OpenStore, work: Callable[[OpenThread], Awaitable[T]]) -> T:
+def work_on(
+    settings: Settings, open_store: OpenStore, work: Callable[[OpenThread], Awaitable[T]], *, as_json: bool
+) -> T:
     """Open a store, do the work, close everything; says on stderr what was not committed."""
 
     async def sit() -> T:
@@ -69,7 +83,7 @@ def work_on(settings: Settings, open_store: OpenStore, work: Callable[[OpenThrea
         if may_ask():
             hub.ask_by(ask_on_terminal)
         try:
-            return await work(OpenThread(settings, store, hub))
+            return await work(OpenThread(settings, store, hub, as_json))
         finally:
             say(*await hub.close(), err=True)
 

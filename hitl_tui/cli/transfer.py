@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -68,8 +68,7 @@ def export_command(
     target = None if file is None or str(file) == "-" else file
     _check_target(target, as_json=as_json, force=force)
     settings = load_settings({"store": store, "reviewer": reviewer})
-    opened = open_existing(settings)
-    try:
+    with closing(open_existing(settings)) as opened:
         name = find_thread(opened, thread)
         threads = [name] if alone else _with_inside(opened, name)
         if private:
@@ -80,8 +79,6 @@ def export_command(
             _write_all(sys.stdout.buffer, lines)
             return
         count = _write_file(target, lines)
-    finally:
-        opened.close()
     if as_json:
         from hitl_tui.cli.shapes import ExportDocument
 
@@ -170,11 +167,8 @@ def verify(
     from hitl_tui.config import load_settings
 
     known = _read_anchors(anchors) if anchors else []
-    opened = open_existing(load_settings({"store": store}))
-    try:
+    with closing(open_existing(load_settings({"store": store}))) as opened:
         report = _verify(opened, find_thread(opened, thread), strict, known, signers)
-    finally:
-        opened.close()
     if as_json:
         import msgspec
 
@@ -204,11 +198,8 @@ def anchor(thread: str, store: str | None, as_json: bool) -> int:
     from hitl_tui.engine.audit.anchor import anchor as stands
     from hitl_tui.engine.thread.session import now_us
 
-    opened = open_existing(load_settings({"store": store}))
-    try:
+    with closing(open_existing(load_settings({"store": store}))) as opened:
         standing = stands(opened, find_thread(opened, thread), now_us())
-    finally:
-        opened.close()
     emit(AnchorDocument(anchor=standing))
     return ExitCode.DONE
 
