@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from hitl_tui.drivers import reading
 from hitl_tui.drivers.breakpoints import Stops
 from hitl_tui.drivers.buffer import EventBuffer
+from hitl_tui.drivers.engine_thread import EngineThread
 from hitl_tui.drivers.graph_file import BuildGraph, graph_notice
 from hitl_tui.drivers.nested import Follower, Runner, SubgraphRuns
 from hitl_tui.drivers.node_streams import tell_the_rest
@@ -84,43 +83,6 @@ _TRIES, _BETWEEN_TRIES = 40, 0.025
 before_end.append(tell_the_rest)
 
 
-class EngineThread:
-    """A daemon thread with an event loop; it never keeps the process alive."""
-
-    def __init__(self, name: str) -> None:
-        self.loop = asyncio.new_event_loop()
-        self.stopped = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    async def call(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run a coroutine on the engine's loop and wait for it on the caller's."""
-        return await asyncio.wrap_future(self.submit(work))
-
-    def submit(self, work: Coroutine[Any, Any, R]) -> Future[R]:
-        """Hand a coroutine over; the future may be waited for from any thread.
-
-        Raises:
-            HitlError: the thread has been stopped: nobody would ever answer.
-        """
-        if self.stopped:
-            work.close()
-            raise HitlError("the thread has been closed", "open it again")
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
-
-    def stop(self) -> None:
-        """End the loop once it has done what it is doing."""
-        self.stopped = True
-        self.loop.call_soon_threadsafe(self.loop.stop)
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        finally:
-            self.loop.close()
-
-
 class LocalDriver:
     """One thread of a local store, run by an engine thread of its own.
 
@@ -161,7 +123,7 @@ class LocalDriver:
         self._subgraph_runs = subgraph_runs or SubgraphRuns()
         self._buffer = EventBuffer()
         self._engine = EngineThread(f"hitl-tui engine {thread_id}")
-        self._callers = SyncCaller()
+        self._callers = SyncCaller(self._engine.between)
         self._session: Session | None = None
         self._run: RunLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -593,9 +555,9 @@ class LocalDriver:
     async def _drive(self, run: RunLoop, session: Session) -> None:
         supervisor = RunSupervisor(session, run)
         try:
+            # Reads and pauses get their turn whenever a node is called.
             async for _ in run.steps():
-                # Reads and pauses get their turn between nodes that never wait for anything.
-                await asyncio.sleep(0)
+                pass
         except HitlError as error:
             self._settle(error)
         except Exception as error:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -53,13 +55,30 @@ def burning_on_a_loop(blocker: Blocker) -> Any:
     return node
 
 
-WAYS = [asleep, burning, asleep_on_a_loop, burning_on_a_loop]
+def quick_at_first(way: Work) -> Work:
+    """The first call is over at once, so that the next one is made on the engine's own thread."""
+
+    def made(blocker: Blocker) -> Any:
+        slow, calls = way(blocker), count()
+
+        def node(state: Any) -> dict[str, Any]:
+            return slow(state) if next(calls) else {"log": "one"}  # type: ignore[no-any-return]
+
+        return node
+
+    return made
+
+
+BUSY_LATER = [quick_at_first(asleep), quick_at_first(burning)]
+WAYS = [asleep, burning, asleep_on_a_loop, burning_on_a_loop, *BUSY_LATER]
 
 
 async def in_the_node(bench: Bench, way: Work) -> tuple[Watcher, Blocker, GraphRunner]:
     """A thread whose second node is busy."""
     blocker = Blocker()
-    runner = line(bench.store, say("one"), way(blocker), say("three"))
+    node = way(blocker)
+    first = node if way in BUSY_LATER else say("one")
+    runner = line(bench.store, first, node, say("three"))
     watcher = await bench.watch(runner)
     await watcher.driver.execute(Start({"log": "go"}))
     await watcher.driver.execute(Run())
@@ -141,7 +160,7 @@ async def test_closing_between_nodes_loses_nothing(bench: Bench) -> None:
     assert await watcher.driver.close() == ""
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS[:4])
 async def test_whoever_comes_in_the_middle_sees_the_node_at_work(bench: Bench, way: Work) -> None:
     blocker = Blocker()
     work = way(blocker)
@@ -184,3 +203,27 @@ async def test_pausing_stops_at_the_next_boundary_and_only_once(bench: Bench) ->
     view = await watcher.until(lambda view: view.progress.status != "running")
     assert (view.progress.reason, view.progress.head) == ("paused", 2)
     assert (await watcher.run()).progress.status == "completed"
+
+
+async def test_a_node_that_is_quick_again_and_again_may_block_each_time_after(bench: Bench) -> None:
+    blockers = [Blocker(), Blocker()]
+    threads: list[str] = []
+
+    def node(state: Any) -> dict[str, Any]:
+        calls = len(threads)
+        threads.append(threading.current_thread().name)
+        if calls in (5, 11):
+            blockers[calls > 5].sleep()
+        return {"log": str(calls)}
+
+    watcher = await bench.watch(line(bench.store, *[node] * 14))
+    await watcher.driver.execute(Start({}))
+    await watcher.driver.execute(Run())
+    for blocker, head in zip(blockers, (5, 11), strict=True):
+        await blocker.entered()
+        async with asyncio.timeout(PATIENCE):
+            assert (await watcher.driver.snapshot()).progress.head == head
+        blocker.release()
+    await watcher.until(lambda view: view.progress.status == "completed")
+    assert (await watcher.check()).values["log"] == [str(call) for call in range(14)]
+    assert set(threads) == {f"hitl-tui engine {watcher.driver.thread_id}", "hitl-tui node"}

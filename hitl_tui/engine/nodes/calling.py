@@ -12,12 +12,59 @@ import queue
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from contextvars import copy_context
-from typing import Any
+from contextvars import Context, copy_context
+from time import perf_counter
+from typing import Any, Final
 
 from hitl_tui.errors import HitlError
 
-Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+_QUICK: Final = 0.001
+"""Seconds; a function that took less is called between two turns of the loop the next time."""
+
+
+class Job:
+    """A call of a function, and who waits for what it gives."""
+
+    __slots__ = ("_args", "_context", "_function", "_future", "_loop", "took")
+
+    def __init__(
+        self, function: Callable[..., Any], args: tuple[Any, ...], future: asyncio.Future[Any]
+    ) -> None:
+        self.took = 0.0
+        """Seconds, once it is over."""
+        self._function = function
+        self._args = args
+        self._context: Context = copy_context()
+        self._future = future
+        self._loop = future.get_loop()
+
+    def run(self) -> Callable[[], None]:
+        """Call it in this thread; what it gave, or raised, is for the loop to settle."""
+        result: Any = None
+        error: BaseException | None = None
+        begun = perf_counter()
+        try:
+            result = self._context.run(self._function, *self._args)
+        except (StopIteration, *_ENDS_A_LOOP) as raised:
+            error = _as_failure(raised)
+            error.__cause__ = raised
+        except BaseException as raised:
+            error = raised
+        self.took = perf_counter() - begun
+        future = self._future
+        return lambda: _settle(future, result, error)
+
+    def hand_over(self, settle: Callable[[], None]) -> bool:
+        """Let the loop settle it, from another thread; False where it is closed and nobody waits any more."""
+        try:
+            self._loop.call_soon_threadsafe(settle)
+        except RuntimeError:
+            return False
+        return True
+
+
+Between = Callable[[Job], bool]
+"""Runs a job on the loop's own thread between two turns of the loop; False where it can't now."""
 
 
 class SyncCaller:
@@ -25,19 +72,36 @@ class SyncCaller:
 
     Async functions get a loop of their own as well: one that blocks instead of awaiting holds up
     nothing but itself.
+
+    Args:
+        between: takes calls of functions that were quick the last time: handing a call to another thread
+            and back costs more than they take.  It must go on with the loop elsewhere where one isn't.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, between: Between | None = None) -> None:
         self._idle: list[queue.SimpleQueue[Job | None]] = []
         self._loop: _NodeLoop | None = None
+        self._between = between
+        self._quick: set[int] = set()
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function in a thread, with the caller's context variables."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        context = copy_context()
+        """Call a function with the caller's context variables, where it does not hold up the loop."""
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        job = Job(function, args, future)
+        name = id(function)
+        try:
+            if self._between and name in self._quick and self._between(job):
+                return await future
+            return await self._in_thread(job, future)
+        finally:
+            if future.done() and not future.cancelled() and job.took < _QUICK:
+                self._quick.add(name)
+            else:
+                self._quick.discard(name)
+
+    async def _in_thread(self, job: Job, future: asyncio.Future[Any]) -> Any:
         jobs = self._idle.pop() if self._idle else self._start_thread()
-        jobs.put((lambda: context.run(function, *args), loop, future))
+        jobs.put(job)
         try:
             return await future
         finally:
@@ -157,21 +221,9 @@ def _as_failure(raised: BaseException) -> HitlError:
 
 def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
     while job := jobs.get():
-        function, loop, future = job
-        result: Any = None
-        error: BaseException | None = None
-        try:
-            result = function()
-        except (StopIteration, *_ENDS_A_LOOP) as raised:
-            error = _as_failure(raised)
-            error.__cause__ = raised
-        except BaseException as raised:
-            error = raised
-        try:
-            loop.call_soon_threadsafe(_settle, future, result, error)
-        except RuntimeError:  # the loop has closed: nobody waits for this any more
+        if not job.hand_over(job.run()):
             return
-        del job, function, future, result, error
+        del job
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
