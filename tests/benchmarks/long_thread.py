@@ -1,4 +1,4 @@
-"""Threads of any length in a store file, of a graph that the app can open again, and what running one takes."""
+"""Threads of any length in a store file, of a graph that the app can open again, and what it takes to run."""
 
 from __future__ import annotations
 

@@ -97,12 +97,6 @@ class Program:
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
     @property
-    def cpu(self) -> float:
-        """Seconds of processor time of all its threads so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    @property
     def wakes(self) -> int:
         """How often its threads were woken so far: each has waited before."""
         tasks = Path(f"/proc/{self.pid}/task").iterdir()
