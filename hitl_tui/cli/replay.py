@@ -44,7 +44,9 @@ def replay(thread: str, store: str | None, as_json: bool) -> int:
 
         from hitl_tui.cli.shapes import ReplayDocument
 
-        emit(ReplayDocument(thread=thread, ok=report.ok, **msgspec.structs.asdict(report)))
+        facts = msgspec.structs.asdict(report)
+        changed = report.changed_reducers
+        emit(ReplayDocument(thread=thread, ok=report.ok, changed_reducers=changed, **facts))
     else:
         say(*_lines(report))
     return ExitCode.DONE if report.ok else ExitCode.FAILED
