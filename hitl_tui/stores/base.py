@@ -39,6 +39,7 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash
 from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.engine.thread.recorded import logged_digest, recorded_graph
 from hitl_tui.errors import (
     HitlError,
     LogCorrupt,
@@ -220,7 +221,7 @@ def _differences(
     point = store.checkpoint(thread_id, step) if step >= 0 else None
     taint = {taint.channel: taint for taint in point.tainted} if point else {}
     live = LiveState(values, {name: channel_hash(value) for name, value in values.items()}, taint)
-    private = _private(store, thread_id, step)
+    private = _private(store, thread_id)
     channels = {
         name: BoundChannel(
             name, Channel(None, reducer="overwrite", visibility="private" if name in private else "public")
@@ -235,12 +236,13 @@ def _differences(
     return live, changes
 
 
-def _private(store: Checkpointer, thread_id: str, step: int) -> set[str]:
-    """The channels whose values must stay private; a thread made by saving has none."""
-    info = store.info(thread_id)
-    if info is None or not info.graph_digest:
+def _private(store: Checkpointer, thread_id: str) -> set[str]:
+    """The channels whose values must stay private, by the graph that the thread last ran on."""
+    info, cursor = store.info(thread_id), store.cursor(thread_id)
+    if info is None or cursor is None or not logged_digest(info, cursor):
         return set()
-    return {found.channel for found in store.records(thread_id, 0, step) if found.visibility == "private"}
+    channels = recorded_graph(store, info, cursor).channels
+    return {name for name, channel in channels.items() if channel.visibility == "private"}
 
 
 def _commit(

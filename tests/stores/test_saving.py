@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+from hitl_tui import END, START, Channel, StateGraph
+from hitl_tui.engine.audit.verify import verify
+from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.canonical import channel_hash, state_hash
+from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import StaleWriter, ThreadBusy, UsageError, ValueRejected
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import Writer
@@ -101,17 +105,49 @@ def test_a_thread_that_is_held_or_running_is_refused(store: Checkpointer) -> Non
         store.save("t", 2, {"a": [3]})
 
 
+def with_secret(store: Checkpointer) -> GraphRunner:
+    channels = {"secret": Channel("", visibility="private"), "open": Channel(0)}
+    graph = StateGraph(channels).add_node("work", lambda state, config: {"secret": "x"})
+    return graph.add_edge(START, "work").add_edge("work", END).compile(checkpointer=store)
+
+
+def visibilities(store: Checkpointer, step: int) -> dict[str, str]:
+    return {record.channel: record.visibility for record in store.records("t", step, step)}
+
+
 def test_a_private_channel_stays_private(store: Checkpointer) -> None:
-    writer = Writer(store)
-    record = writer.record("secret", "x", visibility="private")
-    commit = writer.commit_of({"secret": "x"}, status="waiting")
-    store.commit("t", type(commit)(commit.cursor, 0, commit.lease_token, (record,), commit.checkpoint))
-    store.release("t", writer.lease.token)
-    store.save("t", 1, {"secret": "y", "open": 1})
-    assert {found.channel: found.visibility for found in store.records("t", 1, 1)} == {
-        "secret": "private",
-        "open": "public",
-    }
+    head = with_secret(store).invoke({}, thread_id="t").step
+    store.save("t", head + 1, {"secret": "y", "open": 1})
+    assert visibilities(store, head + 1) == {"secret": "private", "open": "public"}
+
+
+def test_a_saved_thread_that_a_graph_goes_on_with_keeps_that_graph_and_its_secrets(
+    store: Checkpointer,
+) -> None:
+    store.save("t", 0, {"secret": "", "open": 0})
+    runner = with_secret(store)
+    runner.update_state("t", {"secret": "edited"})
+    assert runner.run_info("t").graph_digest == ""
+    head = runner.invoke({"open": 2}, thread_id="t").step
+    store.save("t", head + 1, {"secret": "y"})
+    assert visibilities(store, 1) == visibilities(store, head + 1) == {"secret": "private"}
+    session = Session.recorded(store, "t")
+    assert session.graph.digest == runner.graph.digest
+    assert session.graph.channels["secret"].visibility == "private"
+    entries = [entry.data for entry in store.ledger("t") if entry.kind == "graph"]
+    assert entries == [{"was": "", "is": runner.graph.digest}]
+    assert verify(store, "t").ok
+
+
+def test_looking_at_a_saved_thread_reads_no_record_before_its_snapshot(store: Checkpointer) -> None:
+    for step in range(5):
+        store.save("t", step, {"a": f"{step}" * 20_000, "n": step})  # each is worth a snapshot
+    read: list[Any] = []
+    for name in ("records", "effects"):
+        method = getattr(store, name)
+        setattr(store, name, lambda *at, method=method: (read.append(at), method(*at))[1])
+    assert Session.recorded(store, "t").state.values["n"] == 4
+    assert all(first >= 4 for _, first, _ in read), read
 
 
 def test_a_long_thread_is_saved_in_proportion(store: Checkpointer) -> None:

@@ -11,9 +11,6 @@ from hitl_tui.engine.thread.recorded import logged_digest
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphDiffers, HitlError
 
-GRAPH = "graph"
-"""The kind of the ledger's entry for another graph, with the digests of both."""
-
 
 def note_graph(session: Session) -> None:
     """Before a run: write down that the graph is another than the log knows, if it has the thread's place.
@@ -23,7 +20,7 @@ def note_graph(session: Session) -> None:
     """
     refuse_gone(session)
     was = logged_digest(session.info, session.cursor)
-    if was not in ("", session.graph.digest):
+    if session.store and was != session.graph.digest:
         _note(session, was, None)
 
 
@@ -73,6 +70,6 @@ def take_graph(session: Session, graph: CompiledGraph) -> None:
 
 def _note(session: Session, was: str, actor: str | None) -> None:
     """Write down the graph that a thread goes on with, with the digests of both."""
-    data = {"was": was, "is": session.graph.digest}
-    entry = journal.ledger_entry(session.cursor, GRAPH, at=session.clock(), actor=actor, data=data)
-    session.commit_cursor(replace(session.cursor, graph=session.graph.digest), [entry])
+    digest, now = session.graph.digest, session.clock()
+    entry = journal.graph_entry(session.cursor, was, digest, at=now, actor=actor)
+    session.commit_cursor(replace(session.cursor, graph=digest), [entry])

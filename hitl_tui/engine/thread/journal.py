@@ -62,6 +62,8 @@ def with_branches(cursor: Cursor, branches: tuple[BranchState, ...] = ()) -> Cur
     return replace(cursor, branches=branches, uses=uses)
 
 
+GRAPH = "graph"
+"""The kind of the ledger's entry for another graph."""
 CHANNELS = "channels"
 """The kind of the ledger's entry for the first step of a state with other channels."""
 
@@ -223,6 +225,11 @@ def with_channels(
     """The entries of a step's commit, and one that says that from it on the state has other channels."""
     data = {"new": list(other.new), "gone": list(other.gone)}
     return (*ledger, ledger_entry(after_entries(cursor, ledger), CHANNELS, at=at, step=step, data=data))
+
+
+def graph_entry(cursor: Cursor, was: str, digest: str, *, at: int, actor: str | None = None) -> LedgerEntry:
+    """What is written down when a thread goes on with another graph, with the digests of both."""
+    return ledger_entry(cursor, GRAPH, at=at, actor=actor, data={"was": was, "is": digest})
 
 
 def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:

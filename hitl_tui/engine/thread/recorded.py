@@ -35,7 +35,7 @@ class RecordedGraph(CompiledGraph):
 
     @property
     def digest(self) -> str:
-        """The digest that the log names it by, "" for what the log's records alone tell of."""
+        """The digest that the log names it by, "" where it names none."""
         return self.stored_digest
 
 
@@ -47,14 +47,14 @@ def logged_digest(info: ThreadInfo, cursor: Cursor) -> str:
 def recorded_graph(store: Store, info: ThreadInfo, cursor: Cursor) -> RecordedGraph:
     """The graph that a thread last ran on, as its log holds it.
 
-    Where the log was written without a graph, the channels that it has: private where a record says so.
+    Where nothing but `save` has written the log, the channels of its newest state, which are all public.
 
     Raises:
         LogCorrupt: the store has lost it, or it is not as it was stored.
     """
     digest = logged_digest(info, cursor)
     if not digest or cursor.version == 0:
-        return _of_records(store, info, cursor)
+        return _of_state(store, info, cursor)
     stored = store.graph(digest)
     if stored is None:
         raise LogCorrupt(
@@ -87,18 +87,9 @@ def _of_info(info: GraphInfo, digest: str) -> RecordedGraph:
     )
 
 
-def _of_records(store: Store, info: ThreadInfo, cursor: Cursor) -> RecordedGraph:
-    head = cursor.head
-    names = state_at(store, info.thread_id, head) if head >= 0 else {}
-    private = {
-        record.channel for record in store.records(info.thread_id, 0, head) if record.visibility == "private"
-    }
-    channels = tuple(
-        BoundChannel(
-            name, Channel(None, reducer="overwrite", visibility="private" if name in private else "public")
-        ).info
-        for name in names
-    )
+def _of_state(store: Store, info: ThreadInfo, cursor: Cursor) -> RecordedGraph:
+    names = state_at(store, info.thread_id, cursor.head) if cursor.head >= 0 else {}
+    channels = tuple(BoundChannel(name, Channel(None, reducer="overwrite")).info for name in names)
     return _of_info(GraphInfo(info.graph_name, (), (), channels, ()), "")
 
 

@@ -652,6 +652,9 @@ class Session(ThreadState):
         ledger = self._bound(cursor.pending, ledger, now)
         if other:
             ledger = journal.with_channels(ledger, cursor, before.head + 1, other, now)
+        if self.store and not logged_digest(self.info, cursor):  # a thread that was made by `save`
+            entry = journal.graph_entry(journal.after_entries(cursor, ledger), "", self.graph.digest, at=now)
+            cursor, ledger = replace(cursor, graph=self.graph.digest), (*ledger, entry)
         if self.store is None and self.sink is None:  # nobody will look at a checkpoint
             self.state = state
             self._write(self._moved(cursor, now, ledger, head=before.head + 1), ledger)
