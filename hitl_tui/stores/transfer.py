@@ -24,6 +24,7 @@ from hitl_tui.engine.log.records import (
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
 from hitl_tui.engine.nodes.children import WITHIN, inside
+from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import chained, facts_hash
 from hitl_tui.errors import LogCorrupt, UsageError
 from hitl_tui.stores import snapshots
@@ -210,6 +211,7 @@ class Reader:
             what = f"line {self._number}: the thread was exported"
             raise of_other_version(what, kind.version, VERSION, "export it again")
         with self._checking():
+            check_nesting(data)
             header = msgspec.json.decode(data, type=Header)
             _check_order(header)
         self._digest.update(data)
@@ -246,6 +248,7 @@ class Reader:
         while True:
             data = self._next()
             with self._checking():
+                check_nesting(data)
                 line = _decode_line(data)
                 if line.cursor is not None:
                     break

@@ -12,6 +12,7 @@ from hitl_tui.engine.log.requests import Choice, RequestKind
 from hitl_tui.engine.log.taint import OnTaint
 from hitl_tui.engine.log.units import about
 from hitl_tui.engine.state.channel import ChannelInfo
+from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.errors import LogCorrupt
 
 NodeKind = Literal["node", "map", "parallel", "subgraph"]
@@ -161,6 +162,7 @@ class GraphInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         if hashlib.sha256(stored.body).hexdigest() != stored.digest:
             raise LogCorrupt(f"the graph {stored.digest[:12]} is not as it was stored", _GO_BACK)
         try:
+            check_nesting(stored.body)
             return msgspec.json.decode(stored.body, type=cls)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise LogCorrupt(f"the graph {stored.digest[:12]} can't be read: {error}", _GO_BACK) from error

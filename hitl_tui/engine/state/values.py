@@ -13,6 +13,8 @@ import uuid
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import msgspec
+
 from hitl_tui.errors import ValueRejected
 
 GIVE_JSON = "return text, numbers, lists, dicts, dataclasses or pydantic models"
@@ -41,10 +43,36 @@ def as_json_hint(value: Any) -> str:
 
 
 MAX_DEPTH = 64
+# Values stand inside answers, requests, steps and lines of an export.
+_STORED_DEPTH = 2 * MAX_DEPTH
 _LONGEST_PATH = 40
 DEFAULT_MAX_BYTES = 1 << 20
 # Python itself refuses to write longer numbers as text, as a guard against slow conversions.
 MAX_INT_BITS = 14_280
+
+
+def check_nesting(data: bytes | msgspec.Raw, value: Any = msgspec.UNSET) -> None:
+    """Refuse stored JSON that is nested deeper than any that is written: what walks through it would fail.
+
+    Args:
+        value: what `data` holds, where it was read already.
+
+    Raises:
+        ValueError: it is too deep; msgspec's errors where it is no JSON.
+    """
+    text = bytes(data)
+    if text.count(b"[") + text.count(b"{") <= _STORED_DEPTH:
+        return
+    level = [msgspec.json.decode(text) if value is msgspec.UNSET else value]
+    for _ in range(_STORED_DEPTH):
+        level = [part for whole in level for part in _parts(whole)]
+        if not level:
+            return
+    raise ValueError(f"nested deeper than {_STORED_DEPTH} levels")
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def freeze(value: Any) -> Any:

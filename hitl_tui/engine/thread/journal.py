@@ -20,7 +20,7 @@ from hitl_tui.engine.log.threads import Lease
 from hitl_tui.engine.state.canonical import state_hash
 from hitl_tui.engine.state.changes import Change
 from hitl_tui.engine.state.state import LiveState, OtherChannels
-from hitl_tui.engine.state.values import freeze, thaw
+from hitl_tui.engine.state.values import check_nesting, freeze, thaw
 from hitl_tui.engine.thread.hashes import ledger_hash, record_hash, request_hash, signed_words
 from hitl_tui.errors import LogCorrupt, UsageError, in_words
 
@@ -262,10 +262,16 @@ def decode_snapshot(data: bytes, only: Container[str] | None = None) -> dict[str
     """
     try:
         if only is None:
-            return {name: freeze(value) for name, value in _decode(data).items()}
-        return {name: freeze(_decode(raw)) for name, raw in _decode_values(data).items() if name in only}
+            return {name: _kept(data, value) for name, value in _decode(data).items()}
+        raws = {name: raw for name, raw in _decode_values(data).items() if name in only}
+        return {name: _kept(raw, _decode(raw)) for name, raw in raws.items()}
     except (msgspec.MsgspecError, ValueError, AttributeError, RecursionError) as error:
         raise LogCorrupt(f"a snapshot is damaged: {error}", "go back to a copy of the store") from error
+
+
+def _kept(data: bytes | msgspec.Raw, value: Any) -> Any:
+    check_nesting(data, value)
+    return freeze(value)
 
 
 class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):

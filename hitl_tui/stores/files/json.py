@@ -13,6 +13,7 @@ import msgspec
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo
+from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.stores.lineage import Origin, Past, Spent
 
@@ -99,12 +100,14 @@ def step_file(commit: Commit, point: Checkpoint, spent: Iterable[Spent] | None) 
 
 def checkpoint_of(data: bytes) -> tuple[Checkpoint, list[Spent] | None]:
     """The checkpoint of a step file, and what all steps up to it took where that is noted."""
+    check_nesting(data)
     part = _decode_checkpoint(data)
     return row_of(Checkpoint, part.checkpoint), part.spent
 
 
 def records_of(data: bytes) -> list[UpdateRecord]:
     """The records of a step file."""
+    check_nesting(data)
     return [row_of(UpdateRecord, fields) for fields in _decode_records(data).records]
 
 
@@ -115,6 +118,7 @@ def entry_file(entry: LedgerEntry) -> bytes:
 
 def entry_of(data: bytes) -> LedgerEntry:
     """What `entry_file` wrote."""
+    check_nesting(data)
     return row_of(LedgerEntry, _decode_object(data))
 
 
@@ -134,6 +138,7 @@ def cursor_of(data: bytes, facts: bytes | None) -> tuple[Cursor, str]:
     Raises:
         ValueError: it is not what was written.
     """
+    check_nesting(data)
     file = _decode_cursor(data)
     body = msgspec.json.format(bytes(file.cursor), indent=-1)
     if facts is not None and chained(body + _encode(file.last_writer), facts) != _digest(
@@ -150,6 +155,7 @@ def info_file(origin: Origin, order: int) -> bytes:
 
 def info_of(data: bytes) -> tuple[Origin, int]:
     """What `info_file` wrote."""
+    check_nesting(data)
     file = _decode_info(data)
     return Origin(row_of(ThreadInfo, file.info), file.shared_entries, file.past), file.order
 

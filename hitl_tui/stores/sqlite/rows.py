@@ -28,6 +28,7 @@ from hitl_tui.engine.log.records import (
 )
 from hitl_tui.engine.log.taint import Lineage, Taint
 from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.stores.base import as_opened, waiting
 from hitl_tui.stores.lease import holder
@@ -45,7 +46,7 @@ _SOURCES: tuple[Source, ...] = ("input", "node", "map", "subgraph", "human", "fo
 _SOURCE_BITS, _SET, _PRIVATE, _TAINTED = 7, 8, 16, 32
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
+_decode_any = msgspec.json.Decoder().decode
 _decode_cursor = msgspec.json.Decoder(Cursor).decode
 _decode_spending = msgspec.json.Decoder(list[Spent]).decode
 _decode_past = msgspec.json.Decoder(tuple[Past, ...]).decode
@@ -57,6 +58,18 @@ _decode_calls = msgspec.json.Decoder(tuple[ToolUse, ...]).decode
 _decode_tainted = msgspec.json.Decoder(tuple[Taint, ...]).decode
 _decode_read = msgspec.json.Decoder(tuple[str, ...]).decode
 _decode_lineage = msgspec.json.Decoder(Lineage).decode
+
+
+def _decode(data: bytes) -> Any:
+    value = _decode_any(data)
+    check_nesting(data, value)
+    return value
+
+
+def _nested(data: bytes) -> bytes:
+    """JSON whose parts may be any value, once it is known not to be too deep."""
+    check_nesting(data)
+    return data
 
 
 _TEXT, _BLOB, _COST = (str, type(None)), (bytes, type(None)), (float, type(None))
@@ -251,8 +264,8 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
         _decode_branches(branches) if branches else (),
         _decode_tainted(tainted) if tainted else (),
         _decode_read(read) if read else (),
-        _decode_compensations(compensations) if compensations else (),
-        _decode_calls(calls) if calls else (),
+        _decode_compensations(_nested(compensations)) if compensations else (),
+        _decode_calls(_nested(calls)) if calls else (),
         hashes[_HASH : 2 * _HASH],
         hashes[2 * _HASH :],
     )
@@ -345,7 +358,7 @@ def cursor_of(body: bytes, digest: bytes | None, facts: bytes) -> Cursor:
     """
     if digest is not None and chained(body, facts) != digest:
         raise ValueError("a cursor is not what was written")
-    return _decode_cursor(body)
+    return _decode_cursor(_nested(body))
 
 
 # Columns of `thread AS t LEFT JOIN thread AS p ON p.key = t.parent`.
