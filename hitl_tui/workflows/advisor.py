@@ -23,17 +23,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.channel import Channel
 from hitl_tui.engine.state.reducers import append
 from hitl_tui.engine.state.state import WorkflowState
-from hitl_tui.workflows.parts import (
-    ask,
-    at_least,
-    channels_for,
-    check_agent,
-    check_human,
-    fill,
-    prompts_for,
-    store_for,
-    task_of,
-)
+from hitl_tui.workflows import parts
 
 PROMPTS = {
     "worker": "{task}",
@@ -74,12 +64,12 @@ def advisor_workflow(
     Raises:
         GraphInvalid: what is no agent, a channel or a prompt that does not fit, or max_revisions is below 0.
     """
-    at_least("max_revisions", max_revisions, 0)
-    check_human(human, "verdict")
-    check_agent("worker", worker)
-    check_agent("advisor", advisor)
-    texts = prompts_for("advisor", PROMPTS, prompts)
-    channels = channels_for("advisor", state_schema, default_channels())
+    parts.at_least("max_revisions", max_revisions, 0)
+    parts.check_human(human, "verdict")
+    parts.check_agent("worker", worker)
+    parts.check_agent("advisor", advisor)
+    texts = parts.prompts_for("advisor", PROMPTS, prompts)
+    channels = parts.channels_for("advisor", state_schema, default_channels())
     turns = 2 * (max_revisions + 1)
     return (
         StateGraph(channels, name="advisor")
@@ -89,7 +79,7 @@ def advisor_workflow(
         .add_edge("worker", "advisor")
         .add_conditional_edge("advisor", _route, {"approved": END, "revise": "worker"})
         .compile(
-            checkpointer=store_for(checkpointer, human),
+            checkpointer=parts.store_for(checkpointer, human),
             agents={"worker": worker, "advisor": advisor},
             interrupt_after=[_verdict_gate(advisor, max_revisions)] if human else [],
             termination=max_turns(turns) & custom_condition(_is_not_approved, "no approval"),
@@ -133,13 +123,13 @@ Node = Callable[[WorkflowState, NodeConfig], Awaitable[dict[str, Any] | NodeResu
 def _worker(prompts: Mapping[str, str]) -> Node:
     async def work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
         revision = config.iteration > 1
-        prompt = fill(
+        prompt = parts.fill(
             prompts["revision" if revision else "worker"],
-            task=task_of(state, config),
+            task=parts.task_of(state, config),
             feedback=state["advisor_feedback"],
             draft=state["latest_draft"],
         )
-        draft = await ask(config.agents["worker"], prompt)
+        draft = await parts.ask(config.agents["worker"], prompt)
         revision_n = state.get("revision_n", 0) + 1 if revision else 0
         return {"messages": draft, "latest_draft": draft, "revision_n": revision_n}
 
@@ -148,8 +138,10 @@ def _worker(prompts: Mapping[str, str]) -> Node:
 
 def _advisor(prompts: Mapping[str, str]) -> Node:
     async def advise(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        prompt = fill(prompts["advisor"], task=task_of(state, config), draft=state["latest_draft"])
-        reply = await ask(config.agents["advisor"], prompt)
+        prompt = parts.fill(
+            prompts["advisor"], task=parts.task_of(state, config), draft=state["latest_draft"]
+        )
+        reply = await parts.ask(config.agents["advisor"], prompt)
         verdict, feedback = read_verdict(reply)
         updates = {"messages": reply, "advisor_verdict": verdict, "advisor_feedback": feedback}
         how = "begins" if verdict == "approved" else "does not begin"

@@ -22,21 +22,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.channel import Channel
 from hitl_tui.engine.state.reducers import append
 from hitl_tui.engine.state.state import WorkflowState
-from hitl_tui.workflows.parts import (
-    Team,
-    ask_alone,
-    at_least,
-    channels_for,
-    check_agent,
-    check_human,
-    fill,
-    find_word,
-    history,
-    last_of,
-    named,
-    prompts_for,
-    store_for,
-)
+from hitl_tui.workflows import parts
 
 PROMPTS = {
     "agent": "{history}",
@@ -50,7 +36,7 @@ PROMPTS = {
 
 
 def debate_workflow(
-    agents: Team,
+    agents: parts.Team,
     judge: Any = None,
     max_rounds: int = 5,
     *,
@@ -77,14 +63,14 @@ def debate_workflow(
         GraphInvalid: less than two agents, what is no agent, a name that can't be used, a bound below 1, or a
             channel or a prompt that does not fit.
     """
-    at_least("max_rounds", max_rounds, 1)
-    check_human(human, "round")
+    parts.at_least("max_rounds", max_rounds, 1)
+    parts.check_human(human, "round")
     if judge is not None:
-        check_agent("judge", judge)
-    team = named(agents, "agents", taken=("judge",), at_least=2)
-    texts = prompts_for("debate", PROMPTS, prompts)
+        parts.check_agent("judge", judge)
+    team = parts.named(agents, "agents", taken=("judge",), at_least=2)
+    texts = parts.prompts_for("debate", PROMPTS, prompts)
     decided = judge is not None or human is not None
-    channels = channels_for("debate", state_schema, default_channels(decided), ("output",))
+    channels = parts.channels_for("debate", state_schema, default_channels(decided), ("output",))
     speakers = [*team, *(["judge"] if judge is not None else [])]
     last, clock = speakers[-1], _Clock(len(speakers), max_rounds)
     graph = StateGraph(channels, name="debate")
@@ -104,7 +90,7 @@ def debate_workflow(
         graph.add_edge(last, speakers[0])
     turns = max_rounds * len(speakers)
     return graph.compile(
-        checkpointer=store_for(checkpointer, human),
+        checkpointer=parts.store_for(checkpointer, human),
         agents={**team, **({"judge": judge} if judge is not None else {})},
         interrupt_after=[_round_gate(last, judge is not None)] if human else [],
         termination=_rounds(turns) if decided else max_turns(turns),
@@ -131,7 +117,7 @@ def default_channels(decided: bool = True) -> dict[str, Channel]:
 
 def read_judgement(reply: str) -> tuple[str, str]:
     """`(verdict, why)` of a judge's reply: done if it has the word "done" in any case."""
-    place = find_word("done", reply)
+    place = parts.find_word("done", reply)
     if place:
         return "done", f"verdict: done, the word found at {place}"
     return "continue", "verdict: continue, without the word 'done'"
@@ -149,7 +135,8 @@ class _Clock(NamedTuple):
 
 def _speaker(name: str, prompt: str, clock: _Clock, *also: str) -> Callable[..., Awaitable[NodeResult]]:
     async def speak(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        reply = await ask_alone(config.agents[name], fill(prompt, history=history(state["messages"])))
+        told = parts.fill(prompt, history=parts.history(state["messages"]))
+        reply = await parts.ask_alone(config.agents[name], told)
         updates: dict[str, Any] = {"messages": reply}
         if "output" in also:
             # The first turn of an invocation begins a new debate.
@@ -164,7 +151,8 @@ def _speaker(name: str, prompt: str, clock: _Clock, *also: str) -> Callable[...,
 
 def _judge(prompt: str, written: Sequence[str], clock: _Clock) -> Callable[..., Awaitable[NodeResult]]:
     async def judge(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        reply = await ask_alone(config.agents["judge"], fill(prompt, history=history(state["messages"])))
+        told = parts.fill(prompt, history=parts.history(state["messages"]))
+        reply = await parts.ask_alone(config.agents["judge"], told)
         verdict, why = read_judgement(reply)
         updates = {"messages": reply, "judge_verdict": verdict, "output": reply}
         chosen = {name: updates[name] for name in written}
@@ -189,7 +177,7 @@ def _round_gate(last: str, judged: bool) -> Gate:
         return {
             "agent": "judge",
             "verdict": state["judge_verdict"],
-            "feedback": last_of(state["messages"]),
+            "feedback": parts.last_of(state["messages"]),
         }
 
     return Gate(

@@ -134,11 +134,11 @@ def named(agents: Team, what: str, taken: Iterable[str] = (), at_least: int = 1)
     """
     if isinstance(agents, str) or not isinstance(agents, (Mapping, Sequence)):
         raise GraphInvalid(f"{what} is {in_words(agents)}", "give a list of agents, or a dict by name")
-    pairs = (
-        list(agents.items())
-        if isinstance(agents, Mapping)
-        else [(_name_of(agent), agent) for agent in agents]
-    )
+    pairs: list[tuple[Any, Any]]
+    if isinstance(agents, Mapping):
+        pairs = list(agents.items())
+    else:
+        pairs = [(getattr(agent, "name", None), agent) for agent in agents]
     refused, known = {name.casefold() for name in (*taken, START, END)}, set[str]()
     for name, agent in pairs:
         mend = "give each a name of its own, as in {'writer': agent}"
@@ -167,10 +167,6 @@ def check_agent(what: str, agent: Any) -> None:
     if isinstance(agent, type) or not any(callable(getattr(agent, way, None)) for way in ("achat", "chat")):
         kind = f"the class {agent.__name__}" if isinstance(agent, type) else in_words(agent)
         raise GraphInvalid(f"{what} is {kind}", "give an Agent, or anything with chat(prompt)")
-
-
-def _name_of(agent: Any) -> Any:
-    return getattr(agent, "name", None)
 
 
 def channels_for(

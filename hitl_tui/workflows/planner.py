@@ -19,22 +19,7 @@ from hitl_tui.engine.state.channel import Channel
 from hitl_tui.engine.state.reducers import append, overwrite
 from hitl_tui.engine.state.state import WorkflowState
 from hitl_tui.errors import GraphInvalid, HitlError, in_words
-from hitl_tui.workflows.parts import (
-    Team,
-    ask_alone,
-    at_least,
-    channels_for,
-    check_agent,
-    check_human,
-    fill,
-    find_word,
-    named,
-    prompts_for,
-    store_for,
-    task_of,
-    text_of,
-    with_roles,
-)
+from hitl_tui.workflows import parts
 
 Step = dict[str, str]
 ParsePlan = Callable[[str], Iterable[Mapping[str, str]]]
@@ -171,7 +156,7 @@ With a `parse_plan` of one's own `{format}` is empty.
 
 def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
     planner: Any,
-    workers: Team,
+    workers: parts.Team,
     evaluator: Any = None,
     max_replans: int = 2,
     max_steps: int = 10,
@@ -205,19 +190,19 @@ def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
         GraphInvalid: no workers, what is no agent or no function, a name or a bound that can't be used, or a
             channel or a prompt that does not fit.
     """
-    at_least("max_replans", max_replans, 0)
-    at_least("max_steps", max_steps, 1)
-    check_human(human, "plan", "replan", "both")
+    parts.at_least("max_replans", max_replans, 0)
+    parts.at_least("max_steps", max_steps, 1)
+    parts.check_human(human, "plan", "replan", "both")
     if evaluator is None and human in ("replan", "both"):
         raise GraphInvalid(f"human={human!r} needs an evaluator", 'give one, or human="plan"')
-    check_agent("planner", planner)
+    parts.check_agent("planner", planner)
     if evaluator is not None:
-        check_agent("evaluator", evaluator)
+        parts.check_agent("evaluator", evaluator)
     if parse_plan is not None and not callable(parse_plan):
         raise GraphInvalid(f"parse_plan is {in_words(parse_plan)}", "give a function (reply) -> steps")
-    texts = prompts_for("planner", PROMPTS, prompts)
-    team = named(workers, "workers", taken=("planner", "dispatcher", "evaluator", "evaluate"))
-    channels = channels_for("planner", state_schema, default_channels())
+    texts = parts.prompts_for("planner", PROMPTS, prompts)
+    team = parts.named(workers, "workers", taken=("planner", "dispatcher", "evaluator", "evaluate"))
+    channels = parts.channels_for("planner", state_schema, default_channels())
     names = list(team)
     graph = StateGraph(channels, name="planner")
     graph.add_node("planner", _planner(texts, team, max_steps, parse_plan), writes=_PLANNED)
@@ -230,14 +215,22 @@ def planner_workflow(  # noqa: PLR0917  (the order of SPEC 15)
     graph.add_edge(START, "planner")
     graph.add_edge("planner", "dispatcher")
     after_plan = END if evaluator is None else "evaluator"
-    graph.add_conditional_edge("dispatcher", _next_worker, {**{name: name for name in names}, "": after_plan})
+    graph.add_conditional_edge(
+        "dispatcher",
+        lambda state: state["current_worker"],
+        {**{name: name for name in names}, "": after_plan},
+    )
     if evaluator is not None:
         graph.add_node("evaluator", _evaluator(texts["evaluator"]), writes=["messages", "evaluator_verdict"])
-        graph.add_conditional_edge("evaluator", _after_evaluator, {"done": END, "replan": "planner"})
+        graph.add_conditional_edge(
+            "evaluator",
+            lambda state: "replan" if _wants_replan(state) else "done",
+            {"done": END, "replan": "planner"},
+        )
     gates = [_plan_gate(names, max_steps, parse_plan)] if human in ("plan", "both") else []
     gates += [_replan_gate()] if human in ("replan", "both") else []
     return graph.compile(
-        checkpointer=store_for(checkpointer, human),
+        checkpointer=parts.store_for(checkpointer, human),
         agents={"planner": planner, **team, **({} if evaluator is None else {"evaluator": evaluator})},
         interrupt_after=gates,
         termination=custom_condition(
@@ -285,10 +278,10 @@ def read_evaluation(reply: str) -> tuple[str, str]:
     any case ends the run; a reply with neither is a reason to plan again.
     """
     text = reply.strip()
-    if find_word("replan", text) == 1:
+    if parts.find_word("replan", text) == 1:
         reason = text[len("replan") :].lstrip(" :,.-–—")
         return f"replan: {reason}", "verdict: replan, the reply begins with it"
-    if place := find_word("done", reply):
+    if place := parts.find_word("done", reply):
         return "done", f"verdict: done, the word found at {place}"
     return f"replan: {text}", "verdict: replan, without the word 'done'"
 
@@ -298,17 +291,17 @@ def _planner(
 ) -> Callable[..., Awaitable[NodeResult]]:
     async def plan(state: WorkflowState, config: NodeConfig) -> NodeResult:
         again = config.iteration > 1 and _wants_replan(state)
-        prompt = fill(
+        prompt = parts.fill(
             prompts["replan" if again else "planner"],
-            task=task_of(state, config),
+            task=parts.task_of(state, config),
             plan=plan_text(state["plan"]),
             results=_results(state),
             reason=_reason(state),
-            workers=with_roles(team),
+            workers=parts.with_roles(team),
             max_steps=max_steps,
             format="" if parse else _FORMAT,
         ).rstrip()
-        reply = await ask_alone(config.agents["planner"], prompt)
+        reply = await parts.ask_alone(config.agents["planner"], prompt)
         steps, why = _as_far_as_it_parses(reply, list(team), max_steps, parse)
         updates = {
             "messages": reply,
@@ -353,7 +346,9 @@ def _dispatcher(workers: list[str], max_steps: int, parse: ParsePlan | None) -> 
 
 def _worker(name: str, prompt: str) -> Callable[..., Awaitable[dict[str, Any]]]:
     async def work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
-        reply = await ask_alone(config.agents[name], fill(prompt, instruction=state["current_instruction"]))
+        reply = await parts.ask_alone(
+            config.agents[name], parts.fill(prompt, instruction=state["current_instruction"])
+        )
         return {"messages": reply, "results": reply, "plan_index": state["plan_index"] + 1}
 
     return work
@@ -361,8 +356,8 @@ def _worker(name: str, prompt: str) -> Callable[..., Awaitable[dict[str, Any]]]:
 
 def _evaluator(prompt: str) -> Callable[..., Awaitable[NodeResult]]:
     async def evaluate(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        told = fill(prompt, task=task_of(state, config), results=_results(state))
-        reply = await ask_alone(config.agents["evaluator"], told)
+        told = parts.fill(prompt, task=parts.task_of(state, config), results=_results(state))
+        reply = await parts.ask_alone(config.agents["evaluator"], told)
         verdict, why = read_evaluation(reply)
         return NodeResult({"messages": reply, "evaluator_verdict": verdict}, text=why)
 
@@ -370,15 +365,7 @@ def _evaluator(prompt: str) -> Callable[..., Awaitable[NodeResult]]:
 
 
 def _results(state: WorkflowState) -> str:
-    return "\n\n".join(text_of(result) for result in state["results"])
-
-
-def _next_worker(state: WorkflowState) -> str:
-    return str(state["current_worker"])
-
-
-def _after_evaluator(state: WorkflowState) -> str:
-    return "replan" if _wants_replan(state) else "done"
+    return "\n\n".join(parts.text_of(result) for result in state["results"])
 
 
 def _wants_replan(state: WorkflowState) -> bool:

@@ -19,24 +19,14 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.channel import Channel
 from hitl_tui.engine.state.reducers import append
 from hitl_tui.engine.state.state import WorkflowState
-from hitl_tui.workflows.parts import (
-    Team,
-    ask_alone,
-    channels_for,
-    check_human,
-    fill,
-    last_of,
-    named,
-    prompts_for,
-    store_for,
-)
+from hitl_tui.workflows import parts
 
 PROMPTS = {"agent": "{message}"}
 """What each agent is told, by name; `prompts=` replaces any of them."""
 
 
 def sequential_workflow(
-    agents: Team,
+    agents: parts.Team,
     *,
     human: Literal["handover"] | None = None,
     prompts: Mapping[str, str] | None = None,
@@ -57,11 +47,11 @@ def sequential_workflow(
     Raises:
         GraphInvalid: no agents, a name that is there twice, a channel that is missing, or no such prompt.
     """
-    check_human(human, "handover")
-    team = named(agents, "agents")
-    prompt = prompts_for("sequential", PROMPTS, prompts)["agent"]
+    parts.check_human(human, "handover")
+    team = parts.named(agents, "agents")
+    prompt = parts.prompts_for("sequential", PROMPTS, prompts)["agent"]
     optional = () if human else ("output",)
-    channels = channels_for("sequential", state_schema, default_channels(), optional)
+    channels = parts.channels_for("sequential", state_schema, default_channels(), optional)
     written = [name for name in ("messages", "output") if name in channels]
     graph = StateGraph(channels, name="sequential")
     for name in team:
@@ -69,7 +59,7 @@ def sequential_workflow(
     for source, target in pairwise([START, *team, END]):
         graph.add_edge(source, target)
     return graph.compile(
-        checkpointer=store_for(checkpointer, human),
+        checkpointer=parts.store_for(checkpointer, human),
         agents=team,
         interrupt_after=[_handover(giver, taker) for giver, taker in pairwise(team)] if human else [],
         limits=Limits(max_iterations=len(team)),
@@ -88,7 +78,9 @@ def default_channels() -> dict[str, Channel]:
 
 def _speaker(name: str, prompt: str, written: Sequence[str]) -> Callable[..., Awaitable[dict[str, Any]]]:
     async def speak(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
-        reply = await ask_alone(config.agents[name], fill(prompt, message=last_of(state["messages"])))
+        reply = await parts.ask_alone(
+            config.agents[name], parts.fill(prompt, message=parts.last_of(state["messages"]))
+        )
         return dict.fromkeys(written, reply)
 
     return speak
@@ -110,7 +102,7 @@ def _handover(giver: str, taker: str) -> Gate:
 def _as_it_stands(state: WorkflowState, _words: str) -> dict[str, Any]:
     """Nothing to set, but for an edit of the output: the next agent gets the last message."""
     edited = state["output"]
-    return {} if edited == last_of(state["messages"]) else _own_text(state, edited)
+    return {} if edited == parts.last_of(state["messages"]) else _own_text(state, edited)
 
 
 def _own_text(state: WorkflowState, words: str) -> dict[str, Any]:

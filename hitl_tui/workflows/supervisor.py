@@ -22,22 +22,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.state.channel import Channel
 from hitl_tui.engine.state.reducers import append
 from hitl_tui.engine.state.state import WorkflowState
-from hitl_tui.workflows.parts import (
-    Team,
-    ask_alone,
-    at_least,
-    channels_for,
-    check_agent,
-    check_human,
-    fill,
-    find_word,
-    history,
-    last_of,
-    named,
-    prompts_for,
-    store_for,
-    with_roles,
-)
+from hitl_tui.workflows import parts
 
 DONE = "DONE"
 
@@ -53,7 +38,7 @@ PROMPTS = {
 
 def supervisor_workflow(
     manager: Any,
-    workers: Team,
+    workers: parts.Team,
     max_rounds: int = 10,
     *,
     human: Literal["route"] | None = None,
@@ -79,27 +64,30 @@ def supervisor_workflow(
         GraphInvalid: no workers, what is no agent, a name that can't be used, a bound below 1, or a
             channel or a prompt that does not fit.
     """
-    at_least("max_rounds", max_rounds, 1)
-    check_human(human, "route")
-    check_agent("manager", manager)
-    team = named(workers, "workers", taken=("manager", DONE))
-    channels = channels_for("supervisor", state_schema, default_channels(), ("output",))
-    texts = prompts_for("supervisor", PROMPTS, prompts)
+    parts.at_least("max_rounds", max_rounds, 1)
+    parts.check_human(human, "route")
+    parts.check_agent("manager", manager)
+    team = parts.named(workers, "workers", taken=("manager", DONE))
+    channels = parts.channels_for("supervisor", state_schema, default_channels(), ("output",))
+    texts = parts.prompts_for("supervisor", PROMPTS, prompts)
     written = [name for name in ("messages", "output") if name in channels]
     graph = StateGraph(channels, name="supervisor")
     graph.add_node(
         "manager", _manager(team, texts["manager"]), reads=["messages"], writes=["messages", "current_route"]
     )
     graph.add_edge(START, "manager")
-    graph.add_conditional_edge("manager", _route, {**{name: name for name in team}, DONE: END})
+    graph.add_conditional_edge(
+        "manager", lambda state: state["current_route"], {**{name: name for name in team}, DONE: END}
+    )
     for name in team:
         graph.add_node(name, _worker(name, texts["worker"], written), reads=["messages"], writes=written)
         graph.add_edge(name, "manager")
     return graph.compile(
-        checkpointer=store_for(checkpointer, human),
+        checkpointer=parts.store_for(checkpointer, human),
         agents={"manager": manager, **team},
         interrupt_after=[_route_gate(team)] if human else [],
-        termination=max_turns(max_rounds) & custom_condition(_goes_on, "work left"),
+        termination=max_turns(max_rounds)
+        & custom_condition(lambda state: state["current_route"] != DONE, "work left"),
         limits=Limits(max_iterations=max_rounds),
         inputs=[InputField("task", "messages", "What shall be done?", "Produce an article on closures.")],
         output="output",
@@ -117,7 +105,7 @@ def default_channels() -> dict[str, Channel]:
 
 def read_route(reply: str, workers: Iterable[str]) -> tuple[str, str]:
     """`(route, why)` of a manager's reply: the first worker in order that it names, else DONE."""
-    places = [(name, place) for name in workers if (place := find_word(name, reply))]
+    places = [(name, place) for name in workers if (place := parts.find_word(name, reply))]
     if not places:
         return DONE, "route: DONE, no worker is named as a whole word"
     (name, place), *others = places
@@ -127,8 +115,8 @@ def read_route(reply: str, workers: Iterable[str]) -> tuple[str, str]:
 
 def _manager(team: Mapping[str, Any], prompt: str) -> Callable[..., Awaitable[NodeResult]]:
     async def manage(state: WorkflowState, config: NodeConfig) -> NodeResult:
-        told = fill(prompt, history=history(state["messages"]), workers=with_roles(team))
-        reply = await ask_alone(config.agents["manager"], told)
+        told = parts.fill(prompt, history=parts.history(state["messages"]), workers=parts.with_roles(team))
+        reply = await parts.ask_alone(config.agents["manager"], told)
         route, why = read_route(reply, team)
         return NodeResult({"messages": reply, "current_route": route}, text=why)
 
@@ -137,18 +125,12 @@ def _manager(team: Mapping[str, Any], prompt: str) -> Callable[..., Awaitable[No
 
 def _worker(name: str, prompt: str, written: Sequence[str]) -> Callable[..., Awaitable[dict[str, Any]]]:
     async def work(state: WorkflowState, config: NodeConfig) -> dict[str, Any]:
-        reply = await ask_alone(config.agents[name], fill(prompt, history=history(state["messages"])))
+        reply = await parts.ask_alone(
+            config.agents[name], parts.fill(prompt, history=parts.history(state["messages"]))
+        )
         return dict.fromkeys(written, reply)
 
     return work
-
-
-def _goes_on(state: WorkflowState) -> bool:
-    return bool(state["current_route"] != DONE)
-
-
-def _route(state: WorkflowState) -> str:
-    return str(state["current_route"])
 
 
 def _route_gate(team: Mapping[str, Any]) -> Gate:
@@ -156,7 +138,7 @@ def _route_gate(team: Mapping[str, Any]) -> Gate:
         return {
             "agent": "manager",
             "verdict": state["current_route"],
-            "feedback": last_of(state["messages"]),
+            "feedback": parts.last_of(state["messages"]),
         }
 
     others = [

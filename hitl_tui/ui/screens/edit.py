@@ -31,7 +31,7 @@ from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
-from hitl_tui.view.value_source import ValueText, draft_of, read_draft
+from hitl_tui.view.value_source import EditText, ValueText, draft_of, read_draft
 
 _DEBOUNCE: Final = 0.15
 _NAME: Final = 60
@@ -57,10 +57,14 @@ class EditFooter(KeysBar):
     )  # fmt: skip
 
 
-class EditScreen(RoleScreen):
-    """Comes back with the thread to show (this one, or the fork), or None if nothing was applied."""
+class DraftScreen(RoleScreen):
+    """An editor with what changes beside it, checked as one types.
 
-    CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "edit.tcss"]
+    Args:
+        draft: what the editor begins with.
+    """
+
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["base.tcss", "dialogs.tcss", "edit.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [
         bound("edit.apply", "apply", priority=True),
         bound("edit.editor", "editor", priority=True),
@@ -68,9 +72,96 @@ class EditScreen(RoleScreen):
     ]
     HORIZONTAL_BREAKPOINTS = BREAKPOINTS
     AUTO_FOCUS = "#editor"
+    lost: ClassVar[str] = ""
+    """What is said of changes before they are left."""
+
+    def __init__(self, draft: EditText) -> None:
+        super().__init__()
+        self.draft = draft
+        self._timer: Timer | None = None
+        self._problem = ""
+        self._refused = ""
+        """Why it was not taken; stays until the text changes, whatever a check says."""
+
+    def _body(self, title: str) -> ComposeResult:
+        """Editor and preview side by side."""
+        with Horizontal(id="edit-body"):
+            editor = DraftArea(self.draft.text, "editor")
+            editor.border_title = Content(title)
+            editor.border_subtitle = Content(self.draft.why or ("JSON" if self.draft.as_json else "text"))
+            yield editor
+            with Vertical(id="edit-right"):
+                yield LineView("facts", "What it does")
+                yield ValuePane("preview")
+
+    @property
+    def text(self) -> str:
+        """The text as it stands."""
+        return self.query_one(DraftArea).whole
+
+    @property
+    def changed(self) -> bool:
+        """True if it differs from what it began with."""
+        return self.text != self.draft.text
+
+    @on(TextArea.Changed)
+    def _typed(self) -> None:
+        self._refused = ""
+        self._check_soon()
+
+    def _check_soon(self) -> None:
+        """Check once typing pauses; a key press itself costs nothing here."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(_DEBOUNCE, self._check)
+
+    def _check(self) -> None:
+        """Look what the text would do."""
+        raise NotImplementedError
+
+    def _show_facts(self) -> None:
+        """Say what is wrong with it, and what it does."""
+        raise NotImplementedError
+
+    def _show_change(self, name: str, before: Any, value: Any) -> None:
+        rows = value_diff(before, value)
+        same = all(row.kind == "same" for row in rows)
+        pane = self.query_one("#preview", ValuePane)
+        lines, kinds = tuple(row.text for row in rows), tuple(row.kind for row in rows)
+        pane.show_text(ValueText(name, "diff", lines, kinds), titled=False)
+        pane.set_titles("No change yet" if same else "Before and after")
+
+    def action_editor(self) -> None:
+        """Edit in the user's own editor; the text comes back into this one."""
+        from hitl_tui.ui.editor import EditorFailed, edited_outside
+
+        self._refused = ""
+        try:
+            edited = edited_outside(self.app, self.text, as_json=self.draft.as_json)
+        except EditorFailed as error:
+            self._refused = str(error)
+        else:
+            self.query_one(DraftArea).take(edited)
+        self.refresh(repaint=True)
+        self._show_facts()
+
+    def action_back(self) -> None:
+        """Leave; with changes only after asking."""
+        if self.changed:
+            ask_drop(self, self.lost, lambda: self.dismiss(None))
+        else:
+            self.dismiss(None)
+
+
+class EditScreen(DraftScreen):
+    """Comes back with the thread to show (this one, or the fork), or None if nothing was applied."""
+
+    lost = "They have not been applied."
 
     def __init__(self, session: ViewSession, channel: str, actor: str) -> None:
-        super().__init__()
+        self.before: Any = session.step_view.values.get(channel)
+        info = next((info for info in session.view.graph.channels if info.name == channel), None)
+        super().__init__(draft_of(self.before, info.type if info else ""))
         self.session = session
         self.channel = channel
         self._actor = actor
@@ -78,14 +169,6 @@ class EditScreen(RoleScreen):
         self._foreign = thread_id != session.thread_id
         self.source_thread, self.base_step = thread_id, step
         self.forks = session.is_past
-        self.before: Any = session.step_view.values.get(channel)
-        info = next((info for info in session.view.graph.channels if info.name == channel), None)
-        self._type = info.type if info else ""
-        self.draft = draft_of(self.before, self._type)
-        self._timer: Timer | None = None
-        self._problem = ""
-        # Why it was not applied; stays until the text changes, whatever a check says.
-        self._refused = ""
         error = session.view.error
         self._failed = error if error is not None and error.channel == channel and not self.forks else None
         self.then = ""
@@ -96,14 +179,7 @@ class EditScreen(RoleScreen):
         yield EditHead(id="edit-head")
         if self._failed is not None:
             yield LineView("edit-why", f"{sanitise_line(self._failed.node, _NAME)} failed")
-        with Horizontal(id="edit-body"):
-            editor = DraftArea(self.draft.text, "editor")
-            editor.border_title = Content(sanitise_line(self.channel, _NAME))
-            editor.border_subtitle = Content(self.draft.why or ("JSON" if self.draft.as_json else "text"))
-            yield editor
-            with Vertical(id="edit-right"):
-                yield LineView("facts", "What it does")
-                yield ValuePane("preview")
+        yield from self._body(sanitise_line(self.channel, _NAME))
         with Horizontal(id="edit-fields"):
             # The words come first wherever one edits, so that nobody's note becomes a name.
             yield _field("edit-note", "why (optional, goes into the log)", "")
@@ -157,31 +233,10 @@ class EditScreen(RoleScreen):
         return sorted(super().focus_chain, key=lambda widget: not isinstance(widget, Input | TextArea))
 
     @property
-    def text(self) -> str:
-        """The text as it stands."""
-        return self.query_one(DraftArea).whole
-
-    @property
-    def changed(self) -> bool:
-        """True if it differs from what it began with."""
-        return self.text != self.draft.text
-
-    @property
     def unapplied(self) -> tuple[str, str]:
         """The text that has not been applied, and what to call it; "" for none."""
         what = f"what you wrote in channel {self.channel!r} of {self.source_thread!r}"
         return (self.text if self.changed else ""), what
-
-    @on(TextArea.Changed)
-    def _typed(self) -> None:
-        self._refused = ""
-        self._check_soon()
-
-    def _check_soon(self) -> None:
-        """Check once typing pauses; a key press itself costs nothing here."""
-        if self._timer is not None:
-            self._timer.stop()
-        self._timer = self.set_timer(_DEBOUNCE, self._check)
 
     def _check(self) -> None:
         self.run_worker(self._preview_text(), group="preview", exclusive=True, exit_on_error=False)
@@ -203,14 +258,7 @@ class EditScreen(RoleScreen):
         self._show_facts()
         if self._problem and self.query_one(DraftArea).is_too_large:
             return
-        rows = value_diff(self.before, value)
-        same = all(row.kind == "same" for row in rows)
-        text = ValueText(
-            self.channel, "diff", tuple(row.text for row in rows), tuple(row.kind for row in rows)
-        )
-        pane = self.query_one("#preview", ValuePane)
-        pane.show_text(text, titled=False)
-        pane.set_titles("No change yet" if same else "Before and after")
+        self._show_change(self.channel, self.before, value)
 
     def _show_facts(self) -> None:
         facts = self.query_one("#facts", LineView)
@@ -291,27 +339,6 @@ class EditScreen(RoleScreen):
         on_top = f"{keymap_of(self.app).shown('edit.apply')} applies yours on top of step {self.base_step}."
         self._refused = f"not applied: {error.message}; {what}. {on_top}"
         await self._preview_text()
-
-    def action_editor(self) -> None:
-        """Edit in the user's own editor; the text comes back into this one."""
-        from hitl_tui.ui.editor import EditorFailed, edited_outside
-
-        self._refused = ""
-        try:
-            edited = edited_outside(self.app, self.text, as_json=self.draft.as_json)
-        except EditorFailed as error:
-            self._refused = str(error)
-        else:
-            self.query_one(DraftArea).take(edited)
-        self.refresh(repaint=True)
-        self._show_facts()
-
-    def action_back(self) -> None:
-        """Leave; with changes only after asking."""
-        if not self.changed:
-            self.dismiss(None)
-            return
-        ask_drop(self, "They have not been applied.", lambda: self.dismiss(None))
 
 
 def _field(name: str, title: str, value: str) -> Input:
