@@ -51,7 +51,7 @@ DEFAULT_MAX_BYTES = 1 << 20
 MAX_INT_BITS = 14_280
 
 
-def check_nesting(data: bytes | msgspec.Raw, value: Any = msgspec.UNSET) -> None:
+def check_nesting(data: bytes | str | msgspec.Raw, value: Any = msgspec.UNSET) -> None:
     """Refuse stored JSON that is nested deeper than any that is written: what walks through it would fail.
 
     Args:
@@ -60,7 +60,7 @@ def check_nesting(data: bytes | msgspec.Raw, value: Any = msgspec.UNSET) -> None
     Raises:
         ValueError: it is too deep; msgspec's errors where it is no JSON.
     """
-    text = bytes(data)
+    text = data.encode() if isinstance(data, str) else bytes(data)
     if text.count(b"[") + text.count(b"{") <= _STORED_DEPTH:
         return
     level = [msgspec.json.decode(text) if value is msgspec.UNSET else value]

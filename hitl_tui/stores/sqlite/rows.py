@@ -66,7 +66,7 @@ def _decode(data: bytes) -> Any:
     return value
 
 
-def _nested(data: bytes) -> bytes:
+def _nested(data: bytes | str) -> bytes | str:
     """JSON whose parts may be any value, once it is known not to be too deep."""
     check_nesting(data)
     return data

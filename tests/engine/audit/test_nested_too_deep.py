@@ -62,7 +62,7 @@ def told_in_words(path: Path) -> None:
         except LogCorrupt as error:
             told = [error.message]
         assert any("nested deeper" in words for words in told)
-        with pytest.raises(LogCorrupt, match="nested deeper|not what was written"):
+        with pytest.raises(LogCorrupt, match=r"nested deeper|not what was written"):
             store.ledger("waits"), store.records("waits", 0, 9), runner(store).open("waits")
 
 
