@@ -20,7 +20,7 @@ from hitl_tui.engine.nodes.attempt import ItemPlace, run_attempt
 from hitl_tui.engine.nodes.branches import Branch, branches_of, mark_items
 from hitl_tui.engine.nodes.calling import BranchCaller, SyncCaller
 from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, NodeOutput, NodeResult
-from hitl_tui.engine.state.changes import Change, reduce_updates
+from hitl_tui.engine.state.changes import Change, reduce_updates, without_values
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread.interrupts import InterruptRaised
 from hitl_tui.engine.thread.session import Session
@@ -320,6 +320,7 @@ class _FanOut:
         began = self.session.state
         state = LiveState(began.values.copy(), began.digests.copy(), began.taint)
         changes: list[Change] = []
+        newest: dict[str, int] = {}
         writers: dict[str, Branch] = {}
         for branch in self.branches:
             if not branch.succeeded:
@@ -332,6 +333,10 @@ class _FanOut:
             for change in own:
                 name = change.channel.name
                 state.values[name], state.digests[name] = change.after, change.after_hash
+                if name in newest and self.session.sink is None:
+                    # Each has the whole of a list that grows with every branch, and nobody looks at them.
+                    changes[newest[name]] = without_values(changes[newest[name]])
+                newest[name] = len(changes)
                 changes.append(_of_branch(change, branch))
                 if change.channel.reducer.kind == "replace":
                     _override(writers.get(name), name)

@@ -125,6 +125,13 @@ def after(state: LiveState, changes: Sequence[Change]) -> LiveState:
     return LiveState(values, digests, taint)
 
 
+def without_values(change: Change) -> Change:
+    """A change that a later one of its channel follows, without the values that no record keeps."""
+    if change.channel.reducer.custom:
+        return replace(change, before=None)
+    return replace(change, before=None, after=None)
+
+
 def _keep_taint(changes: list[Change], taint: Tainted) -> list[Change]:
     """Whatever is written to a tainted channel, it stays tainted."""
     return [replace(change, tainted=True) if change.channel.name in taint else change for change in changes]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,23 @@ class TestBranches:
         step = runner.history("t", limit=1)[0]
         assert (step.step, step.iteration, step.node, step.source) == (1, 1, "scan", "map")
         assert [update.path for update in runner.updates("t", 1)] == ["scan[0]", "scan[1]", "scan[2]"]
+
+    def test_the_memory_it_takes_grows_with_its_branches_and_not_with_their_square(self) -> None:
+        async def scan(_state: Any, config: Any) -> dict[str, Any]:
+            return {"log": config.item}
+
+        runner = mapped(scan, MemoryCheckpointer(), max_items=4_000, max_concurrent=50)
+
+        def peak(branches: int) -> int:
+            tracemalloc.start()
+            try:
+                assert len(runner.invoke({"items": list(range(branches))})["log"]) == branches
+                return tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+        peak(10)  # what is loaded once
+        assert peak(4_000) < 6 * peak(1_000)
 
     def test_the_updates_of_a_branch_come_by_channel_name(self, store: Checkpointer) -> None:
         runner = mapped(lambda _s, c: {"total": 1, "found": [c.item], "log": c.item}, store)
