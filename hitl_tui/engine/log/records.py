@@ -263,6 +263,13 @@ class Cursor(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
         """The node that runs next, END, or None while the route is undecided."""
         return next_of(self.position)
 
+    @property
+    def run_inputs(self) -> dict[str, Any] | None:
+        """Goal and constraints as a state has them, None where the run has neither."""
+        if self.goal is None and self.constraints is None:
+            return None
+        return {"goal": self.goal, "constraints": self.constraints}
+
 
 class StoredGraph(NamedTuple):
     """A graph as data, as JSON; `digest` is the SHA-256 of its body, in hex."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import asynccontextmanager
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from hitl_tui.engine.log.events import Event, ModelCalled, NodeRetrying, TextStreamed
 from hitl_tui.engine.log.outcomes import Exchange, ModelUse, ToolUse
@@ -125,11 +125,24 @@ class InFlight:
                 self._over.set_result(None)
 
 
-__all__ = ["Activity", "AttemptCancelled", "ModelUse", "at_work", "before_end", "current_activity", "working"]
+__all__ = [
+    "Activity",
+    "AttemptCancelled",
+    "ModelUse",
+    "at_work",
+    "before_end",
+    "begin_work",
+    "current_activity",
+    "end_work",
+]
 
 
 class AttemptCancelled(BaseException):
     """Raised below a node whose attempt was given up; not an Exception, so that nodes don't catch it."""
+
+
+def _ask_too_late(*_question: Any, **_options: Any) -> NoReturn:
+    raise AttemptCancelled
 
 
 class Activity:
@@ -209,6 +222,9 @@ class Activity:
         """The attempt is over, however it went."""
         if self._in_flight:
             self._in_flight.end()
+        if self.interrupt is not None:
+            # It leads to what leads back here: a circle a step would be left to the collector.
+            self.interrupt = _ask_too_late
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
@@ -293,18 +309,24 @@ before_end: Final[list[Callable[[], None]]] = []
 """Called while an attempt that ends is still at work: what it wrote elsewhere can be told as its own."""
 
 
-@contextmanager
-def working(activity: Activity) -> Iterator[None]:
-    """Let code called meanwhile find the activity, and anybody in the process know that it runs."""
-    token = current_activity.set(activity)
+def begin_work(activity: Activity) -> Token[Activity | None]:
+    """Let code called meanwhile find the activity, and anybody in the process know that it runs.
+
+    Gives what `end_work` takes; a `with` block would take five times as long, with every step.
+    """
     _at_work[activity] = None
+    return current_activity.set(activity)
+
+
+def end_work(activity: Activity, token: Token[Activity | None]) -> None:
+    """The activity is over, however it went."""
     try:
-        yield
-    finally:
         for callback in before_end:
             callback()
+    finally:
         del _at_work[activity]
         current_activity.reset(token)
+        activity.end()
 
 
 def at_work() -> Activity | None:

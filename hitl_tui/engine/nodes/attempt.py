@@ -7,7 +7,7 @@ import difflib
 import hashlib
 import inspect
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from hitl_tui.engine.graph.compensation import check_compensation
 from hitl_tui.engine.graph.compiled import CompiledGraph, Node
 from hitl_tui.engine.graph.functions import raised_at
 from hitl_tui.engine.log.records import Cursor
-from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, working
+from hitl_tui.engine.nodes.activity import MISSING, Activity, AttemptCancelled, begin_work, end_work
 from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.nodes.results import NodeResult, checked
 from hitl_tui.engine.state.changes import Change, reduce_updates
@@ -210,32 +210,32 @@ async def run_attempt(
     if place is not None:
         config.item, config.index = place
     args = (view, config) if node.takes_config else (view,)
-    with working(activity):
-        try:
-            answer = await call(node.function, args, threads, node.timeout)
-            result = as_result(answer, node.name)
-            changes = _changes(graph, node, state, result.updates, activity, step=cursor.head + 1)
-            if result.compensation is not None:
-                check_compensation(result.compensation, graph.compensations)
-            return result, changes
-        except BaseException as error:
-            activity.undo()
-            if isinstance(error, InterruptRaised):
-                await activity.settled()
-            if isinstance(error, _PASSES):
-                raise
-            if isinstance(error, asyncio.CancelledError) and _given_up(activity):
-                raise
-            raise _failure(node, activity, error) from error
-        finally:
-            activity.end()
+    token = begin_work(activity)
+    try:
+        answer = await call(node.function, args, threads, node.timeout)
+        result = as_result(answer, node.name)
+        changes = _changes(graph, node, state, result.updates, activity, step=cursor.head + 1)
+        if result.compensation is not None:
+            check_compensation(result.compensation, graph.compensations)
+        return result, changes
+    except BaseException as error:
+        activity.undo()
+        if isinstance(error, InterruptRaised):
+            await activity.settled()
+        if isinstance(error, _PASSES):
+            raise
+        if isinstance(error, asyncio.CancelledError) and _given_up(activity):
+            raise
+        raise _failure(node, activity, error) from error
+    finally:
+        end_work(activity, token)
 
 
 def _view(
     graph: CompiledGraph, node: Node, state: LiveState, cursor: Cursor, activity: Activity
 ) -> WorkflowState:
     """What the node reads of the state, and what it has read where somebody wants to know."""
-    extras = {"goal": cursor.goal, "constraints": cursor.constraints}
+    extras = cursor.run_inputs
     if state.taint:
         activity.note_reads()
     if activity.read is None:
@@ -255,10 +255,11 @@ def _changes(
     step: int,
 ) -> list[Change]:
     """What a node's updates change: within its writes, reduced, and tainted by what it read."""
-    updates: Sequence[tuple[str, Any]] = tuple(given.items())
+    updates: Iterable[tuple[str, Any]] = given.items()
     if activity.added:
         updates = (*_entries(activity.added, graph, state), *updates)
-    _check_writes(node, graph, updates)
+    if activity.added or node.writes is not None or not all(map(graph.channels.__contains__, given)):
+        _check_writes(node, graph, updates)
     changes = reduce_updates(state, graph.channels, updates)
     if not (state.taint or node.external or activity.tainted_by):
         return changes
@@ -300,7 +301,7 @@ def _entries(
             yield name, list(entries)
 
 
-def _check_writes(node: Node, graph: CompiledGraph, updates: Sequence[tuple[str, Any]]) -> None:
+def _check_writes(node: Node, graph: CompiledGraph, updates: Iterable[tuple[str, Any]]) -> None:
     for name, _ in updates:
         if name in RUN_INPUTS:
             raise undeclared(name, graph.channels)

@@ -252,20 +252,21 @@ async def call(
         TookTooLong: it took longer.
     """
     if timeout is None:
-        return await _call(function, args, threads, in_thread=threads is not None)
+        if threads is not None:
+            return await _call(function, args, threads)
+        result = function(*args)
+        return result if type(result) is dict or not inspect.isawaitable(result) else await result
     try:
         async with asyncio.timeout(timeout) as scope:
-            return await _call(function, args, threads, in_thread=True)
+            return await _call(function, args, threads)
     except TimeoutError:
         if scope.expired():
             raise TookTooLong from None
         raise
 
 
-async def _call(
-    function: Callable[..., Any], args: tuple[Any, ...], threads: SyncCaller | None, *, in_thread: bool
-) -> Any:
-    if not in_thread or inspect.iscoroutinefunction(function):
+async def _call(function: Callable[..., Any], args: tuple[Any, ...], threads: SyncCaller | None) -> Any:
+    if inspect.iscoroutinefunction(function):
         result = function(*args)
     elif threads:
         result = await threads.call(function, *args)

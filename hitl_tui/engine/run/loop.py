@@ -93,7 +93,8 @@ async def work(
         activity = Activity(node.name, attempt, session.sink)
         activity.first_input = session.first_input
         begun(activity)
-        session.emit(NodeStarted(node.name, session.cursor.head + 1, attempt, session.clock()))
+        if session.sink:
+            session.emit(NodeStarted(node.name, session.cursor.head + 1, attempt, session.clock()))
         if isinstance(node.work, SubgraphWork):
             return await run_subgraph(session, node, activity, inner)
         if node.work is not None:
@@ -388,11 +389,12 @@ class RunLoop:
         state = after(session.state, changes)
         all_uses = (*uses, *(result.usage or ()))
         duration = session.clock() - started
+        before = session.cursor
         cursor = replace(
-            spent(session.cursor, all_uses, duration),
+            spent(before, all_uses, duration),
             position=f"route:{name}",
-            iteration=session.cursor.iteration + 1,
-            visits={**session.cursor.visits, name: session.cursor.visits.get(name, 0) + 1},
+            iteration=before.iteration + 1,
+            visits={**before.visits, name: before.visits.get(name, 0) + 1},
             attempt=1,
             passed=False,
             approved_hash="",
@@ -402,10 +404,10 @@ class RunLoop:
             uses=(),
             calls=(),
             pending=(),
-            retries=session.cursor.retries + made.retries,
-            compensated=session.cursor.compensated or bool(made.compensations),
+            retries=before.retries + made.retries,
+            compensated=before.compensated or bool(made.compensations),
         )
-        ledger = withdrawn(session) if session.cursor.pending else []
+        ledger = withdrawn(session) if before.pending else []
         if name in session.graph.after:
             at_step = replace(cursor, head=cursor.head + 1)
             request = make_request(session, name, "after", cursor=at_step, state=state)
@@ -420,9 +422,9 @@ class RunLoop:
             node=name,
             text=result.text,
             duration=duration,
-            uses=(*session.cursor.uses, *made.counted, *all_uses),
-            calls=(*session.cursor.calls, *self._calls),
-            attempt=session.cursor.attempt,
+            uses=(*before.uses, *made.counted, *all_uses),
+            calls=(*before.calls, *self._calls),
+            attempt=before.attempt,
             compensations=made.compensations,
             read=made.read,
             branches=made.branches,

@@ -137,7 +137,7 @@ class NotedState(WorkflowState):
         values: Mapping[str, Any],
         channels: Mapping[str, BoundChannel],
         reads: Reads,
-        extras: Mapping[str, Any],
+        extras: Mapping[str, Any] | None,
         *,
         noted: dict[str, None],
         taint: Tainted,

@@ -240,7 +240,7 @@ def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:
 
 def log_size(changes: Sequence[Change]) -> int:
     """About how many bytes the changes add to the log."""
-    return sum(change.size + _RECORD_OVERHEAD for change in changes)
+    return sum([change.size for change in changes]) + _RECORD_OVERHEAD * len(changes)
 
 
 def snapshot_due(log_bytes: int, last_snapshot_bytes: int) -> bool:

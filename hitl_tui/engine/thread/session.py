@@ -206,8 +206,7 @@ class ThreadState:
 
     def view(self, state: LiveState | None = None) -> WorkflowState:
         """The whole state as routes, gates and conditions read it."""
-        extras = {"goal": self.cursor.goal, "constraints": self.cursor.constraints}
-        return WorkflowState((state or self.state).values, self.graph.channels, None, extras)
+        return WorkflowState((state or self.state).values, self.graph.channels, None, self.cursor.run_inputs)
 
     def shown(self) -> dict[str, Any]:
         """All values as streams tell them: those of private channels stay behind (SPEC 8)."""
@@ -742,10 +741,9 @@ class Session(ThreadState):
 
     def _moved(self, cursor: Cursor, now: int, ledger: Sequence[LedgerEntry], **facts: Any) -> Cursor:
         """The cursor as it is written next, with entries of the ledger and other facts of it."""
-        version = self.cursor.version + 1
         if ledger:
-            facts |= {"ledger_n": ledger[-1].n, "ledger_hash": ledger[-1].hash}
-        return replace(cursor, version=version, updated_at=now, **facts)
+            cursor = journal.after_entries(cursor, ledger)
+        return replace(cursor, version=self.cursor.version + 1, updated_at=now, **facts)
 
     def _write(
         self,
