@@ -85,6 +85,8 @@ def prepared(steps: int, token: str, deciding: int) -> list[Commit]:
             first_seq=seq,
             last_seq=seq + 1,
             at=1_760_000_000_000_000 + step,
+            ledger_hash=sha256(b"l").digest(),
+            checkpoint_hash=sha256(b"c%d" % step).digest(),
         )
         cursor = Cursor(
             "t",
