@@ -1,28 +1,39 @@
-"""The thread of a driver's engine: its event loop, and quick nodes between the turns of that."""
+"""The thread of a driver's engine: its event loop, and runs of quick nodes between the turns of that."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from asyncio.events import _set_running_loop
+from asyncio.tasks import _enter_task, _leave_task
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import Context, copy_context
+from functools import partial
+from inspect import CORO_CLOSED, getcoroutinestate
+from types import coroutine
 from typing import Any, Final, TypeVar
 
 from hitl_tui.engine.nodes.calling import Job
 from hitl_tui.errors import HitlError
 
 R = TypeVar("R")
+Resume = Callable[[], Any]
+"""Goes on with a coroutine up to what it waits for next, as `send` does."""
 
 _PATIENCE: Final = 0.02
 """Seconds between looks at whether a job holds the loop up."""
+_TURN: Final = 0.005
+"""Seconds that quick nodes follow one another until the loop has its turn."""
 
 
 class EngineThread:
     """An event loop on a daemon thread; it never keeps the process alive.
 
-    Jobs run between two turns of the loop, in its own thread.  One that takes longer keeps that thread for
-    itself: the loop does not run meanwhile, so that another thread can go on with it.
+    Jobs of the coroutine that is driven run in this thread, too, but between two turns of the loop.  One that
+    takes long keeps the thread for itself, and another thread goes on with the loop.
     """
 
     def __init__(self, name: str) -> None:
@@ -30,10 +41,14 @@ class EngineThread:
         self.stopped = False
         self._name = name
         self._ended = False
-        self._job: Job | None = None
-        self._lock = threading.Lock()
+        self._asked = False
+        """Somebody waits for a turn of the loop."""
+        self._driven: _Driven | None = None
+        self._next: Job | None = None
+        self._between = False
+        """The loop has stopped, or is about to, for the next job and those that may follow it."""
         self._at_work: Job | None = None
-        """The job that the loop waits for."""
+        self._lock = threading.Lock()
         self._jobs = threading.Event()
         self._deputy: threading.Thread | None = None
         self._start(self._run)
@@ -51,19 +66,19 @@ class EngineThread:
         if self.stopped:
             work.close()
             raise HitlError("the thread has been closed", "open it again")
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        self._asked = True
+        return future
 
-    def between(self, job: Job) -> bool:
-        """Run a job after this turn of the loop; False where another one is to be run then.  On the loop."""
-        if self._job is not None:
-            return False
-        self._job = job
-        if self._deputy is None:
-            self._deputy = self._start(self._stand_by)
-        if not self._jobs.is_set():
-            self._jobs.set()
-        self.loop.stop()
-        return True
+    def drive(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
+        """Make a task of a coroutine that may `await` jobs, in place of the one before.  On the loop."""
+        driven = self._driven = _Driven(work, self._stop_for)
+        driven.task = self.loop.create_task(driven.run(), context=driven.context)
+        return driven.task
+
+    def takes_jobs(self) -> bool:
+        """Whether the code that asks is driven, so that it may `await` a job."""
+        return self._driven is not None and asyncio.current_task() is self._driven.task
 
     def stop(self) -> None:
         """End the loop once it has done what it is doing."""
@@ -75,6 +90,14 @@ class EngineThread:
         self._jobs.set()
         self.loop.stop()
 
+    def _stop_for(self, job: Job) -> None:
+        self._next, self._between = job, True
+        if self._deputy is None:
+            self._deputy = self._start(self._stand_by)
+        if not self._jobs.is_set():
+            self._jobs.set()
+        self.loop.stop()
+
     def _start(self, work: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=work, name=self._name, daemon=True)
         thread.start()
@@ -83,20 +106,30 @@ class EngineThread:
     def _run(self) -> None:
         """Run the loop in this thread until it ends, or until another thread has gone on with it."""
         while not self._ended:
+            self._between = self._asked = False
             self.loop.run_forever()
-            # In this order: the deputy sees a job until it is over.
-            self._at_work = job = self._job
-            self._job = None
-            if job is None:
-                continue
-            settle = job.run()
+            if self._between and self._driven and not self._run_jobs(self._driven):
+                return
+        self.loop.close()
+
+    def _run_jobs(self, driven: _Driven) -> bool:
+        """Run jobs, one after the other, until the loop has its turn; False where that was taken over."""
+        end = time.perf_counter() + _TURN
+        job, self._next = self._next, None
+        while job is not None and not driven.given_up:
+            self._at_work = job
+            job.run()
             with self._lock:
                 ours, self._at_work = self._at_work is job, None
             if not ours:
-                job.hand_over(settle)
-                return
-            settle()
-        self.loop.close()
+                with suppress(RuntimeError):  # the loop has closed: nobody waits for it any more
+                    self.loop.call_soon_threadsafe(driven.resume)
+                return False
+            if self._asked or time.perf_counter() > end:
+                driven.resume()
+                return True
+            job = driven.go_on()
+        return True
 
     def _stand_by(self) -> None:
         """Go on with the loop once a job takes long; nothing is looked at while there are no jobs."""
@@ -111,5 +144,78 @@ class EngineThread:
             if held_up:
                 self._run()
                 return
-            if self._at_work or self._job:
+            if self._between:
                 self._jobs.set()
+
+
+class _Driven:
+    """A coroutine that a task runs as usual, but that the loop stops for its jobs.
+
+    Between two turns of the loop it goes on from one job to the next: a turn of the loop for each would cost
+    as much as a quick node.
+    """
+
+    task: asyncio.Task[Any]
+
+    def __init__(self, work: Coroutine[Any, Any, Any], stop_for: Callable[[Job], None]) -> None:
+        self.context: Context = copy_context()
+        self._work = work
+        self._stop_for = stop_for
+        self._wait: asyncio.Future[Resume] | None = None
+
+    @property
+    def given_up(self) -> bool:
+        """Whether nobody waits for its job any more."""
+        return self._wait is None or self._wait.cancelled()
+
+    async def run(self) -> Any:
+        """What the task runs."""
+        return await self._steps()
+
+    @coroutine
+    def _steps(self) -> Generator[Any, Any, Any]:
+        work = self._work
+        resume: Resume = partial(work.send, None)
+        while True:
+            try:
+                yielded = resume()
+            except StopIteration as end:
+                return end.value
+            try:
+                if isinstance(yielded, Job):
+                    self._wait = asyncio.get_running_loop().create_future()
+                    self._stop_for(yielded)
+                    resume = yield from self._wait
+                else:
+                    resume = partial(work.send, (yield yielded))
+            except BaseException as error:
+                # It may have ended between the turns, before somebody cancelled the task.
+                ended = getcoroutinestate(work) == CORO_CLOSED
+                resume = self._wait.result() if self._wait and ended else partial(work.throw, error)
+
+    def resume(self, resume: Resume | None = None) -> None:
+        """Let the task go on with what was done between the turns; by itself with the job that is done."""
+        if self._wait is not None and not self._wait.done():
+            self._wait.set_result(resume or partial(self._work.send, None))
+
+    def go_on(self) -> Job | None:
+        """Go on up to the next job; None where it waits for something else, which takes the loop."""
+        loop = self.task.get_loop()
+        _set_running_loop(loop)
+        _enter_task(loop, self.task)
+        try:
+            yielded = self.context.run(self._work.send, None)
+        except BaseException as error:
+            self.resume(partial(_raise, error))
+            return None
+        finally:
+            _leave_task(loop, self.task)
+            _set_running_loop(None)
+        if isinstance(yielded, Job):
+            return yielded
+        self.resume(lambda: yielded)
+        return None
+
+
+def _raise(error: BaseException) -> Any:
+    raise error

@@ -123,7 +123,7 @@ class LocalDriver:
         self._subgraph_runs = subgraph_runs or SubgraphRuns()
         self._buffer = EventBuffer()
         self._engine = EngineThread(f"hitl-tui engine {thread_id}")
-        self._callers = SyncCaller(self._engine.between)
+        self._callers = SyncCaller(self._engine.takes_jobs)
         self._session: Session | None = None
         self._run: RunLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -549,7 +549,7 @@ class LocalDriver:
         self._catch_up()
         self._run = make(session, threads=self._callers)
         self._started = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._drive(self._run, session))
+        self._task = self._engine.drive(self._drive(self._run, session))
         await asyncio.shield(self._started)
 
     async def _drive(self, run: RunLoop, session: Session) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 import queue
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
 from contextvars import Context, copy_context
 from time import perf_counter
@@ -19,52 +20,52 @@ from typing import Any, Final
 from hitl_tui.errors import HitlError
 
 _QUICK: Final = 0.001
-"""Seconds; a function that took less is called between two turns of the loop the next time."""
+"""Seconds; a function that took less counts as quick."""
 
 
 class Job:
-    """A call of a function, and who waits for what it gives."""
+    """A call of a function with the context variables of its caller.
 
-    __slots__ = ("_args", "_context", "_function", "_future", "_loop", "took")
+    Whoever runs the event loop may let it be awaited: then it is run while the loop stands still, which
+    costs less than handing it to another thread and back.
+    """
 
-    def __init__(
-        self, function: Callable[..., Any], args: tuple[Any, ...], future: asyncio.Future[Any]
-    ) -> None:
-        self.took = 0.0
-        """Seconds, once it is over."""
+    __slots__ = ("_args", "_context", "_error", "_function", "_result", "took")
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.took = math.inf
+        """Seconds, once it is done."""
         self._function = function
         self._args = args
         self._context: Context = copy_context()
-        self._future = future
-        self._loop = future.get_loop()
+        self._result: Any = None
+        self._error: BaseException | None = None
 
-    def run(self) -> Callable[[], None]:
-        """Call it in this thread; what it gave, or raised, is for the loop to settle."""
-        result: Any = None
-        error: BaseException | None = None
+    def run(self) -> None:
+        """Call it in this thread."""
         begun = perf_counter()
         try:
-            result = self._context.run(self._function, *self._args)
+            self._result = self._context.run(self._function, *self._args)
         except (StopIteration, *_ENDS_A_LOOP) as raised:
-            error = _as_failure(raised)
-            error.__cause__ = raised
+            self._error = _as_failure(raised)
+            self._error.__cause__ = raised
         except BaseException as raised:
-            error = raised
+            self._error = raised
         self.took = perf_counter() - begun
-        future = self._future
-        return lambda: _settle(future, result, error)
 
-    def hand_over(self, settle: Callable[[], None]) -> bool:
-        """Let the loop settle it, from another thread; False where it is closed and nobody waits any more."""
+    def result(self) -> Any:
+        """What it gave, or raises what it raised; to be taken once."""
+        if self._error is None:
+            return self._result
+        error, self._error = self._error, None
         try:
-            self._loop.call_soon_threadsafe(settle)
-        except RuntimeError:
-            return False
-        return True
+            raise error
+        finally:
+            del error
 
-
-Between = Callable[[Job], bool]
-"""Runs a job on the loop's own thread between two turns of the loop; False where it can't now."""
+    def __await__(self) -> Generator[Job, None, Any]:
+        yield self
+        return self.result()
 
 
 class SyncCaller:
@@ -74,38 +75,38 @@ class SyncCaller:
     nothing but itself.
 
     Args:
-        between: takes calls of functions that were quick the last time: handing a call to another thread
-            and back costs more than they take.  It must go on with the loop elsewhere where one isn't.
+        takes_jobs: says whether the code that calls may await a job; a function that was quick the last time
+            is one then, and whoever runs it must see to it that one that isn't holds nobody up.
     """
 
-    def __init__(self, between: Between | None = None) -> None:
-        self._idle: list[queue.SimpleQueue[Job | None]] = []
+    def __init__(self, takes_jobs: Callable[[], bool] | None = None) -> None:
+        self._idle: list[queue.SimpleQueue[_Handed | None]] = []
         self._loop: _NodeLoop | None = None
-        self._between = between
+        self._takes_jobs = takes_jobs
         self._quick: set[int] = set()
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function with the caller's context variables, where it does not hold up the loop."""
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        job = Job(function, args, future)
-        name = id(function)
+        """Call a function with the caller's context variables, so that the loop goes on meanwhile."""
+        job, name = Job(function, args), id(function)
         try:
-            if self._between and name in self._quick and self._between(job):
-                return await future
-            return await self._in_thread(job, future)
+            if self._takes_jobs and name in self._quick and self._takes_jobs():
+                return await job
+            return await self._in_thread(job)
         finally:
-            if future.done() and not future.cancelled() and job.took < _QUICK:
+            if job.took < _QUICK:
                 self._quick.add(name)
             else:
                 self._quick.discard(name)
 
-    async def _in_thread(self, job: Job, future: asyncio.Future[Any]) -> Any:
+    async def _in_thread(self, job: Job) -> Any:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         jobs = self._idle.pop() if self._idle else self._start_thread()
-        jobs.put(job)
+        jobs.put((job, done))
         try:
-            return await future
+            await done
+            return job.result()
         finally:
-            if future.done() and not future.cancelled():
+            if done.done() and not done.cancelled():
                 self._idle.append(jobs)
             else:
                 jobs.put(None)
@@ -130,8 +131,8 @@ class SyncCaller:
             self._loop = None
 
     @staticmethod
-    def _start_thread() -> queue.SimpleQueue[Job | None]:
-        jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    def _start_thread() -> queue.SimpleQueue[_Handed | None]:
+        jobs: queue.SimpleQueue[_Handed | None] = queue.SimpleQueue()
         threading.Thread(target=_work, args=(jobs,), name="hitl-tui node", daemon=True).start()
         return jobs
 
@@ -219,20 +220,23 @@ def _as_failure(raised: BaseException) -> HitlError:
     return HitlError(what, instead).with_traceback(raised.__traceback__)
 
 
-def _work(jobs: queue.SimpleQueue[Job | None]) -> None:
-    while job := jobs.get():
-        if not job.hand_over(job.run()):
+_Handed = tuple[Job, "asyncio.Future[None]"]
+
+
+def _work(jobs: queue.SimpleQueue[_Handed | None]) -> None:
+    while handed := jobs.get():
+        job, done = handed
+        job.run()
+        try:
+            done.get_loop().call_soon_threadsafe(_settle, done)
+        except RuntimeError:  # the loop has closed: nobody waits for this any more
             return
-        del job
+        del handed, job, done
 
 
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+def _settle(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)
 
 
 class TookTooLong(TimeoutError):
