@@ -23,6 +23,7 @@ from hitl_tui.agents.tool_calls import Approver, ToolBox
 from hitl_tui.agents.tools import Approve, Tool, as_tools, check_approve
 from hitl_tui.agents.turns import Turns, channel_name
 from hitl_tui.engine.nodes.activity import AttemptCancelled, current_activity
+from hitl_tui.engine.state.values import is_name
 from hitl_tui.errors import UsageError, in_words
 
 T = TypeVar("T")
@@ -102,8 +103,8 @@ class Agent:
             call is tried again after a rate limit, a timeout or a server's error.
 
     Raises:
-        UsageError: an option that an agent sets itself, an unknown demo model, or a function that
-            can't be a tool.
+        UsageError: a name that is no text, an option that an agent sets itself, an unknown demo model, or a
+            function that can't be a tool.
     """
 
     def __init__(
@@ -122,6 +123,8 @@ class Agent:
         cassette: Cassette | None = None,
         **litellm_options: Any,
     ) -> None:
+        if not is_name(name):
+            raise UsageError(f"the agent's name {name!r} is not allowed", 'give text, as Agent("writer", …)')
         refused = sorted(_OURS & litellm_options.keys())
         if refused:
             raise UsageError(

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any
 
 from hitl_tui.agents.backend import CallFailed, Message, ToolCall, Use, rough_size, rough_tokens
+from hitl_tui.errors import UsageError
 
 _PIECE = re.compile(r"\s*\S{1,12}")
 
@@ -43,6 +44,8 @@ class ScriptedModel:
         seed: int = 0,
         name: str = "scripted",
     ) -> None:
+        if isinstance(replies, str):
+            raise UsageError("replies is text", f"give a list of replies: ScriptedModel([{replies[:20]!r}])")
         self._reply = replies if callable(replies) else None
         self._left = deque(() if callable(replies) else replies)
         self._served = len(self._left)

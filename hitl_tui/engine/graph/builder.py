@@ -27,7 +27,7 @@ from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import END, START, Limits
 from hitl_tui.engine.log.taint import OnTaint, declared_policy, declared_source
 from hitl_tui.engine.state.channel import BoundChannel, Channel, bind
-from hitl_tui.engine.state.values import DEFAULT_MAX_BYTES, keepable
+from hitl_tui.engine.state.values import DEFAULT_MAX_BYTES, is_name
 from hitl_tui.errors import GraphInvalid, in_words
 
 if TYPE_CHECKING:
@@ -141,6 +141,12 @@ class StateGraph(Composing, Compensating):
     _compiling: bool = field(default=False, init=False, repr=False)
     _compensations: dict[str, Handler] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise GraphInvalid(
+                f"the graph's name {self.name!r} is not allowed", 'give text, as StateGraph(…, name="review")'
+            )
+
     if not TYPE_CHECKING:  # or a type checker would take any name for one of ours
 
         def __getattr__(self, name: str) -> NoReturn:
@@ -179,8 +185,7 @@ class StateGraph(Composing, Compensating):
         Raises:
             GraphInvalid: a bad or duplicate name, or no function.
         """
-        text = isinstance(name, str) and name.strip() and keepable(name) == name
-        if not text or name in (START, END) or ":" in name:
+        if not is_name(name) or name in (START, END) or ":" in name:
             raise GraphInvalid(
                 f"node name {name!r} is not allowed", f"any text but {START}, {END} and without ':'"
             )

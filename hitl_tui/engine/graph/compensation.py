@@ -18,7 +18,7 @@ from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.log.outcomes import Compensation
 from hitl_tui.engine.log.records import ROLLBACK
 from hitl_tui.engine.log.units import Maybe, about
-from hitl_tui.engine.state.values import normalise
+from hitl_tui.engine.state.values import is_name, normalise
 from hitl_tui.errors import GraphInvalid, HitlError, in_words
 from hitl_tui.suggest import did_you_mean
 
@@ -109,7 +109,7 @@ def make_handler(
     timeout: float | None,
 ) -> Handler:
     """A handler under a name; raises `GraphInvalid` for a bad or taken name, or another kind of function."""
-    if not isinstance(name, str) or not name.strip():
+    if not is_name(name):
         raise GraphInvalid(f"compensation name {name!r} is not allowed", "give it a name of letters")
     if name in known:
         raise GraphInvalid(f"compensation {name!r} was added twice", "give each handler its own name")

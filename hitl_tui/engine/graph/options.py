@@ -11,6 +11,7 @@ from hitl_tui.engine.graph.gates import Gate
 from hitl_tui.engine.graph.retry import RetryPolicy
 from hitl_tui.engine.graph.termination import Termination
 from hitl_tui.engine.log.records import Limits
+from hitl_tui.engine.state.values import is_name
 from hitl_tui.errors import GraphInvalid, UsageError, in_words
 
 
@@ -20,6 +21,9 @@ def check_compiled_with(checkpointer: Any, agents: Any, termination: Any, limits
         raise _wrong("checkpointer", checkpointer, f"write SQLiteCheckpointer({os.fspath(checkpointer)!r})")
     if agents is not None and not isinstance(agents, Mapping):
         raise _wrong("agents", agents, 'give a dict by name, as {"writer": Agent("writer", …)}')
+    for name in agents or ():
+        if not is_name(name):
+            raise GraphInvalid(f"agents: the name {name!r} is not allowed", 'give text, as {"writer": …}')
     if termination is not None and not isinstance(termination, Termination):
         instead = "write custom_condition(function)" if callable(termination) else "as in max_turns(8)"
         raise _wrong("termination", termination, instead)

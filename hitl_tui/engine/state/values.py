@@ -276,6 +276,11 @@ def keepable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
+def is_name(name: object) -> bool:
+    """Whether it is text that a store can keep and a person can read."""
+    return isinstance(name, str) and bool(name.strip()) and keepable(name) == name
+
+
 def _check_text(text: str, path: str) -> None:
     try:
         text.encode()

@@ -22,6 +22,7 @@ from hitl_tui import (
     MemoryCheckpointer,
     NodeFailed,
     RetryPolicy,
+    ScriptedModel,
     StateGraph,
     UsageError,
     WorkflowState,
@@ -127,6 +128,12 @@ def gate(**values: Any) -> Gate:
         (lambda: Gate("n", "Good?", ["yes"]), "the choice 'yes' is a str", "write GateChoice("),  # type: ignore[list-item]
         (lambda: one_node({"draft": str}, bug), "channel 'draft' is a type", "Channel(DEFAULT, schema=str)"),  # type: ignore[dict-item]
         (lambda: Agent("a", ["x"]), "a list is no model", 'ScriptedModel(["a reply"])'),  # type: ignore[arg-type]
+        (lambda: ScriptedModel("a reply"), "replies is text", "ScriptedModel(['a reply'])"),
+        (lambda: Agent(5, ScriptedModel([])), "the agent's name 5 is not", 'Agent("writer"'),  # type: ignore[arg-type]
+        (lambda: Agent(" ", ScriptedModel([])), "the agent's name ' ' is not", 'Agent("writer"'),
+        (lambda: compiled((), agents={5: "a"}), "agents: the name 5 is not", '{"writer": …}'),
+        (lambda: StateGraph(DRAFT, name=None), "the graph's name None is", 'name="review"'),  # type: ignore[arg-type]
+        (lambda: StateGraph(DRAFT, name="\ud800"), "the graph's name '\\ud800' is", 'name="review"'),
         (lambda: compiled(gate(drft=1)), "gate at 'n': there is no channel 'drft'", "channels: draft"),
         (lambda: one_node(DRAFT, lambda: None), "can't be called with (state): too many", "lambda state: …"),
         (lambda: one_node(DRAFT, takes_three), "missing a required argument", "takes_three(state, config)"),
@@ -142,6 +149,8 @@ def gate(**values: Any) -> Gate:
         (lambda: compiled(gate(draft="x"), None), "interrupt at 'n' needs a checkpointer", "`hitl-tui run`"),
     ],
     ids=["a text as input", "a number as thread", "a text as choice", "a type as channel", "a list as model",
+         "a text as script", "a number as agent", "a blank as agent", "a number as place of an agent",
+         "null as graph", "a surrogate as graph",
          "a gate that sets no channel", "a node that takes nothing", "a node that takes three",
          "a reducer that takes one", "an async reducer", "an async route", "a number as retry",
          "a text as timeout", "a path as store", "a list of agents", "a function as termination",
