@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, ClassVar, Final, NamedTuple
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
@@ -20,10 +20,10 @@ from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult, fork_name
 from hitl_tui.ui.screens.modal import Host, Modal, Severity
 from hitl_tui.ui.screens.opening import BREAKPOINTS
-from hitl_tui.ui.screens.page import KeysBar
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
-from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, RoleScreen, Room
+from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, Room
 from hitl_tui.view.agents import (
     Trial,
     agent_lines,
@@ -249,17 +249,14 @@ async def _try_in_fork(screen: Host, session: ViewSession, change: SettingsChang
 _LOOK_EVERY: Final = 0.25
 
 
-class AgentsFooter(KeysBar):
-    """The keys of this screen."""
-
-    entries = (
-        ("list.up list.down", "Agent"), ("agents.change", "Another model"),
-        ("agents.forget", "Forget turns"), ("agents.whole", "Whole"), ("page.close", "Back"),
-        ("list.page_down", "Scroll"),
-    )  # fmt: skip
+_KEYS = (
+    ("list.up list.down", "Agent"), ("agents.change", "Another model"),
+    ("agents.forget", "Forget turns"), ("agents.whole", "Whole"), ("page.close", "Back"),
+    ("list.page_down", "Scroll"),
+)  # fmt: skip
 
 
-class AgentsScreen(RoleScreen):
+class AgentsScreen(OverlayScreen):
     """Follows the thread while it is open; comes back with the name of an agent to change, or None."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "agents.tcss"]
@@ -276,10 +273,9 @@ class AgentsScreen(RoleScreen):
 
     def __init__(self, session: ViewSession, actor: str, keys: Sequence[str] = ()) -> None:
         """`keys` are those that opened it and close it again."""
-        super().__init__()
+        super().__init__(keys)
         self._session = session
         self._actor = actor
-        self._keys = keys
         self._agents: tuple[AgentInfo, ...] | None = None
         self._whole = False
         self._known: tuple[object, ...] = ()
@@ -290,7 +286,7 @@ class AgentsScreen(RoleScreen):
         with Room(id="memory"):
             yield LineView("turns", "Turns")
             yield LineView("beside", "State")
-        yield AgentsFooter()
+        yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
         """Look now, and again whenever the thread has moved."""
@@ -415,20 +411,3 @@ class AgentsScreen(RoleScreen):
 
     def _say(self, words: str, severity: Severity = "warning") -> None:
         self.notify(untrusted(words).text, markup=False, severity=severity)
-
-    def action_close(self) -> None:
-        """Back to the run."""
-        self.dismiss(None)
-
-    def on_key(self, event: events.Key) -> None:
-        """The key that opened it closes it."""
-        if event.key in self._keys:
-            event.stop()
-            self.dismiss(None)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What is refused says why."""
-        error = event.worker.error
-        if event.state is WorkerState.ERROR and error is not None:
-            words = f"{error.message} — {error.hint}" if isinstance(error, HitlError) else str(error)
-            self._say(words)

@@ -10,14 +10,14 @@ from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
 from rich.cells import set_cell_size
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from hitl_tui.engine.log.events import AppliedUpdate
 from hitl_tui.ui.bindings import LIST_MOVES, bound
-from hitl_tui.ui.screens.page import KeysBar
-from hitl_tui.ui.widgets.lines import LineView, RoleScreen
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.view.branches import BranchRow, branch_detail, branch_rows, branches_of_step, counted, items_of
 from hitl_tui.view.inside import BranchView, InsideView
 from hitl_tui.view.rows import wrap_line
@@ -30,22 +30,6 @@ _REMARKABLE = ("failed", "waiting")
 _PER_SECOND: Final = 10
 _LABEL: Final = 28
 _WORD: Final = 11
-
-
-class BranchesFooter(KeysBar):
-    """The keys of this screen."""
-
-    def show(self, branches: Sequence[BranchView], selected: BranchView | None) -> None:
-        """Only keys that do something."""
-        remarkable = any(one.phase in _REMARKABLE for one in branches)
-        asks = selected is not None and selected.phase == "waiting"
-        self.entries = (
-            ("list.up list.down", "Select"),
-            *([("branches.next", "Next that failed or asks")] if remarkable else []),
-            *([("branches.decide", "Decide")] if asks else []),
-            ("page.close", "Back"),
-        )
-        self.refresh()
 
 
 class BranchList(LineView):
@@ -92,13 +76,10 @@ class BranchList(LineView):
         if not self.rows:
             return
         row = self.cursor_row = min(max(row, 0), len(self.rows) - 1)
-        top, height = round(self.scroll_y), self.size.height
-        if not top <= row < top + height:
-            self.scroll_to(y=row if row < top else row - height + 1, animate=False)
-        self.repaint()
+        self.reveal(row)
 
 
-class BranchesScreen(RoleScreen):
+class BranchesScreen(OverlayScreen):
     """Comes back with the path of the branch to decide about, or None."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["branches.tcss"]
@@ -114,11 +95,10 @@ class BranchesScreen(RoleScreen):
         self, session: ViewSession, place: InsidePlace, now: Callable[[], int], keys: Sequence[str] = ()
     ) -> None:
         """`keys` are those that close it too: that opened it, and that lead outside."""
-        super().__init__()
+        super().__init__(keys)
         self._session = session
         self._place = place
         self._now = now
-        self._keys = keys
         self._inside: InsideView | None = None
         self._branches: list[BranchView] = []
         self._updates: tuple[AppliedUpdate, ...] = ()
@@ -129,7 +109,7 @@ class BranchesScreen(RoleScreen):
         """The list, the selected branch, the keys."""
         yield BranchList()
         yield LineView("branch", "Branch")
-        yield BranchesFooter()
+        yield KeysBar()
 
     def on_mount(self) -> None:
         """What is committed is fetched once; what runs is followed."""
@@ -189,7 +169,7 @@ class BranchesScreen(RoleScreen):
         pane = self.query_one("#branch", LineView)
         row = self.query_one(BranchList).cursor_row
         branch = self._branches[row] if row is not None and row < len(self._branches) else None
-        self.query_one(BranchesFooter).show(self._branches, branch)
+        self._show_keys(branch)
         if branch is None:
             pane.show([])
             return
@@ -224,6 +204,19 @@ class BranchesScreen(RoleScreen):
                 self._show_branch()
                 return
 
+    def _show_keys(self, selected: BranchView | None) -> None:
+        """Only keys that do something."""
+        footer = self.query_one(KeysBar)
+        remarkable = any(branch.phase in _REMARKABLE for branch in self._branches)
+        asks = selected is not None and selected.phase == "waiting"
+        footer.entries = (
+            ("list.up list.down", "Select"),
+            *([("branches.next", "Next that failed or asks")] if remarkable else []),
+            *([("branches.decide", "Decide")] if asks else []),
+            ("page.close", "Back"),
+        )
+        footer.refresh()
+
     def action_decide(self) -> None:
         """Decide what the selected branch asks."""
         row = self.query_one(BranchList).cursor_row
@@ -238,16 +231,6 @@ class BranchesScreen(RoleScreen):
     def on_resize(self) -> None:
         """Another width wraps otherwise."""
         self.call_after_refresh(self._show_branch)
-
-    def on_key(self, event: events.Key) -> None:
-        """The keys that open it, and that lead outside, close it."""
-        if event.key in self._keys:
-            event.stop()
-            self.dismiss(None)
-
-    def action_close(self) -> None:
-        """Back to the run."""
-        self.dismiss(None)
 
 
 def _fit(line: Line, width: int) -> list[Line]:

@@ -65,10 +65,7 @@ class NodeList(LineView):
     def action_move(self, by: int) -> None:
         """Move the cursor."""
         row = self.cursor_row = min(max((self.cursor_row or 0) + by, 0), len(self.nodes) - 1)
-        top, height = round(self.scroll_y), self.size.height
-        if not top <= row < top + height:
-            self.scroll_to(y=row if row < top else row - height + 1, animate=False)
-        self.repaint()
+        self.reveal(row)
         self.post_message(self.RowChosen(self, row))
 
     def action_switch(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import ClassVar, Final
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
@@ -17,8 +17,8 @@ from hitl_tui.drivers.protocol import Check, Checked, Driver
 from hitl_tui.engine.audit.findings import Mismatch
 from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.screens.page import KeysBar
-from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.findings import MEANING, finding_row, values_of
 from hitl_tui.view.rows import wrap_line
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -49,16 +49,13 @@ class _Watch:
         self.done, self.all = done, of
 
 
-class CheckFooter(KeysBar):
-    """The keys of this screen."""
-
-    entries = (
-        *((f"check.{kind}", name) for kind, name, _ in CHECKS),
-        ("check.go", "To the step"), ("list.up list.down", "Select"), ("page.close", "Back"),
-    )  # fmt: skip
+_KEYS = (
+    *((f"check.{kind}", name) for kind, name, _ in CHECKS),
+    ("check.go", "To the step"), ("list.up list.down", "Select"), ("page.close", "Back"),
+)  # fmt: skip
 
 
-class CheckScreen(RoleScreen):
+class CheckScreen(OverlayScreen):
     """Comes back with the thread and the step of the chosen finding, or None; "" is the thread checked."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["check.tcss"]
@@ -77,9 +74,8 @@ class CheckScreen(RoleScreen):
 
     def __init__(self, driver: Driver, keys: Sequence[str] = ()) -> None:
         """`keys` are those that opened it and close it again."""
-        super().__init__()
+        super().__init__(keys)
         self._driver = driver
-        self._keys = keys
         self._kind: Check = "log"
         self._watch: _Watch | None = None
         self._checked: Checked | None = None
@@ -89,7 +85,7 @@ class CheckScreen(RoleScreen):
         yield LineView("checks", "Verify")
         yield LineView("findings", "Findings")
         yield LineView("finding", "What it means")
-        yield CheckFooter()
+        yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
         """The quickest check begins at once."""
@@ -212,10 +208,7 @@ class CheckScreen(RoleScreen):
         if self._checked is None or view.cursor_row is None:
             return
         row = view.cursor_row = min(max(view.cursor_row + by, 0), len(self._checked.mismatches) - 1)
-        top, height = round(view.scroll_y), view.size.height
-        if not top <= row < top + height:
-            view.scroll_to(y=row if row < top else row - height + 1, animate=False)
-        view.repaint()
+        view.reveal(row)
         self._show_meaning()
 
     @on(LineView.RowChosen, "#findings")
@@ -232,13 +225,3 @@ class CheckScreen(RoleScreen):
             one = self._checked.mismatches[row]
             if self._leads_to(one):
                 self.dismiss((one.thread, one.step))
-
-    def on_key(self, event: events.Key) -> None:
-        """Close with the key that opened it."""
-        if event.key in self._keys:
-            event.stop()
-            self.dismiss(None)
-
-    def action_close(self) -> None:
-        """Back to the run."""
-        self.dismiss(None)

@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
-from textual import events, on
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Driver
-from hitl_tui.errors import HitlError, UnknownThread
+from hitl_tui.errors import UnknownThread
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
 from hitl_tui.ui.screens.opening import BREAKPOINTS
-from hitl_tui.ui.screens.page import KeysBar
-from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.lines import LineBar, LineView, ours
 from hitl_tui.ui.widgets.side_by_side import SideBySide
 from hitl_tui.view.cells import cells
 from hitl_tui.view.diff import MARKS, Change, Compared, compare_states, side_by_side
@@ -26,7 +25,7 @@ from hitl_tui.view.format import preview
 from hitl_tui.view.keymap import Option
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.spans import Line, Role, Span, untrusted
+from hitl_tui.view.spans import Line, Role, Span
 from hitl_tui.view.timeline import Place
 
 _ROLES: Final[dict[Change, Role]] = {
@@ -65,17 +64,14 @@ class CompareHead(LineBar):
         return tuple(spans)
 
 
-class CompareFooter(KeysBar):
-    """The keys of this screen."""
-
-    entries = (
-        ("compare.side", "Side"), ("compare.back compare.on", "Step"),
-        ("compare.place", "Thread"), ("compare.swap", "Swap"), ("list.up list.down", "Channel"),
-        ("page.close", "Back"), ("list.page_down", "Scroll"),
-    )  # fmt: skip
+_KEYS = (
+    ("compare.side", "Side"), ("compare.back compare.on", "Step"),
+    ("compare.place", "Thread"), ("compare.swap", "Swap"), ("list.up list.down", "Channel"),
+    ("page.close", "Back"), ("list.page_down", "Scroll"),
+)  # fmt: skip
 
 
-class CompareScreen(RoleScreen):
+class CompareScreen(OverlayScreen):
     """Compares two places; comes back with nothing."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "compare.tcss"]
@@ -98,10 +94,9 @@ class CompareScreen(RoleScreen):
 
     def __init__(self, session: ViewSession, left: Place, right: Place, keys: Sequence[str] = ()) -> None:
         """`keys` are those that opened it and close it again."""
-        super().__init__()
+        super().__init__(keys)
         self._session = session
         self._places = [left, right]
-        self._keys = keys
         self._states: dict[Place, dict[str, Any]] = {}
         self._rows: tuple[Compared, ...] = ()
 
@@ -110,7 +105,7 @@ class CompareScreen(RoleScreen):
         yield CompareHead()
         yield LineView("channels", "Channels")
         yield SideBySide()
-        yield CompareFooter()
+        yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
         """Fetch both."""
@@ -254,20 +249,3 @@ class CompareScreen(RoleScreen):
             raise UnknownThread(f"thread {thread_id!r} has no step {word or 0}", f"its steps are 0 to {head}")
         self._places[side] = (thread_id, step)
         self._load()
-
-    def action_close(self) -> None:
-        """Back to the run."""
-        self.dismiss(None)
-
-    def on_key(self, event: events.Key) -> None:
-        """The key that opened it closes it."""
-        if event.key in self._keys:
-            event.stop()
-            self.dismiss(None)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What can't be compared says why; what is shown stays."""
-        if event.state is WorkerState.ERROR:
-            error = event.worker.error
-            words = f"{error.message} — {error.hint}" if isinstance(error, HitlError) else str(error)
-            self.notify(untrusted(words).text, markup=False, severity="error")

@@ -14,7 +14,8 @@ from textual.binding import BindingType
 from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.bindings import bound, keymap_of
-from hitl_tui.ui.screens.check import CHECKS, CheckFooter, CheckScreen
+from hitl_tui.ui.screens.check import CHECKS, CheckScreen
+from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.screens.threads import ThreadsScreen
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.rows import wrap_line
@@ -54,15 +55,6 @@ _MOST = 1_000
 _SECONDS = 12
 
 
-class DamagedFooter(CheckFooter):
-    """The keys of this screen."""
-
-    def __init__(self, leave: str) -> None:
-        super().__init__()
-        checks = [(f"check.{kind}", name) for kind, name, _ in CHECKS]
-        self.entries = (*checks, ("check.threads", "Threads"), ("page.close", leave))
-
-
 class DamagedScreen(CheckScreen):
     """Comes back with another thread that was opened, with one that is damaged too, or None to leave.
 
@@ -86,7 +78,8 @@ class DamagedScreen(CheckScreen):
         yield LineView("checks", "Verify")
         yield LineView("findings", "Findings")
         yield LineView("finding", "What it means")
-        yield DamagedFooter(self._word)
+        checks = [(f"check.{kind}", name) for kind, name, _ in CHECKS]
+        yield KeysBar((*checks, ("check.threads", "Threads"), ("page.close", self._word)))
 
     def on_mount(self) -> None:
         """Say why."""

@@ -49,12 +49,9 @@ class EditHead(LineBar):
         return self.line
 
 
-class EditFooter(KeysBar):
-    """The keys of this screen."""
-
-    entries = (
-        ("edit.apply", "Apply"), ("edit.editor", "$EDITOR"), ("tab", "Next field"), ("edit.back", "Back"),
-    )  # fmt: skip
+KEYS_OF_EDITOR = (
+    ("edit.apply", "Apply"), ("edit.editor", "$EDITOR"), ("tab", "Next field"), ("edit.back", "Back"),
+)  # fmt: skip
 
 
 class DraftScreen(RoleScreen):
@@ -186,7 +183,7 @@ class EditScreen(DraftScreen):
             if self.forks:
                 name = fork_name(self.session, self.source_thread)
                 yield _field("new-thread", "name of the new thread", name)
-        yield EditFooter()
+        yield KeysBar(KEYS_OF_EDITOR)
 
     def on_mount(self) -> None:
         """Say what is edited, and show the first preview."""

@@ -12,8 +12,8 @@ from textual.binding import BindingType
 from textual.widgets import Input
 
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.page import KeysBar
-from hitl_tui.ui.widgets.lines import LineView, RoleScreen
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.lines import LineView
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.find import MOST, Found, find
@@ -26,10 +26,11 @@ _WHERE = 24
 
 
 class FindFooter(KeysBar):
-    """The keys of this screen, and how to walk on afterwards."""
+    """The keys of this screen, and what to press for the next place and the one before afterwards."""
 
-    entries = (("find.go", "Go there"), ("find.up find.down", "Select"), ("find.back", "Back"))
-    ways = ("", "")
+    def __init__(self, ways: tuple[str, str]) -> None:
+        super().__init__((("find.go", "Go there"), ("find.up find.down", "Select"), ("find.back", "Back")))
+        self.ways = ways
 
     def bar(self, width: int) -> Line:
         """The spans."""
@@ -37,7 +38,7 @@ class FindFooter(KeysBar):
         return (*super().bar(width), walk)
 
 
-class FindScreen(RoleScreen):
+class FindScreen(OverlayScreen):
     """Comes back with a `Finding`, or None."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "find.tcss"]
@@ -63,9 +64,7 @@ class FindScreen(RoleScreen):
         """The text, the places, the keys."""
         yield SafeInput(self._query, id="find", placeholder="find in channels, values, steps and notes")
         yield LineView("places", "Places")
-        footer = FindFooter()
-        footer.ways = self._ways
-        yield footer
+        yield FindFooter(self._ways)
 
     def on_mount(self) -> None:
         """Search for what was searched for last."""
@@ -108,14 +107,7 @@ class FindScreen(RoleScreen):
         if not self._found:
             return
         row = places.cursor_row = min(max((places.cursor_row or 0) + by, 0), len(self._found) - 1)
-        top, height = round(places.scroll_y), places.size.height
-        if not top <= row < top + height:
-            places.scroll_to(y=row if row < top else row - height + 1, animate=False)
-        places.repaint()
-
-    def action_close(self) -> None:
-        """Back to the run."""
-        self.dismiss(None)
+        places.reveal(row)
 
     def on_resize(self, event: events.Resize) -> None:
         """The selected place stays in view."""

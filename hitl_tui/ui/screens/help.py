@@ -8,11 +8,10 @@ from typing import ClassVar, get_args
 
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.events import Key
 
 from hitl_tui.ui.bindings import bound
-from hitl_tui.ui.screens.page import PageFooter
-from hitl_tui.ui.widgets.lines import LineView, RoleScreen, ours
+from hitl_tui.ui.screens.page import KEYS_OF_PAGE, KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.actions import ACTIONS, SCREEN_ACTIONS, Action, Group, ScreenGroup, Situation
 from hitl_tui.view.glyphs import UNICODE
 from hitl_tui.view.keymap import Keymap
@@ -62,21 +61,21 @@ _NARROW = 36
 _LABELS = max(len(action.label) for action in (*ACTIONS, *SCREEN_ACTIONS))
 
 
-class HelpScreen(RoleScreen):
+class HelpScreen(OverlayScreen):
     """One scrolled page."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["help.tcss"]
     BINDINGS: ClassVar[list[BindingType]] = [bound("page.close", "close")]
 
     def __init__(self, situation: Situation, keymap: Keymap) -> None:
-        super().__init__()
+        super().__init__(keymap.bindings["app.help"])
         self._situation = situation
         self._keymap = keymap
 
     def compose(self) -> ComposeResult:
         """The page."""
         yield LineView("help", "Keys, words and signs")
-        yield PageFooter()
+        yield KeysBar(KEYS_OF_PAGE)
 
     def on_mount(self) -> None:
         """The page is written once its width is known."""
@@ -114,10 +113,10 @@ class HelpScreen(RoleScreen):
     def _group(self, group: str, actions: Sequence[Action]) -> list[Line]:
         """Its name, and its actions below."""
         rows = [action for action in actions if action.group == group]
-        room = max(_FEWEST_KEYS, *(len(self._keys(action)) for action in rows))
+        room = max(_FEWEST_KEYS, *(len(self._keys_of(action)) for action in rows))
         return [(Span(group, "title"),), *(line for action in rows for line in self._rows(action, room))]
 
-    def _keys(self, action: Action) -> str:
+    def _keys_of(self, action: Action) -> str:
         """The keys of an action, as many as there is room for."""
         keys = self._keymap.all_shown(action.id)
         if len(keys) <= _MOST_KEYS:
@@ -128,7 +127,7 @@ class HelpScreen(RoleScreen):
         """An action: its keys, dim where they do nothing now; what it does; below it why not now."""
         why = action.why_not(self._situation)
         name = (
-            ours(f"  {self._keys(action):<{room}} ", "key-off" if why else "key"),
+            ours(f"  {self._keys_of(action):<{room}} ", "key-off" if why else "key"),
             Span(f"{action.label:<{_LABELS}} "),
         )
         indent = room + _LABELS + 4
@@ -142,13 +141,3 @@ class HelpScreen(RoleScreen):
         if not below:
             lines = [(*name, Span(first, "dim"))]
         return [*lines, *((Span(" " * indent), Span(row, "dim")) for row in rest)]
-
-    def on_key(self, event: Key) -> None:
-        """The key that opened it closes it."""
-        if event.key in self._keymap.bindings["app.help"]:
-            event.stop()
-            self.dismiss(None)
-
-    def action_close(self) -> None:
-        """Back to the run."""
-        self.dismiss(None)

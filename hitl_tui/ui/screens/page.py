@@ -10,13 +10,15 @@ from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.events import Key
+from textual.worker import Worker, WorkerState
 
 from hitl_tui.engine.audit.costs import CostReport
+from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.widgets.lines import LineBar, LineView, RoleScreen, ours
 from hitl_tui.view.costs import cost_lines
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.spans import Line, Span
+from hitl_tui.view.spans import Line, Span, untrusted
 
 _WAY_BACK = "Back"
 
@@ -24,7 +26,11 @@ _WAY_BACK = "Back"
 class KeysBar(LineBar):
     """Ids of actions (several with blanks between), or Textual's own keys, each with a word."""
 
-    entries: Sequence[tuple[str, str]] = ()
+    DEFAULT_CSS = "KeysBar { background: $panel; dock: bottom; }"
+
+    def __init__(self, entries: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__()
+        self.entries = entries
 
     def bar(self, width: int) -> Line:
         """The spans; entries that have no room are left out whole, the way back last of all."""
@@ -41,14 +47,40 @@ class KeysBar(LineBar):
         return tuple(span for key, word in shown for span in (ours(f" {key}", "key"), Span(f" {word} ")))
 
 
-class PageFooter(KeysBar):
-    """The keys of a page."""
-
-    entries = (("page.close", "Back"), ("list.up list.down", "Scroll"), ("list.page_down", "Page"))
+KEYS_OF_PAGE = (("page.close", "Back"), ("list.up list.down", "Scroll"), ("list.page_down", "Page"))
 
 
-class PageScreen(RoleScreen):
-    """One scrolled page; the keys that opened it close it.
+class OverlayScreen(RoleScreen):
+    """One over the run, which the keys that opened it close; what goes wrong in its background is said.
+
+    Args:
+        keys: those that opened it.
+    """
+
+    def __init__(self, keys: Sequence[str] = ()) -> None:
+        super().__init__()
+        self._keys = keys
+
+    def on_key(self, event: Key) -> None:
+        """The keys that opened it close it."""
+        if event.key in self._keys:
+            event.stop()
+            self.dismiss(None)
+
+    def action_close(self) -> None:
+        """Back to the run."""
+        self.dismiss(None)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What is refused, or can't be read, says why; what is shown stays."""
+        error = event.worker.error
+        if event.state is WorkerState.ERROR and error is not None:
+            words = f"{error.message} — {error.hint}" if isinstance(error, HitlError) else str(error)
+            self.notify(untrusted(words).text, markup=False, severity="error")
+
+
+class PageScreen(OverlayScreen):
+    """One scrolled page.
 
     Args:
         load: fetches the lines.
@@ -60,15 +92,14 @@ class PageScreen(RoleScreen):
     def __init__(
         self, title: str, load: Callable[[], Awaitable[Sequence[Line]]], keys: tuple[str, ...]
     ) -> None:
-        super().__init__()
+        super().__init__(keys)
         self._title = title
         self._load = load
-        self._keys = keys
 
     def compose(self) -> ComposeResult:
         """The page."""
         yield LineView("help", self._title)
-        yield PageFooter()
+        yield KeysBar(KEYS_OF_PAGE)
 
     def on_mount(self) -> None:
         """Fetch the lines."""
@@ -80,16 +111,6 @@ class PageScreen(RoleScreen):
     async def _fill(self) -> None:
         lines = await self._load()
         self.query_one("#help", LineView).show(list(lines))
-
-    def on_key(self, event: Key) -> None:
-        """The key that opened it closes it."""
-        if event.key in self._keys:
-            event.stop()
-            self.dismiss(None)
-
-    def action_close(self) -> None:
-        """Back to the run."""
-        self.dismiss(None)
 
 
 _ALL = 1 << 31

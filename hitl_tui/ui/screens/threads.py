@@ -13,18 +13,17 @@ from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Input
-from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import Hub
 from hitl_tui.engine.log.threads import ThreadSummary
 from hitl_tui.ui.bindings import LIST_MOVES, bound, keymap_of
-from hitl_tui.ui.screens.page import KeysBar
-from hitl_tui.ui.widgets.lines import LineView, RoleScreen, Row
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.widgets.lines import LineView, Row
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.cells import cut
 from hitl_tui.view.format import ago, count
 from hitl_tui.view.glyphs import UNICODE
-from hitl_tui.view.sanitise import sanitise, sanitise_line
+from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, untrusted
 from hitl_tui.view.status import next_words
 from hitl_tui.view.threads import ThreadRow, ThreadRows
@@ -53,12 +52,6 @@ def _keys(waiting: bool) -> Sequence[tuple[str, str]]:
 
 
 _KEYS_OF_SEARCH = (("enter threads.back", "To the list"),)
-
-
-class ThreadsFooter(KeysBar):
-    """The keys of this screen; while a name is typed, those that do something else then."""
-
-    entries = _keys(waiting=False)
 
 
 class ThreadList(LineView):
@@ -215,10 +208,7 @@ class ThreadList(LineView):
     def select(self, row: int) -> None:
         """Put the cursor on a row."""
         self.cursor_row = row
-        top, height = round(self.scroll_y), self.size.height - 1
-        if not top <= row < top + height:
-            self.scroll_to(y=row if row < top else row - height + 1, animate=False)
-        self.repaint()
+        self.reveal(row, self.size.height - 1)
 
     def on_click(self, event: events.Click) -> None:
         """Select with one click, open with the second."""
@@ -236,7 +226,7 @@ def _is_paused(thread: ThreadSummary) -> bool:
     return thread.status == "waiting" and thread.reason == "paused"
 
 
-class ThreadsScreen(RoleScreen):
+class ThreadsScreen(OverlayScreen):
     """Comes back with the id of the thread to open, or None."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = ["dialogs.tcss", "threads.tcss"]
@@ -252,16 +242,15 @@ class ThreadsScreen(RoleScreen):
 
     def __init__(self, hub: Hub, current: str, now: Callable[[], int], keys: Sequence[str] = ()) -> None:
         """`keys` are those that opened it and close it again."""
-        super().__init__()
+        super().__init__(keys)
         self._hub = hub
-        self._keys = keys
         self._list = ThreadList(current, now)
 
     def compose(self) -> ComposeResult:
         """Search, list, keys."""
         yield SafeInput(id="search", placeholder="search: part of a name")
         yield self._list
-        yield ThreadsFooter()
+        yield KeysBar(_keys(waiting=False))
 
     def on_mount(self) -> None:
         """Fetch the first page."""
@@ -308,12 +297,6 @@ class ThreadsScreen(RoleScreen):
         self._list.cursor_row = event.row
         self.action_open()
 
-    def on_key(self, event: events.Key) -> None:
-        """Close with the key that opened it."""
-        if event.key in self._keys:
-            event.stop()
-            self.dismiss(None)
-
     @on(ThreadList.Moved)
     def _moved(self) -> None:
         """Near the end of what is loaded, or where more is yet to be fetched, fetch the next page."""
@@ -354,7 +337,7 @@ class ThreadsScreen(RoleScreen):
         self._show_keys(searching=event.widget is self.query_one(Input))
 
     def _show_keys(self, *, searching: bool) -> None:
-        footer = self.query_one(ThreadsFooter)
+        footer = self.query_one(KeysBar)
         footer.entries = _KEYS_OF_SEARCH if searching else _keys(self._list.waiting)
         footer.refresh()
 
@@ -376,12 +359,3 @@ class ThreadsScreen(RoleScreen):
             self.dismiss(None)
         else:
             self._list.focus()
-
-    def action_close(self) -> None:
-        """Back to the run."""
-        self.dismiss(None)
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A store that can't be read says why."""
-        if event.state is WorkerState.ERROR:
-            self.notify(sanitise(str(event.worker.error)), markup=False, severity="error")

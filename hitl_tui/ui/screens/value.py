@@ -8,7 +8,8 @@ from typing import Any
 from textual.app import ComposeResult
 
 from hitl_tui.ui.bindings import keymap_of
-from hitl_tui.ui.screens.edit import DraftScreen, EditFooter, EditHead
+from hitl_tui.ui.screens.edit import KEYS_OF_EDITOR, DraftScreen, EditHead
+from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.ui.widgets.safe_text import DraftArea, elsewhere
 from hitl_tui.view.form import mismatch
@@ -45,7 +46,7 @@ class ValueScreen(DraftScreen):
         """Editor and difference side by side."""
         yield EditHead(id="edit-head")
         yield from self._body("Your version")
-        yield EditFooter()
+        yield KeysBar(KEYS_OF_EDITOR)
 
     def on_mount(self) -> None:
         """Say what is answered, and show the first check."""

@@ -281,6 +281,13 @@ class LineView(Kept, ScrollView, can_focus=True):
         if regions:
             self.refresh(*regions)
 
+    def reveal(self, row: int, rows: int | None = None) -> None:
+        """Put a row on screen, where it is not; `rows` are those that fit, the height by default."""
+        top, height = round(self.scroll_y), self.size.height if rows is None else rows
+        if not top <= row < top + height:
+            self.scroll_to(y=row if row < top else row - height + 1, animate=False)
+        self.repaint()
+
     def line(self, row: int) -> Line:
         """The spans of a row."""
         return self.lines[row]
