@@ -254,7 +254,7 @@ def _commit(
         cursor = replace(cursor, status="completed", reason="end", position="end")
     records = journal.write_records(cursor, changes, step=step, node="", source=source, at=now)
     state = after(live, changes)
-    log_bytes = cursor.log_bytes + journal.log_size(changes)
+    log_bytes = cursor.log_bytes + journal.log_size(changes, records)
     snapshot, snapshot_bytes = None, cursor.snapshot_bytes
     if journal.snapshot_due(log_bytes, snapshot_bytes):
         snapshot = journal.encode_snapshot(state.values)

@@ -33,7 +33,7 @@ from hitl_tui.stores.files.json import plain, row_of
 from hitl_tui.stores.lineage import Carried, Past
 
 FORMAT = "hitl-tui thread"
-VERSION = 3
+VERSION = 4
 
 
 class ChildPlace(NamedTuple):
@@ -522,5 +522,5 @@ def _is_hash(name: str, value: str) -> bool:
 
 def _shown_record(record: UpdateRecord, secret: frozenset[str]) -> dict[str, Any]:
     if record.channel in secret:
-        record = replace(record, update=repr(PRIVATE), result=msgspec.UNSET)
+        record = replace(record, update=repr(PRIVATE), result=msgspec.UNSET, patched=())
     return _shown(record, secret)

@@ -13,7 +13,7 @@ from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import ROLLBACK, Checkpoint, Cursor, LedgerEntry, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Part
-from hitl_tui.engine.state.canonical import equal
+from hitl_tui.engine.state.canonical import equal, item_hash
 from hitl_tui.errors import LogCorrupt
 
 _RAN = ("node", "map", "subgraph")
@@ -288,9 +288,11 @@ class GateTrace:
         written = {
             record.channel: PRIVATE if record.visibility == "private" else record.update for record in records
         }
+        hashes = {record.channel: record.update_hash for record in records}
         for name in sorted(sets.keys() | written.keys()):
-            if not (name in sets and name in written and equal(sets[name], written[name])):
-                yield GateFinding(entry.n, name, sets.get(name), written.get(name))
+            if name in sets and hashes.get(name) == item_hash(sets[name]):
+                continue
+            yield GateFinding(entry.n, name, sets.get(name), written.get(name))
 
     def _asked(self, answer: LedgerEntry) -> LedgerEntry | None:
         for entry in reversed(self._ledger[: answer.n]):

@@ -23,7 +23,7 @@ from hitl_tui.engine.state.canonical import channel_hash, show_hash, state_hash
 from hitl_tui.engine.state.changes import reduced, set_values
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.state import LiveState
-from hitl_tui.engine.thread.rebuild import next_value
+from hitl_tui.engine.thread.rebuild import next_value, update_of
 from hitl_tui.engine.thread.session import ThreadState, as_of, inputs_at_steps
 from hitl_tui.errors import HitlError, ReplayMismatch, UnknownThread
 
@@ -220,11 +220,12 @@ class _Replay(ThreadState):
             self._told.add(known)
             self._add("reducer", "reducer", record.reducer, signature, **place)
         try:
+            update = update_of(record, before)
             if record.op == "set":
                 state = LiveState({channel.name: before}, {channel.name: before_hash})
-                change = set_values(state, {channel.name: channel}, {channel.name: record.update})[0]
+                change = set_values(state, {channel.name: channel}, {channel.name: update})[0]
             else:
-                change = reduced(channel, before, channel.accept(record.update), before_hash)
+                change = reduced(channel, before, channel.accept(update, before), before_hash)
         except Exception as error:
             told = error.message if isinstance(error, HitlError) else f"{type(error).__name__}: {error}"
             self._add("value", "update", "an update that fits", PRIVATE if private else told, **place)

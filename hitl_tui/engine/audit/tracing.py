@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple
@@ -15,10 +15,10 @@ from hitl_tui.engine.log.taint import Tainted, spread
 from hitl_tui.engine.state.canonical import EMPTY_LIST_DIGEST, channel_hash, extend_chain, item_hash
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.reducers import Kind, logged_reducer
-from hitl_tui.engine.state.values import FrozenDict, FrozenList, freeze
+from hitl_tui.engine.state.values import FrozenDict, FrozenList
 from hitl_tui.engine.thread.journal import CHANNELS, decode_snapshot
-from hitl_tui.engine.thread.rebuild import next_value
-from hitl_tui.errors import HitlError, LogCorrupt
+from hitl_tui.engine.thread.rebuild import next_value, update_of
+from hitl_tui.errors import HitlError, LogCorrupt, UnknownThread
 
 
 class ChannelSets:
@@ -219,10 +219,17 @@ class Trace:
     Args:
         channels: the graph's, or None where it is not at hand.
         strict: reduce by the graph's reducers instead of taking stored results.
+        before: looks up what a record's channel held before its step.
     """
 
-    def __init__(self, channels: Mapping[str, BoundChannel] | None, strict: bool) -> None:
+    def __init__(
+        self,
+        channels: Mapping[str, BoundChannel] | None,
+        strict: bool,
+        before: Callable[[UpdateRecord], Any] | None = None,
+    ) -> None:
         self.channels = channels
+        self._before = before
         self.strict = strict
         self.private = {name for name, channel in (channels or {}).items() if channel.visibility == "private"}
         self.changes = 0
@@ -284,7 +291,10 @@ class Trace:
             channel.value = _USUAL_DEFAULTS.get(record.previous_hash, _UNKNOWN)
         elif record.previous_hash != channel.stored:
             expected["previous_hash"] = channel.digest
-        update_hash = item_hash(record.update)
+        if record.patched and channel.value is _UNKNOWN:
+            channel.value = self._looked_up(record, channel)
+        update = self._update(record, channel.value)
+        update_hash = record.update_hash if update is _UNKNOWN else item_hash(update)
         if update_hash != record.update_hash and intact:
             findings.append(TraceFinding("value", "update", record.update_hash, update_hash))
             channel.value = _UNKNOWN
@@ -292,7 +302,7 @@ class Trace:
             return Followed(expected, tuple(findings))
         expected["update_hash"] = update_hash
         findings += self._changed_reducer(record)
-        digest = self._reduced(channel, record, update_hash, findings)
+        digest = self._reduced(channel, record, update, update_hash, findings)
         if digest is None or (digest != record.next_hash and intact):
             if digest is not None and not findings:
                 field = "next_hash" if record.result is msgspec.UNSET else "result"
@@ -305,15 +315,21 @@ class Trace:
         return Followed(expected, tuple(findings))
 
     def _reduced(
-        self, channel: _Channel, record: UpdateRecord, update_hash: bytes, findings: list[TraceFinding]
+        self,
+        channel: _Channel,
+        record: UpdateRecord,
+        update: Any,
+        update_hash: bytes,
+        findings: list[TraceFinding],
     ) -> bytes | None:
         """The channel's hash after a record, None where it can't be told."""
-        update = record.update
         previous = channel.value
         channel.value = _UNKNOWN
         kind = _kind_by_digests(record)
+        if update is _UNKNOWN:
+            return None
         if kind == "replace":
-            channel.value = freeze(update)
+            channel.value = update
             return channel_hash(update) if isinstance(update, list) else update_hash
         start = EMPTY_LIST_DIGEST if channel.digest == _NULL else channel.digest or b""
         if kind == "element":
@@ -321,10 +337,7 @@ class Trace:
         if kind == "members" and isinstance(update, list):
             return extend_chain(start, update)
         if record.result is not msgspec.UNSET:
-            channel.value = freeze(record.result)
-            if self.strict:
-                self._reduce_again(previous, record, findings)
-            return channel_hash(channel.value)
+            return self._result(channel, previous, update, record, findings)
         if previous is _UNKNOWN:
             return None
         try:
@@ -336,13 +349,54 @@ class Trace:
             return None
         return channel_hash(channel.value)
 
-    def _reduce_again(self, previous: Any, record: UpdateRecord, findings: list[TraceFinding]) -> None:
+    def _result(
+        self,
+        channel: _Channel,
+        previous: Any,
+        update: Any,
+        record: UpdateRecord,
+        findings: list[TraceFinding],
+    ) -> bytes | None:
+        """The hash of what a record says that a user's reducer made."""
+        if "result" in record.patched and previous is _UNKNOWN:
+            return None
+        try:
+            channel.value = next_value(record, previous)
+        except LogCorrupt as error:
+            findings.append(TraceFinding("value", "result", record.next_hash, error.message))
+            return None
+        if self.strict:
+            self._reduce_again(previous, update, record, findings)
+        return channel_hash(channel.value)
+
+    def _update(self, record: UpdateRecord, previous: Any) -> Any:
+        """The update of a record; what it holds itself where that is a patch of another value."""
+        if "update" in record.patched and previous is _UNKNOWN:
+            return _UNKNOWN
+        try:
+            return update_of(record, previous)
+        except LogCorrupt:
+            return record.update
+
+    def _looked_up(self, record: UpdateRecord, channel: _Channel) -> Any:
+        """The value that a record changes, where following the log from its begin did not tell it."""
+        if self._before is None:
+            return _UNKNOWN
+        with suppress(LogCorrupt, UnknownThread):
+            value = self._before(record)
+            if channel_hash(value) == channel.digest:
+                return value
+        return _UNKNOWN
+
+    def _reduce_again(
+        self, previous: Any, update: Any, record: UpdateRecord, findings: list[TraceFinding]
+    ) -> None:
         """Run a user's reducer on what it got then."""
         own = (self.channels or {}).get(record.channel)
         if own is None or previous is _UNKNOWN:
             return
         try:
-            value = own.reduce(previous, freeze(record.update))
+            value = own.reduce(previous, update)
         except Exception as error:
             findings.append(TraceFinding("reducer", "result", record.next_hash, _error_text(error)))
             return

@@ -26,6 +26,7 @@ from hitl_tui.engine.state.canonical import GrowingHashes, show_hash, state_hash
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, ledger_hash, record_hash
 from hitl_tui.engine.thread.journal import decode_snapshot
+from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.engine.thread.session import unbound
 from hitl_tui.errors import GraphInvalid, LogCorrupt, UnknownThread, UsageError
 
@@ -83,7 +84,7 @@ class _Check:
         self.decided: list[LedgerEntry] = []
         self.gates: GateTrace | None = None
         self.signed: list[SignedDecision] = []
-        self.trace = Trace(channels, strict)
+        self.trace = Trace(channels, strict, self._before)
         self.sets = ChannelSets(store, self.thread_id, self.trace)
         self.taint = TaintTrace()
         self.mismatches: list[Mismatch] = []
@@ -133,6 +134,11 @@ class _Check:
             self.unchecked,
             decisions=tuple(self.signed) if self.signers else None,
         )
+
+    def _before(self, record: UpdateRecord) -> Any:
+        """What a record's channel held before its step, by the snapshots and the log."""
+        values = state_at(self.store, self.thread_id, record.step - 1, only=(record.channel,))
+        return values.get(record.channel)
 
     def _add(self, kind: Kind, field: str, expected: Any, actual: Any, **place: Any) -> None:
         shown = [show_hash(value) if isinstance(value, bytes) else value for value in (expected, actual)]

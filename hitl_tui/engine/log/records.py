@@ -27,6 +27,8 @@ Status = Literal["pending", "running", "waiting", "completed", "failed", "cancel
 Source = Literal["input", "node", "map", "subgraph", "human", "fork", "rollback"]
 Operation = Literal["reduce", "set"]
 Visibility = Literal["public", "private"]
+Patched = tuple[Literal["update", "result"], ...]
+"""Which fields of a record are patches of the value before (see `state.patches`) in place of values."""
 
 START = "START"
 END = "END"
@@ -42,6 +44,8 @@ class UpdateRecord(msgspec.Struct, frozen=True, gc=False):
     `path` names the branch or subgraph it came from ("" for a plain node).  `result` is stored
     for custom reducers only, so that looking at history never runs user code.  `lineage` says why the
     update tainted its channel, or that a human cleared it; None where `tainted` did not change by it.
+    `update` and `result` named in `patched` are what to change in the channel's value before to get them:
+    `thread.rebuild` reads them.
     """
 
     thread_id: str
@@ -68,6 +72,7 @@ class UpdateRecord(msgspec.Struct, frozen=True, gc=False):
     record_hash: bytes
     result: Any = msgspec.UNSET
     lineage: Lineage | None = None
+    patched: Patched = ()
 
 
 class Effect(msgspec.Struct, frozen=True, gc=False):
@@ -78,11 +83,12 @@ class Effect(msgspec.Struct, frozen=True, gc=False):
     reducer: str
     update: Any
     result: Any = msgspec.UNSET
+    patched: Patched = ()
 
     @classmethod
     def of(cls, record: UpdateRecord) -> Effect:
         """The effect of a record."""
-        return cls(record.channel, record.op, record.reducer, record.update, record.result)
+        return cls(record.channel, record.op, record.reducer, record.update, record.result, record.patched)
 
 
 class Checkpoint(msgspec.Struct, frozen=True, gc=False):

@@ -13,22 +13,57 @@ from typing import Any
 
 import msgspec
 
+from hitl_tui.engine.state.values import JOINED, PART, PLAIN, SIZE_SHIFT, known
+
 EMPTY_LIST_DIGEST = sha256(b"list").digest()
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _encode = msgspec.json.Encoder().encode
 _SCALARS = frozenset((str, int, bool, type(None)))
+_FLAT = _SCALARS | {float}
 
 
 def canonical(value: Any) -> bytes:
-    """The canonical bytes of a JSON value; the value must have passed `normalise`."""
-    if type(value) in _SCALARS or _is_plain(value):
+    """The canonical bytes of a JSON value; the value must have passed `normalise`.
+
+    A large frozen value is joined from the bytes of its parts, which keep them: of what is shared with
+    another value that was asked for before, nothing is written again.
+    """
+    kind = type(value)
+    if kind in _SCALARS:
         return _encode_sorted(value)
-    return b"".join(_pieces(value))
+    if kind is float:
+        return _float(value)
+    facts = known(value)
+    if not facts:
+        return b"".join(_pieces(value)) if _has_parts(value) else _written(value, plain=_is_plain(value))
+    if facts & JOINED:
+        return b"".join(_pieces(value))
+    if facts < PART << SIZE_SHIFT:
+        return _written(value, plain=bool(facts & PLAIN))
+    try:
+        return value.json  # type: ignore[no-any-return]
+    except AttributeError:
+        value.json = _written(value, plain=bool(facts & PLAIN))
+        return value.json  # type: ignore[no-any-return]
+
+
+def _written(value: Any, *, plain: bool) -> bytes:
+    return _encode_sorted(value) if plain else b"".join(_pieces(value))
+
+
+def _has_parts(value: Any) -> bool:
+    """Whether a value that a reducer put together has large parts that are known."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if _FLAT.issuperset(map(type, parts)):
+        return False
+    return any(known(part) >= PART << SIZE_SHIFT for part in parts)
 
 
 def _is_plain(value: Any) -> bool:
     """True where msgspec writes canonical bytes: no floats, only ASCII keys."""
+    if facts := known(value):
+        return bool(facts & PLAIN)
     if isinstance(value, list):
         return _are_plain(value)
     if isinstance(value, dict):
@@ -44,21 +79,21 @@ def _pieces(value: Any) -> Iterable[bytes]:
     if isinstance(value, float):
         yield _float(value)
     elif isinstance(value, list):
-        yield b"["
-        for index, item in enumerate(value):
-            if index:
-                yield b","
-            yield from _pieces(item)
-        yield b"]"
+        before = b"["
+        for item in value:
+            yield before
+            yield canonical(item)
+            before = b","
+        yield b"]" if value else b"[]"
     elif isinstance(value, dict):
-        yield b"{"
-        for index, key in enumerate(sorted(value, key=_utf16)):
-            if index:
-                yield b","
+        before = b"{"
+        for key in sorted(value) if all(map(str.isascii, value)) else sorted(value, key=_utf16):
+            yield before
             yield _encode_sorted(key)
             yield b":"
-            yield from _pieces(value[key])
-        yield b"}"
+            yield canonical(value[key])
+            before = b","
+        yield b"}" if value else b"{}"
     else:
         yield _encode_sorted(value)
 

@@ -74,9 +74,9 @@ def reduce_updates(
     changes = []
     for name, given in sorted(updates, key=_name):
         channel = _channel(name, channels)
-        update = channel.accept(given)
         earlier = latest.get(name)
         before = earlier.after if earlier else values[name]
+        update = channel.accept(given, before)
         before_hash = earlier.after_hash if earlier else digests[name]
         change = reduced(channel, before, update, before_hash)
         latest[name] = change
@@ -91,7 +91,7 @@ def set_values(
     changes = []
     for channel in sorted((_channel(name, channels) for name in values), key=lambda known: known.name):
         name = channel.name
-        value = channel.replace(values[name])
+        value = channel.replace(values[name], state.values[name])
         data = canonical(value)
         update_hash = sha256(data).digest()
         after_hash = channel_hash(value) if isinstance(value, list) else update_hash

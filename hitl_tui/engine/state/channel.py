@@ -130,12 +130,23 @@ class BoundChannel:
             default=None if self._private else self.default,
         )
 
-    def accept(self, update: Any) -> Any:
-        """An update from outside: in the value domain, frozen, fitting its part of the schema."""
+    def accept(self, update: Any, before: Any = None) -> Any:
+        """An update from outside: in the value domain, frozen, fitting its part of the schema.
+
+        Args:
+            before: what the channel holds: what is the same in an update like it is shared with it.
+        """
         within = self._within
         if within and self._takes_lists and isinstance(update, (list, tuple)):
             within = 0
-        frozen = normalise(update, self.name, max_bytes=self.max_bytes, private=self._private, within=within)
+        frozen = normalise(
+            update,
+            self.name,
+            max_bytes=self.max_bytes,
+            private=self._private,
+            within=within,
+            old=before if self.reducer.alike else None,
+        )
         self.schema.check_update(frozen)
         return frozen
 
@@ -156,13 +167,13 @@ class BoundChannel:
                 raise
             raise self._broken(error) from (None if self._private else error)
         if reducer.custom:
-            return self._check_custom(value)
+            return self._check_custom(value, previous)
         self.schema.check_reduced(value)
         return value
 
-    def _check_custom(self, made: Any) -> Any:
+    def _check_custom(self, made: Any, previous: Any) -> Any:
         """What a user's reducer made, checked; the limit on size is one of updates."""
-        value = normalise(made, self.name, max_bytes=sys.maxsize, private=self._private)
+        value = normalise(made, self.name, max_bytes=sys.maxsize, private=self._private, old=previous)
         try:
             self.schema.check_reduced(value)
         except SchemaMismatch as error:
@@ -172,9 +183,13 @@ class BoundChannel:
             raise SchemaMismatch(f"{error.message}: {none}", "let it return the next value") from None
         return value
 
-    def replace(self, value: Any) -> Any:
-        """A value set without the reducer, as a human's edit: in the domain and fitting the schema."""
-        frozen = normalise(value, self.name, max_bytes=self.max_bytes, private=self._private)
+    def replace(self, value: Any, before: Any = None) -> Any:
+        """A value set without the reducer, as a human's edit: in the domain and fitting the schema.
+
+        Args:
+            before: what the channel holds, as for `accept`.
+        """
+        frozen = normalise(value, self.name, max_bytes=self.max_bytes, private=self._private, old=before)
         self.schema.check_value(frozen)
         return frozen
 

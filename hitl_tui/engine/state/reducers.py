@@ -73,6 +73,11 @@ class Reducer:
     source_hash: str = ""
 
     @property
+    def alike(self) -> bool:
+        """Whether an update is built as the channel's value is, so that most of it may be there already."""
+        return self.kind in ("replace", "merge", "custom")
+
+    @property
     def signature(self) -> str:
         """As the log names it: a custom function with the start of its source's hash, so that a replay
         can say that it changed."""

@@ -9,8 +9,10 @@ import enum
 import inspect
 import math
 import pathlib
+import sys
 import uuid
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
@@ -94,9 +96,15 @@ def _refuse(self: Any, *_args: Any, **_kwargs: Any) -> NoReturn:
 
 
 class FrozenList(list[Any]):
-    """A list that refuses changes."""
+    """A list that refuses changes.
 
-    __slots__ = ()
+    `known` is what `normalise` has found out about it (see `known`), `json` its canonical bytes where
+    `canonical` keeps them: both are empty slots until then.
+    """
+
+    __slots__ = ("json", "known")
+    json: bytes
+    known: int
     append = extend = insert = remove = pop = clear = sort = reverse = _refuse
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
 
@@ -111,9 +119,11 @@ class FrozenList(list[Any]):
 
 
 class FrozenDict(dict[str, Any]):
-    """A dict that refuses changes."""
+    """A dict that refuses changes; `known` and `json` are those of a `FrozenList`."""
 
-    __slots__ = ()
+    __slots__ = ("json", "known")
+    json: bytes
+    known: int
     __setitem__ = __delitem__ = __ior__ = _refuse
     pop = popitem = clear = update = setdefault = _refuse
 
@@ -145,18 +155,55 @@ def thaw(value: Any) -> Any:
 _DONE = frozenset({str, int, float, bool, type(None), FrozenList, FrozenDict})
 
 
+PART = 1024
+"""Bytes: from this size on a list or a dict inside a value is a part of its own, encoded once for all values
+that share it."""
+
+# The bits of what is known, lowest first: how many levels of lists and dicts it has; `PLAIN`: there are no
+# floats in it and only ASCII keys, so that msgspec writes its canonical bytes; `JOINED`: some list or dict
+# directly in it is a `PART`; then about its canonical size in bytes, escapes left aside.  A number takes a
+# fifth of what a tuple does, and a value may hold many.
+_HEIGHT, PLAIN, JOINED, SIZE_SHIFT = 127, 128, 256, 9
+_READ_KNOWN = {kind: vars(kind)["known"].__get__ for kind in (FrozenList, FrozenDict)}
+
+
+def known(value: Any) -> int:
+    """What is known of a list or a dict that came from `normalise`, so that all in it is; else 0."""
+    # By the slot itself: FrozenDict makes words of an attribute that is not there.
+    read = _READ_KNOWN.get(type(value))
+    try:
+        return read(value) if read else 0
+    except AttributeError:
+        return 0
+
+
 class _NotJson(Exception):
     """What is wrong with a value, where in it, and how to mend it."""
 
-    def __init__(self, path: str, what: str, hint: str) -> None:
+    def __init__(self, what: str, hint: str, longest_path: int = sys.maxsize) -> None:
         super().__init__(what)
-        self.path = path
+        self.path = ""
         self.what = what
         self.hint = hint
+        self._longest_path = longest_path
+
+    @property
+    def place(self) -> str:
+        """Where it is, as words behind a channel's name."""
+        path, longest = self.path, self._longest_path
+        if len(path) > longest:
+            path = f"{path[:longest]}…"
+        return f" at {path.lstrip('.')}" if path else ""
 
 
 def normalise(
-    value: Any, channel: str, *, max_bytes: int = DEFAULT_MAX_BYTES, private: bool = False, within: int = 0
+    value: Any,
+    channel: str,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    private: bool = False,
+    within: int = 0,
+    old: Any = None,
 ) -> Any:
     """A value as a channel keeps it: JSON, frozen, checked.
 
@@ -166,20 +213,21 @@ def normalise(
         max_bytes: upper bound of its canonical size in bytes.
         private: whether errors must not quote anything of it, the keys of a path included.
         within: how many levels of the channel's value are around it, as the list that it is appended to.
+        old: what the channel holds: parts that are the same at the same place are those of `old`.
 
     Raises:
         ValueRejected: names channel, path and type, or the size.
     """
     try:
-        frozen, size = _freeze(value, "", within)
+        frozen, facts = _freeze(value, within, old)
     except _NotJson as found:
         if private:
             raise ValueRejected(f"channel {channel!r}: {found.what}", GIVE_JSON) from None
         raise ValueRejected(
-            f"channel {channel!r}{_at(found.path)}: {found.what}", found.hint
+            f"channel {channel!r}{found.place}: {found.what}", found.hint
         ) from found.__cause__
     # The estimate never exceeds the canonical size by more than escapes need, so most are settled here.
-    if size > max_bytes // 6:
+    if facts >> SIZE_SHIFT > max_bytes // 6:
         from hitl_tui.engine.state.canonical import canonical
 
         exact = len(canonical(frozen))
@@ -192,83 +240,124 @@ def normalise(
     return frozen
 
 
-def _freeze(value: Any, path: str, depth: int) -> tuple[Any, int]:
+def _freeze(value: Any, depth: int, old: Any) -> tuple[Any, int]:
+    """A value frozen, `old` where that is the same, and what is known of it in the bits of `known`."""
     kind = type(value)
     if kind is str:
         if not value.isascii():
-            _check_text(value, path)
-        return value, len(value)
-    if kind is bool or value is None:
-        return value, 5
-    if kind is int:
-        return value, 1 + _check_int(value, path) // 3
-    if kind is float:
-        return _check_float(value, path), 24
-    if isinstance(value, (list, tuple)):
-        _check_depth(depth, path)
-        return _freeze_list(value, path, depth)
-    if isinstance(value, dict):
-        _check_depth(depth, path)
-        return _freeze_dict(value, path, depth)
-    if hasattr(value, "model_dump") and not isinstance(value, type):
-        return _freeze(_dumped(value, path, depth), path, depth)
-    return _freeze(_convert(value, path), path, depth)
+            _check_text(value)
+        facts = len(value) << SIZE_SHIFT | PLAIN
+    elif kind is bool or value is None:
+        facts = 5 << SIZE_SHIFT | PLAIN
+    elif kind is int:
+        facts = 1 + _check_int(value) // 3 << SIZE_SHIFT | PLAIN
+    elif kind is float:
+        facts = 24 << SIZE_SHIFT
+        _check_float(value)
+    elif isinstance(value, (list, tuple, dict)):
+        facts = known(value)
+        if facts and depth + (facts & _HEIGHT) <= MAX_DEPTH:
+            return value, facts
+        if depth >= MAX_DEPTH:
+            raise _NotJson(f"nested deeper than {MAX_DEPTH} levels", "flatten the value", _LONGEST_PATH)
+        if isinstance(value, dict):
+            return _freeze_dict(value, depth + 1, old if type(old) is FrozenDict else _NOTHING)
+        return _freeze_list(value, depth + 1, old if type(old) is FrozenList else ())
+    elif hasattr(value, "model_dump") and not isinstance(value, type):
+        return _freeze(_dumped(value, depth), depth, old)
+    else:
+        return _freeze(_convert(value), depth, old)
+    return old if type(old) is kind and old == value else value, facts
 
 
-def _check_depth(depth: int, path: str) -> None:
-    if depth >= MAX_DEPTH:
-        begins = path if len(path) <= _LONGEST_PATH else f"{path[:_LONGEST_PATH]}…"
-        raise _NotJson(begins, f"nested deeper than {MAX_DEPTH} levels", "flatten the value")
+_NOTHING: Mapping[Any, Any] = {}
 
 
-def _freeze_list(value: Any, path: str, depth: int) -> tuple[FrozenList, int]:
-    total = 2
+def _freeze_list(value: Sequence[Any], depth: int, old: Sequence[Any]) -> tuple[FrozenList, int]:
+    size, plain, joined, height = 2, PLAIN, 0, 0
     items = []
-    for index, item in enumerate(value):
-        frozen, size = _freeze(item, f"{path}[{index}]", depth + 1)
-        items.append(frozen)
-        total += size + 1
-    return FrozenList(items), total
+    same = len(value) == len(old)
+    priors = chain(old, repeat(None))
+    for index, (item, prior) in enumerate(zip(value, priors, strict=False)):
+        try:
+            part, facts = _freeze(item, depth, prior)
+        except _NotJson as error:
+            error.path = f"[{index}]{error.path}"
+            raise
+        items.append(part)
+        same = same and part is prior
+        size += (facts >> SIZE_SHIFT) + 1
+        plain &= facts
+        if below := facts & _HEIGHT:
+            height = max(height, below)
+            joined |= JOINED * (facts >= PART << SIZE_SHIFT)
+    facts = size << SIZE_SHIFT | joined | plain | height + 1
+    return _noted(old if same and type(old) is FrozenList else FrozenList(items), facts)
 
 
-def _freeze_dict(value: dict[Any, Any], path: str, depth: int) -> tuple[FrozenDict, int]:
-    total = 2
+def _freeze_dict(value: dict[Any, Any], depth: int, old: Mapping[Any, Any]) -> tuple[FrozenDict, int]:
+    size, plain, joined, height = 2, PLAIN, 0, 0
     items = {}
+    same = len(value) == len(old)
     for key, item in value.items():
-        if not isinstance(key, str):
-            raise _NotJson(
-                path,
-                f"a key of type {type(key).__name__}, JSON keys are text",
-                f"use {str(key.value if isinstance(key, enum.Enum) else key)!r}",
-            )
-        text = str.__str__(key)
+        text = key if type(key) is str else _key(key)
         if not text.isascii():
-            _check_text(text, path)
-        frozen, size = _freeze(item, f"{path}.{text}", depth + 1)
-        items[text] = frozen
-        total += len(text) + size + 4
-    return FrozenDict(items), total
+            _check_text(text)
+            plain = 0
+        prior = old.get(text)
+        # Most of what is in large values is text: a call for each would take most of the time.
+        if type(item) is str and item.isascii():
+            if item != prior:
+                same = False
+                prior = item
+            items[text] = prior
+            size += len(text) + len(item) + 4
+            continue
+        try:
+            part, facts = _freeze(item, depth, prior)
+        except _NotJson as error:
+            error.path = f".{text}{error.path}"
+            raise
+        items[text] = part
+        same = same and part is prior
+        size += len(text) + (facts >> SIZE_SHIFT) + 4
+        plain &= facts
+        if below := facts & _HEIGHT:
+            height = max(height, below)
+            joined |= JOINED * (facts >= PART << SIZE_SHIFT)
+    facts = size << SIZE_SHIFT | joined | plain | height + 1
+    # The order of keys is no part of what is equal, but of what a node sees.
+    same = same and type(old) is FrozenDict and list(items) == list(old)
+    return _noted(old if same else FrozenDict(items), facts)
 
 
-def _check_int(value: int, path: str) -> int:
+def _noted(frozen: Any, facts: int) -> tuple[Any, int]:
+    frozen.known = facts
+    return frozen, facts
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise _NotJson(
+            f"a key of type {type(key).__name__}, JSON keys are text",
+            f"use {str(key.value if isinstance(key, enum.Enum) else key)!r}",
+        )
+    return str.__str__(key)
+
+
+def _check_int(value: int) -> int:
     bits = value.bit_length()
     if bits > MAX_INT_BITS:
         raise _NotJson(
-            path,
             "a whole number of more than 4,300 digits",
             "keep such a number as text",
         )
     return bits
 
 
-def _check_float(value: float, path: str) -> float:
+def _check_float(value: float) -> None:
     if not math.isfinite(value):
-        raise _NotJson(
-            path,
-            f"{value} is not a JSON number",
-            "use null where there is no value",
-        )
-    return value
+        raise _NotJson(f"{value} is not a JSON number", "use null where there is no value")
 
 
 def keepable(text: str) -> str:
@@ -281,18 +370,17 @@ def is_name(name: object) -> bool:
     return isinstance(name, str) and bool(name.strip()) and keepable(name) == name
 
 
-def _check_text(text: str, path: str) -> None:
+def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise _NotJson(
-            path,
             f"text with a lone surrogate at {error.start}",
             'decode bytes with errors="replace"',
         ) from None
 
 
-def _dumped(value: Any, path: str, depth: int) -> Any:
+def _dumped(value: Any, depth: int) -> Any:
     """A pydantic model as JSON; where it can't be written, the error names what in it is no JSON."""
     try:
         return value.model_dump(mode="json")
@@ -302,15 +390,14 @@ def _dumped(value: Any, path: str, depth: int) -> Any:
         fields = value.model_dump()
     except Exception:
         fields = {}
-    _freeze(fields, path, depth)
+    _freeze(fields, depth, None)
     raise _NotJson(
-        path,
         f"a value of type {type(value).__name__} can't be written as JSON",
         "see what its fields hold and how they are serialised",
     ) from cause
 
 
-def _convert(value: Any, path: str) -> Any:
+def _convert(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, str):
@@ -325,8 +412,4 @@ def _convert(value: Any, path: str) -> Any:
         return value.isoformat()
     if isinstance(value, (uuid.UUID, pathlib.PurePath, decimal.Decimal)):
         return str(value)
-    raise _NotJson(path, f"a value of type {type(value).__name__} is not JSON", as_json_hint(value))
-
-
-def _at(path: str) -> str:
-    return f" at {path.lstrip('.')}" if path else ""
+    raise _NotJson(f"a value of type {type(value).__name__} is not JSON", as_json_hint(value))

@@ -87,6 +87,9 @@ def record_hash(record: UpdateRecord) -> bytes:
         facts += _encode(record.lineage)
     if record.result is not msgspec.UNSET:
         facts += b"result"  # its value is in `next_hash`
+    if record.patched:
+        # Their values are in their hashes, but there are many ways to say what changed.
+        facts += _encode((record.patched, [getattr(record, name) for name in record.patched]))
     hashes = record.prev_record_hash + record.previous_hash + record.update_hash + record.next_hash
     return sha256(hashes + facts).digest()
 

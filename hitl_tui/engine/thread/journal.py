@@ -13,14 +13,15 @@ import msgspec
 from msgspec.structs import replace
 
 from hitl_tui.engine.log.outcomes import BranchOutcome, BranchState, Compensation, ModelUse, ToolUse
-from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry, Source, UpdateRecord
+from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry, Patched, Source, UpdateRecord
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.signing import DECISIONS, Signer
 from hitl_tui.engine.log.threads import Lease
 from hitl_tui.engine.state.canonical import state_hash
 from hitl_tui.engine.state.changes import Change
+from hitl_tui.engine.state.patches import Edit, patch
 from hitl_tui.engine.state.state import LiveState, OtherChannels
-from hitl_tui.engine.state.values import check_nesting, freeze, thaw
+from hitl_tui.engine.state.values import SIZE_SHIFT, check_nesting, freeze, known, thaw
 from hitl_tui.engine.thread.hashes import ledger_hash, record_hash, request_hash, signed_words
 from hitl_tui.errors import LogCorrupt, UsageError, in_words
 
@@ -71,6 +72,9 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
+# From how many bytes on it is looked for what changed in a value, and what part of them that may take.
+_SMALLEST_PATCHED = 512
+_PATCH_PART = 2
 # What a record takes in the log besides its update, for the balance of log and snapshots.
 _RECORD_OVERHEAD = 200
 _SMALLEST_SNAPSHOT = 16_384
@@ -88,13 +92,26 @@ def write_records(
     attempt: int = 1,
     actor: str | None = None,
     note: str | None = None,
+    follows: bool = True,
 ) -> tuple[UpdateRecord, ...]:
-    """The records of one step's changes, chained to the cursor's last record."""
+    """The records of one step's changes, chained to the cursor's last record.
+
+    Args:
+        follows: the log gives the values before the step, so that a record may say what changed in them.
+    """
     records = []
+    follows = follows and cursor.head >= 0  # what channels begin with is in no log before the first step
     previous = cursor.last_record_hash
     for seq, change in enumerate(changes, cursor.last_seq + 1):
         channel = change.channel
-        custom = channel.reducer.custom and change.op == "reduce"
+        update: Any = change.update
+        result: Any = change.after if channel.reducer.custom and change.op == "reduce" else msgspec.UNSET
+        fields: Patched = ()
+        if follows and channel.reducer.alike:
+            if (edits := _edits(change.before, update, change.size)) is not None:
+                update, fields = edits, ("update",)
+            if (edits := _edits(change.before, result)) is not None:
+                result, fields = edits, (*fields, "result")
         # By place, in the order of its fields: finding so many by their names takes ten times as long.
         record = UpdateRecord(
             cursor.thread_id,
@@ -109,7 +126,7 @@ def write_records(
             channel.reducer.signature,
             channel.visibility,
             source,
-            change.update,
+            update,
             change.before_hash,
             change.update_hash,
             change.after_hash,
@@ -119,14 +136,25 @@ def write_records(
             at,
             previous,
             b"",
-            change.after if custom else msgspec.UNSET,
+            result,
             change.lineage,
+            fields,
         )
         previous = record_hash(record)
         # Nobody has seen it yet; a copy of so many fields would take longer than making them.
         msgspec.structs.force_setattr(record, "record_hash", previous)
         records.append(record)
     return tuple(records)
+
+
+def _edits(before: Any, value: Any, size: int | None = None) -> list[Edit] | None:
+    """What to change in the value before to get one, None where the value itself is not much larger.
+
+    Args:
+        size: the value's canonical size in bytes, about what is known of it by default.
+    """
+    size = known(value) >> SIZE_SHIFT if size is None else size
+    return patch(before, value, size // _PATCH_PART) if size >= _SMALLEST_PATCHED else None
 
 
 @cache
@@ -238,9 +266,13 @@ def takeover_entry(cursor: Cursor, dead: Lease, at: int) -> LedgerEntry:
     return ledger_entry(cursor, "takeover", at=at, note=who, data={"status": cursor.status})
 
 
-def log_size(changes: Sequence[Change]) -> int:
-    """About how many bytes the changes add to the log."""
-    return sum([change.size for change in changes]) + _RECORD_OVERHEAD * len(changes)
+def log_size(changes: Sequence[Change], records: Sequence[UpdateRecord]) -> int:
+    """About how many bytes the records of changes add to the log."""
+    size = sum([change.size for change in changes]) + _RECORD_OVERHEAD * len(changes)
+    for change, record in zip(changes, records, strict=False):  # without a store there are no records
+        if record.patched:
+            size += len(_encode(record.update)) - change.size
+    return size
 
 
 def snapshot_due(log_bytes: int, last_snapshot_bytes: int) -> bool:
@@ -303,12 +335,13 @@ class StepFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def records_of(
-    step: StepFacts, cursor: Cursor, changes: Sequence[Change], at: int
+    step: StepFacts, cursor: Cursor, changes: Sequence[Change], at: int, *, follows: bool
 ) -> tuple[UpdateRecord, ...]:
     """The records of a step's changes, behind those that `cursor`, the one before the step, tells of.
 
     Args:
         at: microseconds since the epoch.
+        follows: as for `write_records`.
     """
     return write_records(
         cursor,
@@ -320,6 +353,7 @@ def records_of(
         attempt=step.attempt,
         actor=step.actor,
         note=step.note,
+        follows=follows,
     )
 
 

@@ -6,7 +6,7 @@ Looking at history never runs user code: results of custom reducers are in their
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -15,6 +15,7 @@ from hitl_tui.engine.log.records import Effect, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.state.canonical import channel_hash, state_hash
 from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.patches import patched
 from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState, OtherChannels
 from hitl_tui.engine.state.values import freeze
@@ -63,17 +64,26 @@ def state_at(
     return values
 
 
+def update_of(record: UpdateRecord | Effect, previous: Any) -> Any:
+    """The update of a record, given the channel's value before it.
+
+    Raises:
+        LogCorrupt: it is a patch of another value.
+    """
+    return _value_of(record, "update", previous)
+
+
 def next_value(record: UpdateRecord | Effect, previous: Any) -> Any:
     """What a record makes of the value before it.
 
     Raises:
-        LogCorrupt: its reducer is none of ours, and what came of it is not in the record.
+        LogCorrupt: its reducer is none of ours, and what came of it is not in the record; or it is a patch of
+            another value.
     """
-    update = freeze(record.update)
     if record.op == "set":
-        return update
+        return update_of(record, previous)
     if record.result is not msgspec.UNSET:
-        return freeze(record.result)
+        return _value_of(record, "result", previous)
     reducer = logged_reducer(record.reducer)
     if reducer is None:
         raise LogCorrupt(
@@ -81,7 +91,20 @@ def next_value(record: UpdateRecord | Effect, previous: Any) -> Any:
             "none of hitl-tui's",
             "the store was changed from outside; `hitl-tui verify` says where",
         )
-    return reducer.reduce(previous, update)
+    return reducer.reduce(previous, update_of(record, previous))
+
+
+def _value_of(record: UpdateRecord | Effect, field: Literal["update", "result"], previous: Any) -> Any:
+    value = getattr(record, field)
+    if field not in record.patched:
+        return freeze(value)
+    try:
+        return patched(previous, value)
+    except ValueError as error:
+        raise LogCorrupt(
+            f"channel {record.channel!r}: {error}",
+            "the store was changed from outside; `hitl-tui verify` says where",
+        ) from None
 
 
 def live_state(store: Store, thread_id: str, step: int, channels: Mapping[str, BoundChannel]) -> LiveState:
@@ -123,6 +146,7 @@ def applied_updates(
     for record in records:
         before = current.get(record.channel)
         after = current[record.channel] = next_value(record, before)
+        replaced = record.op == "set" or record.reducer == "overwrite"
         private = record.visibility == "private"
         updates.append(
             AppliedUpdate(
@@ -132,7 +156,7 @@ def applied_updates(
                 visibility=record.visibility,
                 source=record.source,
                 before=PRIVATE if private else before,
-                update=PRIVATE if private else record.update,
+                update=PRIVATE if private else after if replaced else update_of(record, before),
                 after=PRIVATE if private else after,
                 changed=record.previous_hash != record.next_hash,
                 actor=record.actor,

@@ -32,6 +32,7 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, Part, ThreadInfo, takeover_notice
 from hitl_tui.engine.state.changes import Change, after
 from hitl_tui.engine.state.channel import RUN_INPUTS
+from hitl_tui.engine.state.patches import length_after
 from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState, WorkflowState
 from hitl_tui.engine.state.values import freeze
@@ -39,7 +40,7 @@ from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, ledger_hash, request_hash
 from hitl_tui.engine.thread.journal import StepFacts, checkpoint_of, open_uses, records_of
-from hitl_tui.engine.thread.rebuild import live_state, state_at
+from hitl_tui.engine.thread.rebuild import live_state, state_at, update_of
 from hitl_tui.engine.thread.recorded import RecordedGraph, logged_digest, recorded_graph
 from hitl_tui.errors import HitlError, LogCorrupt, StoreUnusable, ThreadBusy, UnknownThread
 
@@ -119,7 +120,8 @@ def first_input(
         if effects:
             before = state_at(store, thread_id, first - 1, defaults, [channel]) if first else defaults
             length = len(value) if isinstance(value := before.get(channel), (list, tuple)) else 0
-            begun = FirstInput(freeze(effects[0].update), length, length, first - 1)
+            given = update_of(effects[0], before.get(channel))
+            begun = FirstInput(given, length, length, first - 1)
             return begun.follow(store, thread_id, channel, head)
         last = first - 1
     return None
@@ -146,8 +148,15 @@ def _moved(place: int, length: int, effect: Effect) -> tuple[int, int]:
         dropped = max(0, length + 1 - reducer.window) if reducer.window else 0
         return (place - dropped if place >= dropped else -1), length + 1 - dropped
     # An edit in its place, or a list that is made anew: an entry counts as the same by its place.
-    value = effect.update if effect.result is msgspec.UNSET else effect.result
-    length = len(value) if isinstance(value, (list, tuple)) else 0
+    field = "update" if effect.result is msgspec.UNSET else "result"
+    value = getattr(effect, field)
+    if field in effect.patched:
+        try:
+            length = length_after(value, length)
+        except ValueError as error:
+            raise LogCorrupt(f"channel {effect.channel!r}: {error}", "see `hitl-tui verify`") from None
+    else:
+        length = len(value) if isinstance(value, (list, tuple)) else 0
     return (place if place < length else -1), length
 
 
@@ -658,13 +667,16 @@ class Session(ThreadState):
             self.state = state
             self._write(self._moved(cursor, now, ledger, head=before.head + 1), ledger)
             return
-        records = records_of(step, cursor, changes, now) if self.store else ()
+        records = records_of(step, cursor, changes, now, follows=other is None) if self.store else ()
         parent = self._parent_thread()
         checkpoint = checkpoint_of(step, cursor, state, len(records), parent_thread=parent, at=now)
         link = records[-1].record_hash if records else cursor.last_record_hash
         if self.store:
             _seal(checkpoint, cursor, link, ledger)
-        snapshot, log_bytes, snapshot_bytes = self._snapshot(cursor, changes, state, whole=other is not None)
+        log_bytes = cursor.log_bytes + journal.log_size(changes, records)
+        snapshot, log_bytes, snapshot_bytes = self._snapshot(
+            cursor, log_bytes, state, whole=other is not None
+        )
         cursor = self._moved(
             cursor,
             now,
@@ -779,11 +791,10 @@ class Session(ThreadState):
             self.emit(LedgerWritten(entry))
 
     def _snapshot(
-        self, cursor: Cursor, changes: Sequence[Change], state: LiveState, *, whole: bool
+        self, cursor: Cursor, log_bytes: int, state: LiveState, *, whole: bool
     ) -> tuple[bytes | None, int, int]:
         if self.store is None:
             return None, 0, 0
-        log_bytes = cursor.log_bytes + journal.log_size(changes)
         # Defaults are in no record, so the first step keeps the whole state: the store alone must give it.
         if self.cursor.head >= 0 and not whole and not journal.snapshot_due(log_bytes, cursor.snapshot_bytes):
             return None, log_bytes, cursor.snapshot_bytes

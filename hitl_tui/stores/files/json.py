@@ -69,10 +69,12 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def plain(row: msgspec.Struct) -> dict[str, Any]:
-    """A row as a JSON object, hashes as text; an unset result is left out."""
+    """A row as a JSON object, hashes as text; what is unset, and that nothing is patched, is left out."""
     fields = {
         name: value for name, value in msgspec.structs.asdict(row).items() if value is not msgspec.UNSET
     }
+    if not fields.get("patched", True):
+        del fields["patched"]
     for name in _HASHES.get(type(row), ()):
         digest: bytes = fields[name]
         fields[name] = f"{_PREFIX}{digest.hex()}" if digest else ""

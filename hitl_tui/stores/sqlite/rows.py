@@ -11,7 +11,7 @@ next one, as it does wherever a value is replaced.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from hitl_tui.engine.log.records import (
     Effect,
     LedgerEntry,
     Operation,
+    Patched,
     Source,
     UpdateRecord,
     next_of,
@@ -43,7 +44,10 @@ NUMBER = 0xFFFFFFFF
 _HASH = 32
 # Places in this tuple are written to files: append only.
 _SOURCES: tuple[Source, ...] = ("input", "node", "map", "subgraph", "human", "fork", "rollback")
-_SOURCE_BITS, _SET, _PRIVATE, _TAINTED = 7, 8, 16, 32
+_SOURCE_BITS, _SET, _PRIVATE, _TAINTED, _UPDATE_PATCHED, _RESULT_PATCHED = 7, 8, 16, 32, 64, 128
+_EACH = 255
+
+_PATCHED: dict[Literal["update", "result"], int] = {"update": _UPDATE_PATCHED, "result": _RESULT_PATCHED}
 
 _encode = msgspec.json.Encoder().encode
 _decode_any = msgspec.json.Decoder().decode
@@ -117,6 +121,8 @@ def record_row(base: int, record: UpdateRecord) -> Row:
         flags |= _PRIVATE
     if record.tainted:
         flags |= _TAINTED
+    if record.patched:
+        flags |= sum(_PATCHED[name] for name in record.patched)
     return (
         base | record.seq,
         record.step,
@@ -181,7 +187,17 @@ def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecor
         hashes[2 * _HASH : 3 * _HASH],
         msgspec.UNSET if result is None else _decode(result),
         None if lineage is None else _decode_lineage(lineage),
+        _patched(flags),
     )
+
+
+def _patched(flags: int) -> Patched:
+    """The fields of a record that are patches."""
+    if 0 <= flags < _UPDATE_PATCHED:
+        return ()
+    if not 0 < flags <= _EACH:
+        raise ValueError("there are no such flags")
+    return tuple([name for name, flag in _PATCHED.items() if flags & flag])
 
 
 EFFECT = "id, step, channel, reducer, flags, change, result"
@@ -192,7 +208,8 @@ def effect_of(row: Row) -> Effect:
     _typed(row, (int, int, str, str, int, bytes, _BLOB))
     _, _, channel, reducer, flags, change, result = row
     op: Operation = "set" if flags & _SET else "reduce"
-    return Effect(channel, op, reducer, _decode(change), msgspec.UNSET if result is None else _decode(result))
+    kept = msgspec.UNSET if result is None else _decode(result)
+    return Effect(channel, op, reducer, _decode(change), kept, _patched(flags))
 
 
 def record_hash_of(hashes: bytes) -> bytes:

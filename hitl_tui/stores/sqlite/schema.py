@@ -18,7 +18,7 @@ TOUCHED_SHIFT = 20
 """`cursor.touched` is its `updated_at`, in microseconds, without these many bits: about its second."""
 
 
-VERSION = 11
+VERSION = 12
 """The version of the tables; a file with another one is not read."""
 
 TABLES = (
@@ -78,7 +78,8 @@ TABLES = (
         note TEXT,
         at INTEGER NOT NULL
     )""",
-    # `flags`, `hashes`: see rows.  `change`, `result` and `lineage` are JSON; NULL for none.
+    # `flags`, `hashes`: see rows.  `change` and `result` are JSON, of values or of patches, `lineage` is
+    # JSON; NULL for none.
     """CREATE TABLE record (
         id INTEGER PRIMARY KEY,
         step INTEGER NOT NULL,

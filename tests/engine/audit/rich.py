@@ -80,6 +80,8 @@ def graph() -> StateGraph:
         "said": Channel(None),
         "approved": Channel(False),
         "best": Channel("", reducer=longest),
+        "paper": Channel({}),
+        "index": Channel({}, reducer=joined),
     }
     return (
         StateGraph(channels, name="rich")
@@ -87,7 +89,7 @@ def graph() -> StateGraph:
         .add_node("ask", ask)
         .add_map("scan", over="plan.items", node=scan)
         .add_subgraph("team", inner, inputs={}, outputs={"words": "said"})
-        .add_node("publish", lambda _state: NodeResult({"best": "published"}, text="done"))
+        .add_node("publish", publish)
         .add_compensation("unpublish", lambda _state, _config, args: {"notes": f"undone {args}"})
         .add_edge(START, "fetch")
         .add_edge("fetch", "ask")
@@ -102,8 +104,24 @@ def longest(old: Any, new: Any) -> Any:
     return max(old or "", new, key=len)
 
 
+def joined(old: Any, new: Any) -> Any:
+    return {**old, **new}
+
+
+def publish(state: Any) -> NodeResult:
+    """What it writes of large values is in the log as what changed in them."""
+    paper = {**state["paper"], "state": "published"}
+    return NodeResult({"best": "published", "paper": paper, "index": {"at": 2}}, text="done")
+
+
 def fetch(_state: Any) -> NodeResult:
-    updates = {"page": "a page", "secret": "s3cret", "plan": {"go": True, "items": ["x", "y", "z"]}}
+    updates = {
+        "paper": {"text": "paper " * 100, "state": "draft"},
+        "index": {"words": "index " * 100, "at": 1},
+        "page": "a page",
+        "secret": "s3cret",
+        "plan": {"go": True, "items": ["x", "y", "z"]},
+    }
     return NodeResult(updates, text="fetched", compensation=("unpublish", {"id": 7, "rate": 0.5}))
 
 

@@ -123,6 +123,7 @@ TAMPERED: dict[str, Any] = {
     "note": "nothing to see",
     "at": 77,
     "prev_record_hash": b"x" * 32,
+    "patched": ("update",),
 }
 
 

@@ -1,0 +1,151 @@
+"""Patches: what makes a large value out of the one before it (SPEC 10).
+
+A patch is JSON, a list of edits in the order in which they are made:
+
+    [path, value]                put a value at a path, which is a list of keys and places
+    [path]                       take a key of a dict away
+    [path, start, stop, items]   put items in place of those from `start` up to `stop` of the list at a path
+
+It gives the value back exactly, the order of keys included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from hitl_tui.engine.state.values import FrozenDict, FrozenList, freeze
+
+Edit = list[Any]
+
+_encode = msgspec.json.Encoder().encode
+_CONTAINERS = (FrozenDict, FrozenList)
+
+
+def patch(old: Any, new: Any, most: int) -> list[Edit] | None:
+    """The edits that make `new` of `old`, both frozen; None where they take more than `most` bytes of JSON.
+
+    What both share costs no more than a look at the containers on the way.
+    """
+    if type(old) is not type(new) or type(new) not in _CONTAINERS:
+        return None
+    edits: list[Edit] = []
+    size = 2
+    for edit in _edits([], old, new):
+        size += len(_encode(edit)) + 1
+        if size > most or edit[:-1] == [[]]:
+            return None
+        edits.append(edit)
+    return edits
+
+
+def patched(old: Any, edits: Sequence[Edit]) -> Any:
+    """The value that edits make of `old`, frozen; `old` stays as it is.
+
+    Raises:
+        ValueError: these are no edits of this value.
+    """
+    root = FrozenList([old])
+    own = {id(root): root}
+    try:
+        for path, *new in edits:
+            parent, key = root, 0
+            for step in path:
+                parent, key = _own(parent, key, own), step
+            _edit(parent, key, new, own)
+    except (LookupError, TypeError, ValueError) as error:
+        raise ValueError(f"a patch does not fit its value ({error})") from None
+    return root[0]
+
+
+def length_after(edits: Iterable[Edit], length: int) -> int:
+    """How long a list of some length is after edits of it.
+
+    Raises:
+        ValueError: these are no edits.
+    """
+    try:
+        for path, *new in edits:
+            if not path and len(new) == 3:
+                start, stop, items = new
+                length += len(items) - (stop - start)
+    except TypeError as error:
+        raise ValueError(f"a patch does not fit its value ({error})") from None
+    return length
+
+
+def _edits(path: list[Any], old: Any, new: Any) -> Iterator[Edit]:
+    if new is old or (type(new) is type(old) and type(new) in (str, int) and new == old):
+        return
+    if type(new) is FrozenDict and type(old) is FrozenDict and _keeps_order(old, new):
+        for key in [key for key in old if key not in new]:
+            yield [[*path, key]]
+        for key, value in new.items():
+            if key not in old:
+                yield [[*path, key], value]
+            elif value is not old[key]:
+                yield from _edits([*path, key], old[key], value)
+    elif type(new) is FrozenList and type(old) is FrozenList:
+        yield from _list_edits(path, old, new)
+    else:
+        yield [path, new]
+
+
+def _keeps_order(old: FrozenDict, new: FrozenDict) -> bool:
+    """Whether the keys of `new` are those of `old` that stayed, in their order, and then others."""
+    keys = list(new)
+    if keys == list(old):
+        return True
+    kept = [key for key in old if key in new]
+    return keys[: len(kept)] == kept
+
+
+def _list_edits(path: list[Any], old: FrozenList, new: FrozenList) -> Iterator[Edit]:
+    if len(old) == len(new):
+        for place, (before, after) in enumerate(zip(old, new, strict=True)):
+            if after is not before:
+                yield from _edits([*path, place], before, after)
+        return
+    shorter = min(len(old), len(new))
+    start = next((place for place in range(shorter) if old[place] is not new[place]), shorter)
+    rest = range(1, shorter - start + 1)
+    end = next((place - 1 for place in rest if old[-place] is not new[-place]), shorter - start)
+    yield [path, start, len(old) - end, new[start : len(new) - end]]
+
+
+def _own(parent: Any, key: Any, own: dict[int, Any]) -> Any:
+    """What is at a key, as a copy that is ours to change."""
+    _check_key(parent, key)
+    value = parent[key]
+    if id(value) not in own:
+        if type(value) not in _CONTAINERS:
+            raise TypeError("a path leads through what is no list and no dict")
+        value = type(value)(value)
+        own[id(value)] = value
+        _put(parent, key, value)
+    return value
+
+
+def _edit(parent: Any, key: Any, new: list[Any], own: dict[int, Any]) -> None:
+    if not new:
+        dict.__delitem__(parent, key)
+    elif len(new) == 1:
+        _put(parent, key, freeze(new[0]))
+    else:
+        items, (start, stop, given) = _own(parent, key, own), new
+        if not 0 <= start <= stop <= len(items):
+            raise TypeError("no such part of a list")
+        list.__setitem__(items, slice(start, stop), freeze(given))
+
+
+def _put(parent: Any, key: Any, value: Any) -> None:
+    _check_key(parent, key)
+    put = dict.__setitem__ if type(parent) is FrozenDict else list.__setitem__
+    put(parent, key, value)
+
+
+def _check_key(parent: Any, key: Any) -> None:
+    if type(key) is not (str if type(parent) is FrozenDict else int) or (type(key) is int and key < 0):
+        raise TypeError("a path leads nowhere")
