@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 from hitl_tui.engine.nodes.activity import Activity, current_activity
 
@@ -44,9 +47,21 @@ def redactor(options: Mapping[str, Any], activity: Activity | None = None) -> Ca
 
 
 def _patterns(value: Any) -> list[re.Pattern[str]]:
-    """What finds the value in a text, whole or in its parts, as it is and as JSON writes it."""
-    texts = {text for leaf in _leaves(value) for text in (leaf, json.dumps(leaf)[1:-1]) if text.strip()}
+    """What finds the value in a text, whole or in its parts, however it is written there."""
+    texts = {text for leaf in _leaves(value) for text in _written(leaf) if text.strip()}
     return [_pattern(text) for text in sorted(texts, key=len, reverse=True)]
+
+
+@lru_cache(maxsize=256)
+def _written(text: str) -> frozenset[str]:
+    """A text as providers quote it: as it is, in JSON, in JSON that stands in JSON, in Python, in a URL."""
+    forms = {text, repr(text)[1:-1]}
+    for once in (json.dumps(text), json.dumps(text, ensure_ascii=False)):
+        # In JSON that stands in JSON it is a text of its own there.
+        forms |= {once[1:-1], json.dumps(once)[3:-3], json.dumps(once, ensure_ascii=False)[3:-3]}
+    with contextlib.suppress(UnicodeEncodeError):
+        forms |= {quote(text), quote(text, safe=""), quote_plus(text)}
+    return frozenset(forms)
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -77,8 +92,9 @@ def remember(options: Mapping[str, Any]) -> None:
 def scrub(text: str, options: Mapping[str, Any]) -> str:
     """Cut out the values of secret-looking options and variables, and what looks like a key."""
     # The longest first: a key may be the beginning of another one.
-    for secret in sorted({*_of_agents, *_secrets(options), *_secrets(os.environ)}, key=len, reverse=True):
-        text = text.replace(secret, "[secret]")
+    secrets = {*_of_agents, *_secrets(options), *_secrets(os.environ)}
+    for written in sorted({form for secret in secrets for form in _written(secret)}, key=len, reverse=True):
+        text = text.replace(written, "[secret]")
     return _SECRET_LOOK.sub("[secret]", text)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -33,6 +36,10 @@ def hidden(private: Any, said: Any) -> Any:
         ("Ada Lovelace", "Dear Ada Lovelace!", "Dear [private: secret]!"),
         ("Ada\nLovelace", "by Lovelace", "by [private: secret]"),
         ('say "hi"\n', r'{"text": "say \"hi\"\n"}', '{"text": "[private: secret]"}'),
+        ('Zoë says "hi"', r'sent {"text": "Zoë says \"hi\""}', 'sent {"text": "[private: secret]"}'),
+        ('a "b"', json.dumps({"body": json.dumps('a "b"')}), r'{"body": "\"[private: secret]\""}'),
+        ('Zoë says "hi"', "q=Zo%C3%AB%20says%20%22hi%22", "q=[private: secret]"),
+        ("it's \"so\"", repr({"text": "it's \"so\""}), "{'text': '[private: secret]'}"),
         (["Lovelace", "Ada Lovelace"], "Ada Lovelace", "[private: secret]"),
         ({"deep": [{"pin": 4242}]}, "4242 and 14242", "[private: secret] and 1[private: secret]"),
         (7, "7 of 17", "[private: secret] of 17"),
@@ -40,11 +47,23 @@ def hidden(private: Any, said: Any) -> Any:
         (True, "true or True", "true or True"),
         ("  ", "a  b", "a  b"),
     ],
-    ids=["a text", "a line of it", "as JSON writes it", "the longest first", "a number deep inside",
+    ids=["a text", "a line of it", "as JSON writes it", "in JSON beyond ASCII", "in JSON that stands in JSON",
+         "in a URL",
+         "in Python", "the longest first", "a number deep inside",
          "a short number by itself", "a short word by itself", "a flag tells nothing", "blanks tell nothing"],
 )  # fmt: skip
 def test_a_private_value_is_hidden(private: Any, said: str, left: str) -> None:
     assert hidden(private, said) == left
+
+
+@pytest.mark.parametrize(
+    "written", [str, json.dumps, repr, quote, quote_plus, lambda key: json.dumps([json.dumps(key)])]
+)
+def test_a_key_is_hidden_however_it_is_written(written: Callable[[str], str]) -> None:
+    key = 'planted/key+with"odd=signs'
+    said = redactor({"api_key": key})(f"wrong: {written(key)}!")
+    assert "[secret]" in said
+    assert "odd" not in said
 
 
 def test_it_is_hidden_wherever_it_stands_in_json_and_so_is_a_key() -> None:
