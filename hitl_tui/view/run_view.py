@@ -236,7 +236,9 @@ class _Builder:
         self.checkpoints: list[Checkpoint] = []
         self.ledger: list[LedgerEntry] = []
         self.head_updates = view.head_updates
-        self.running = _Running(view.running_node, view.running_since, view.running_attempt)
+        self.running: _Running | ev.NodeStarted = _Running(
+            view.running_node, view.running_since, view.running_attempt
+        )
         self.retry = view.retry
         self.error = view.error
         self.notice = view.notice
@@ -244,9 +246,34 @@ class _Builder:
         self.forks: list[tuple[str, int]] = []
         self.held_by = view.held_by
         self.graph_changed = view.graph_changed
-        self.stream = view.stream
+        self.live = view.stream.live
+        self.duration = view.stream.duration
         self.pieces: list[str] = []
+        self.composed = {node.name for node in view.graph.nodes if node.kind != "node"}
+        self._stream = view.stream
+        self._begun: tuple[int, ev.NodeStarted] | None = None
         self._inside: InsideFold | None = None
+
+    @property
+    def stream(self) -> StreamView:
+        """The stream; of most nodes in a batch nobody asks for one."""
+        if self._begun is not None:
+            serial, event = self._begun
+            self._begun = None
+            self._stream = StreamView(serial=serial, node=event.node, started=event.at, live=True)
+        return self._stream
+
+    @stream.setter
+    def stream(self, stream: StreamView) -> None:
+        self._stream = stream
+
+    def begin(self, event: ev.NodeStarted) -> None:
+        """A node begins, and with it another stream."""
+        self.running = event
+        self.retry = None
+        self.pieces.clear()
+        self._begun = self.last_event, event
+        self.live, self.duration = True, None
 
     @property
     def touched_inside(self) -> bool:
@@ -272,7 +299,7 @@ class _Builder:
             ledger=(*view.ledger, *self.ledger)[-LEDGER_WINDOW:] if self.ledger else view.ledger,
             head_updates=self.head_updates,
             running_node=self.running.node,
-            running_since=self.running.since,
+            running_since=self.running.at,
             running_attempt=self.running.attempt,
             retry=self.retry,
             error=self.error,
@@ -293,17 +320,16 @@ class _Builder:
         return (*self.view.checkpoints, *self.checkpoints)[-keep:]
 
     def flush_stream(self) -> None:
-        if self.pieces:
-            text = "".join((self.stream.text, *self.pieces))
-            self.stream = replace(self.stream, text=text[-STREAM_TAIL:])
-            self.pieces.clear()
+        stream = self.stream
+        text = "".join((stream.text, *self.pieces))[-STREAM_TAIL:] if self.pieces else stream.text
+        if (text, self.live, self.duration) != (stream.text, stream.live, stream.duration):
+            self.stream = replace(stream, text=text, live=self.live, duration=self.duration)
 
     def stop(self) -> None:
         """No node is in flight any more."""
         self.running = _IDLE
         self.retry = None
-        if self.stream.live:
-            self.stream = replace(self.stream, live=False)
+        self.live = False
         if self.view.inside.live or self.touched_inside:
             self.inside.end()
 
@@ -311,7 +337,7 @@ class _Builder:
 @dataclass(frozen=True, slots=True)
 class _Running:
     node: str | None = None
-    since: int | None = None
+    at: int | None = None
     attempt: int = 0
 
 
@@ -326,14 +352,10 @@ def _run_started(builder: _Builder, event: ev.RunStarted) -> None:
 
 
 def _node_started(builder: _Builder, event: ev.NodeStarted) -> None:
-    builder.running = _Running(event.node, event.at, event.attempt)
-    builder.retry = None
-    builder.pieces.clear()
-    builder.stream = StreamView(serial=builder.last_event, node=event.node, started=event.at, live=True)
-    graph = builder.view.graph
-    if graph.kind_of(event.node) != "node":
-        pending = builder.progress.pending
-        builder.inside.begin(event.node, event.step, pending, graph.members_of(event.node))
+    builder.begin(event)
+    if event.node in builder.composed:
+        members = builder.view.graph.members_of(event.node)
+        builder.inside.begin(event.node, event.step, builder.progress.pending, members)
 
 
 def _text_streamed(builder: _Builder, event: ev.TextStreamed) -> None:
@@ -372,13 +394,14 @@ def _node_retrying(builder: _Builder, event: ev.NodeRetrying) -> None:
 def _step_committed(builder: _Builder, event: ev.StepCommitted) -> None:
     if builder.values is None:
         builder.values = dict(builder.view.values)
-    builder.values.update((update.channel, update.after) for update in event.updates)
+    for update in event.updates:
+        builder.values[update.channel] = update.after
     builder.checkpoints.append(event.checkpoint)
     builder.head_updates = event.updates
     builder.progress = event.progress
     builder.error = event.progress.error
-    if builder.stream.live:
-        builder.stream = replace(builder.stream, duration=event.checkpoint.duration)
+    if builder.live:
+        builder.duration = event.checkpoint.duration
     if event.checkpoint.branches:
         builder.inside.committed(event.checkpoint.step, event.checkpoint.branches)
     builder.stop()

@@ -12,6 +12,7 @@ from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
 from hitl_tui.engine.commands import COMMANDS, Fork, PrepareGraph, verb
 from hitl_tui.engine.log.events import (
     AppliedUpdate,
+    Event,
     LedgerWritten,
     LimitNear,
     NodeStarted,
@@ -102,6 +103,10 @@ class RecentSteps:
         self._updates.keep(
             place, updates, sum(weight([one.before, one.update, one.after]) for one in updates)
         )
+        self.note_names(place, updates)
+
+    def note_names(self, place: Place, updates: Sequence[AppliedUpdate]) -> None:
+        """A step was seen whose values are of no interest any more."""
         self.note_changed(place, frozenset(update.channel for update in updates if update.changed))
 
     def note_changed(self, place: Place, channels: frozenset[str]) -> None:
@@ -279,24 +284,39 @@ class ViewSession:
         return True
 
     def _note(self, events: Sequence[Stamped]) -> None:
+        steps: list[StepCommitted] = []
         for stamped in events:
-            match stamped.event:
-                case RunStarted():
-                    self.pausing = False
-                case RunEnded(progress=ended):
-                    self.pausing = False
-                    if ended.status in ("completed", "cancelled"):
-                        self.alerts = [text for text in self.alerts if text not in self.limit_notes]
-                case StepCommitted(checkpoint=point, updates=updates):
-                    self._recent.note((self.thread_id, point.step), updates)
-                    self.family_stale = True
-                case LimitNear() as alert:
-                    self.alerts.append(limit_line(alert))
-                    self.limit_notes.add(self.alerts[-1])
-                case TaintRead() as warned:
-                    self.alerts.append(taint_warning(warned))
-                case ThreadForked():
-                    self.family_stale = True
+            event = stamped.event
+            if isinstance(event, StepCommitted):
+                steps.append(event)
+            elif not isinstance(event, NodeStarted):  # these two are nearly all there is
+                self._note_other(event)
+        if steps:
+            self.family_stale = True
+            self._note_steps(steps)
+
+    def _note_steps(self, steps: Sequence[StepCommitted]) -> None:
+        """Of a fast run only as much is kept as is looked at."""
+        values_from = len(steps) - _UPDATES_KEPT
+        for index, step in enumerate(steps[-_STEPS_LOOKED_AT:], max(0, len(steps) - _STEPS_LOOKED_AT)):
+            place = (self.thread_id, step.checkpoint.step)
+            (self._recent.note if index >= values_from else self._recent.note_names)(place, step.updates)
+
+    def _note_other(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self.pausing = False
+            case RunEnded(progress=ended):
+                self.pausing = False
+                if ended.status in ("completed", "cancelled"):
+                    self.alerts = [text for text in self.alerts if text not in self.limit_notes]
+            case LimitNear() as alert:
+                self.alerts.append(limit_line(alert))
+                self.limit_notes.add(self.alerts[-1])
+            case TaintRead() as warned:
+                self.alerts.append(taint_warning(warned))
+            case ThreadForked():
+                self.family_stale = True
 
     @staticmethod
     def _concerns_step(events: Sequence[Stamped]) -> bool:
