@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar, get_args
 
@@ -38,51 +36,19 @@ from hitl_tui.engine.log.events import AppliedUpdate, Event, RunEnded
 from hitl_tui.engine.log.records import Checkpoint, Limits
 from hitl_tui.engine.log.signing import Signer, Signers
 from hitl_tui.engine.log.store import Store
+from hitl_tui.engine.log.threads import Stamp
 from hitl_tui.engine.nodes.children import inner_graph
 from hitl_tui.engine.nodes.results import RunResult, StepResult
 from hitl_tui.engine.run.loop import OnLimit, RunLoop
 from hitl_tui.engine.run.rollback import RollbackLoop, RollbackReport, rollback_report
+from hitl_tui.engine.run.sync import run_on, run_sync
 from hitl_tui.engine.state.state import WorkflowState
 from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, fresh_agents
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
 from hitl_tui.engine.thread.session import Session, now_us
 from hitl_tui.errors import HitlError, UnknownThread, UsageError, in_words
 
-T = TypeVar("T")
 R = TypeVar("R")
-
-
-def run_on(loop: asyncio.AbstractEventLoop, work: Awaitable[T]) -> T:
-    """Run a part of sync code's own loop, from inside another running loop too."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return loop.run_until_complete(work)
-    with ThreadPoolExecutor(1, "hitl-tui run") as pool:
-        return pool.submit(loop.run_until_complete, work).result()
-
-
-def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """Run the async core from sync code, from inside a running loop too (as in a notebook)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(asyncio.run(work))
-        except BaseException as error:
-            failure.append(error)
-
-    thread = threading.Thread(target=run, name="hitl-tui run")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
 
 
 Resume = Literal["cursor", "entry"]
@@ -108,6 +74,8 @@ class GraphRunner:
         self.signer = signer
         self.source: Mapping[str, Any] = {}
         self._agents: dict[str, dict[str, Any]] = {}
+        # The thread that ran last and the store's stamp behind it; nothing while it is in use.
+        self._last: list[tuple[Session, Stamp]] = []
 
     def with_store(self, store: Store, source: Mapping[str, Any] | None = None) -> GraphRunner:
         """The same graph on another store; `source` says how to build the graph again."""
@@ -181,6 +149,7 @@ class GraphRunner:
                     print(_line(session, node))
                 if on_step and not told.error:
                     on_step(node, session.view())
+        self._keep(session)
         told.raise_any(run.error)
         return result_of(session)
 
@@ -249,12 +218,16 @@ class GraphRunner:
         async with aclosing(run.steps()) as steps:
             async for _ in steps:
                 pass
+        self._keep(session)
         told.raise_any(run.error)
         return result_of(session)
 
     def get_state(self, thread_id: str, step: int | None = None) -> dict[str, Any]:
         """All channel values as of a step, the newest by default."""
         store = self._store()
+        if step is None and (kept := self._kept(thread_id)):
+            self._last.append(kept)
+            return dict(kept[0].state.values)
         cursor = store.cursor(thread_id)
         if cursor is None:
             raise UnknownThread(
@@ -512,6 +485,27 @@ class GraphRunner:
         """The thread's own agents: each thread has its own chat histories, which are no state (seed 000)."""
         return self._agents.setdefault(thread_id, fresh_agents(self._graph_of(thread_id)))
 
+    def _keep(self, session: Session) -> None:
+        """Keep a thread open for its next step, where it is as opening it would find it."""
+        cursor = session.cursor
+        waits = cursor.pending or cursor.branches or cursor.answers or cursor.exchanges
+        if self.store is None or waits or session.children or session.state.other:
+            return
+        stamp = self.store.stamp(session.thread_id)
+        if stamp is not None and stamp.version == cursor.version:
+            session.sink = None
+            self._last = [(session, stamp)]
+
+    def _kept(self, thread_id: str) -> tuple[Session, Stamp] | None:
+        """The thread that ran last, taken out, if it is this one and nobody has written the store since."""
+        try:
+            session, stamp = self._last.pop()
+        except IndexError:  # none yet, or somebody in this process is at it
+            return None
+        if self.store is None or session.thread_id != thread_id or session.graph is not self.graph:
+            return None
+        return (session, stamp) if self.store.stamp(thread_id) == stamp else None
+
     def _graph_of(self, thread_id: str) -> CompiledGraph:
         """The graph of a thread: this one, or the one inside it that the thread of a subgraph runs."""
         info = self.store.info(thread_id) if self.store else None
@@ -540,7 +534,10 @@ class GraphRunner:
                 f"the thread id is {in_words(thread_id)}", f"give text, as thread_id='{thread_id}'"
             )
         name = thread_id or f"{self.graph.name}-{uuid.uuid4().hex[:8]}"
-        if self.store is not None and self.store.info(name) is not None:
+        if kept := self._kept(name):
+            session = kept[0]
+            session.sink = sink
+        elif self.store is not None and self.store.info(name) is not None:
             session = self.open(name, sink)
         else:
             session = Session.new(

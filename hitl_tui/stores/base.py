@@ -29,6 +29,7 @@ from hitl_tui.engine.log.threads import (
     Lease,
     Part,
     PauseRequest,
+    Stamp,
     ThreadInfo,
     ThreadSummary,
 )
@@ -355,6 +356,10 @@ class Checkpointer(ABC):
     @abstractmethod
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         """See `Store.cursor`."""
+
+    def stamp(self, thread_id: str) -> Stamp | None:
+        """See `Store.stamp`."""
+        return None
 
     @abstractmethod
     def graph(self, digest: str) -> StoredGraph | None:

@@ -17,7 +17,7 @@ from hitl_tui.engine.log.records import (
     StoredGraph,
     UpdateRecord,
 )
-from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, Stamp, ThreadInfo, ThreadSummary
 from hitl_tui.stores import base, snapshots
 from hitl_tui.stores.base import (
     Checkpointer,
@@ -122,6 +122,10 @@ class MemoryCheckpointer(Checkpointer):
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         thread = self._threads.get(thread_id)
         return thread.cursor if thread else None
+
+    def stamp(self, thread_id: str) -> Stamp | None:
+        thread = self._threads.get(thread_id)
+        return Stamp(thread.cursor.version, thread) if thread else None
 
     def graph(self, digest: str) -> StoredGraph | None:
         return self._graphs.get(digest)

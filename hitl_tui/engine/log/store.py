@@ -19,7 +19,7 @@ from hitl_tui.engine.log.records import (
     Totals,
     UpdateRecord,
 )
-from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, Stamp, ThreadInfo, ThreadSummary
 
 Durability = Literal["decisions", "steps", "none"]
 """Which commits are on the disk when they return, so that no power cut takes them back: those with
@@ -56,6 +56,12 @@ class Store(Protocol):
 
         Raises:
             LogCorrupt: the cursor, or what is fixed about the thread, is not what was written.
+        """
+
+    def stamp(self, thread_id: str) -> Stamp | None:
+        """The thread's version, and what tells whether anything was written since.
+
+        None where the store can't tell, or has no such thread.
         """
 
     def graph(self, digest: str) -> StoredGraph | None:

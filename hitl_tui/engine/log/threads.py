@@ -125,6 +125,18 @@ class PauseRequest(msgspec.Struct, frozen=True):
     at: int
 
 
+class Stamp(NamedTuple):
+    """When a store was looked at.
+
+    Args:
+        version: of the thread's cursor then.
+        moment: equal as long as nobody, here or elsewhere, writes what the thread's rows are among.
+    """
+
+    version: int
+    moment: object
+
+
 class Fault(NamedTuple):
     """Something stored that does not follow from what it should be read from, as `verify` tells it.
 

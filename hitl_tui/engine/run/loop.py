@@ -309,8 +309,11 @@ class RunLoop:
     def _stop(self, status: Status, reason: str, note: str = "", cursor: Cursor | None = None) -> str:
         session = self.session
         cursor = replace(cursor or session.cursor, status=status, reason=reason)
-        entry = journal.ledger_entry(cursor, "stop", at=session.clock(), note=note, data={"reason": reason})
-        session.commit_cursor(cursor, [entry] if note else [])
+        entries = []
+        if note:
+            data = {"reason": reason}
+            entries.append(journal.ledger_entry(cursor, "stop", at=session.clock(), note=note, data=data))
+        session.commit_cursor(cursor, entries)
         return ""
 
     def _open(self, requests: Sequence[Request], cursor: Cursor | None = None) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec.structs import replace
@@ -420,6 +421,47 @@ def now_us() -> int:
     return time.time_ns() // 1000
 
 
+class _LeaseKeeper:
+    """Renews the leases of the threads of one store that run here, from one thread for all of them.
+
+    It stays a while when none is left: starting it takes longer than a step.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # held while leases are renewed: none is once its thread was removed
+        self._running: dict[Session, None] = {}
+        self._awake = False
+
+    def add(self, session: Session) -> None:
+        """Renew a session's lease until it is removed."""
+        with self._lock:
+            self._running[session] = None
+            if not self._awake:
+                self._awake = True
+                threading.Thread(target=self._work, name="hitl-tui leases", daemon=True).start()
+
+    def remove(self, session: Session) -> None:
+        """Renew it no more."""
+        with self._lock:
+            del self._running[session]
+
+    def _work(self) -> None:
+        while True:
+            time.sleep(HEARTBEAT)
+            with self._lock:
+                if not self._running:
+                    self._awake = False
+                    return
+                for session in self._running:
+                    try:
+                        session.renew_lease()
+                    except HitlError as error:
+                        log.warning("the lease of %s could not be renewed: %s", session.thread_id, error)
+
+
+_keepers: WeakKeyDictionary[Store, _LeaseKeeper] = WeakKeyDictionary()
+
+
 class Session(ThreadState):
     """A thread of a graph, in a store or (without one) in memory only.
 
@@ -590,33 +632,24 @@ class Session(ThreadState):
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """Renew the lease again and again, from a thread of its own: a node may block this one for hours."""
-        if self._lease is None:
+        """Renew the lease again and again, from another thread: a node may block this one for hours."""
+        if self._lease is None or self.store is None:
             yield
             return
-        over = threading.Event()
-
-        def renew() -> None:
-            while not over.wait(HEARTBEAT):
-                try:
-                    self._renew()
-                except HitlError as error:
-                    log.warning("the lease of %s could not be renewed: %s", self.thread_id, error)
-
-        keeper = threading.Thread(target=renew, name=f"hitl-tui lease {self.thread_id}", daemon=True)
-        keeper.start()
+        keeper = _keepers.setdefault(self.store, _LeaseKeeper())
+        keeper.add(self)
         try:
             yield
         finally:
-            over.set()
-            keeper.join()
+            keeper.remove(self)
 
-    def _renew(self) -> None:
+    def renew_lease(self) -> None:
+        """Renew the lease, where it is held, and those of the threads inside."""
         lease = self._lease
         if self.store and lease:
             self.store.renew(self.thread_id, lease.token, self.clock() + LEASE_TIME)
             for child in list(self.children.values()):
-                child._renew()
+                child.renew_lease()
 
     def reload(self) -> bool:
         """Load what another writer has committed since; True where there was something."""

@@ -24,7 +24,7 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.store import Durability
-from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, Stamp, ThreadInfo, ThreadSummary
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import HitlError
 from hitl_tui.stores import snapshots
@@ -134,6 +134,7 @@ _MOVE_CURSOR = (
     "body = ?, digest = ? WHERE thread = ? AND version = ? "
     "AND (SELECT token FROM lease WHERE thread = cursor.thread) = ?"
 )
+_VERSION = "SELECT version FROM cursor WHERE thread = ?"
 _TOUCH = "UPDATE cursor SET touched = ? WHERE thread = ?"
 _FROM_THREAD = "FROM thread AS t LEFT JOIN thread AS p ON p.key = t.parent"
 _THREAD = f"SELECT {rows.THREAD}, t.shared_entries, t.past {_FROM_THREAD} WHERE t.id = ?"
@@ -278,6 +279,13 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
                 raise ValueError(f"the cursor of {thread_id!r} is that of {cursor.thread_id!r}")
             return cursor
 
+    def stamp(self, thread_id: str) -> Stamp | None:
+        with self._lock:
+            # The first tells of other connections, in whatever process, the second of this one.
+            moment = self._rows("PRAGMA data_version"), self._db.total_changes, self._db
+            version = self._value(int, _VERSION, (self._find(thread_id),))
+        return None if version is None else Stamp(version, moment)
+
     def graph(self, digest: str) -> StoredGraph | None:
         body = self._value(bytes, "SELECT body FROM graph WHERE digest = ?", (digest,))
         return None if body is None else StoredGraph(digest, body)
@@ -366,7 +374,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             return rows.pause_of(fetched[0]) if fetched else None
 
     def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
-        version = self._value(int, "SELECT version FROM cursor WHERE thread = ?", (key,))
+        version = self._value(int, _VERSION, (key,))
         if version is None:
             return unknown(thread_id)
         return refused(thread_id, commit, version, self.lease(thread_id)) or unknown(thread_id)

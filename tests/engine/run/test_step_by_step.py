@@ -1,0 +1,128 @@
+"""SPEC 5 and 11: one step at a time; what others wrote in between counts, whoever has the thread open."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hitl_tui import END, START, Channel, GraphRunner, LogCorrupt, SQLiteCheckpointer, StateGraph
+from hitl_tui.stores import Checkpointer
+from tests.support.spec import spec
+
+pytestmark = [spec("5"), spec("11")]
+
+LAST = 5
+
+
+def counter(store: Checkpointer | None, node: Any = None) -> GraphRunner:
+    """A node that counts up to `LAST`."""
+    return (
+        StateGraph({"n": Channel(0), "log": Channel([], reducer="append")})
+        .add_node("count", node or (lambda state: {"n": state["n"] + 1, "log": state["n"]}))
+        .add_edge(START, "count")
+        .add_conditional_edge("count", lambda s: s["n"] < LAST, {"true": "count", "false": END})
+        .compile(checkpointer=store)
+    )
+
+
+def test_a_thread_goes_on_step_by_step_as_in_one_run(store: Checkpointer) -> None:
+    runner, whole = counter(store), counter(store)
+    stood = []
+    for _ in range(LAST):
+        result = runner.step(thread_id="t")
+        assert runner.get_state("t") == dict(result) == counter(store).get_state("t")
+        stood.append((result.status, result.reason, result.step, result["n"]))
+    paused = [("waiting", "paused", step, step) for step in range(1, LAST)]
+    assert stood == [*paused, ("completed", "end", LAST, LAST)]
+    whole.invoke(thread_id="u")
+    assert [(p.step, p.node, p.state_hash) for p in runner.history("t")] == [
+        (p.step, p.node, p.state_hash) for p in runner.history("u")
+    ]
+    assert runner.verify("t", strict=True).ok
+
+
+def test_what_another_runner_wrote_in_between_counts(store: Checkpointer) -> None:
+    runner, other = counter(store), counter(store)
+    runner.step(thread_id="t")
+    other.update_state("t", {"n": 3})
+    assert runner.get_state("t")["n"] == 3
+    assert runner.step(thread_id="t")["n"] == 4
+    assert other.step(thread_id="t")["n"] == runner.get_state("t")["n"] == LAST
+    assert runner.step(thread_id="t").status == "completed"
+    assert runner.verify("t", strict=True).ok
+
+
+def test_what_the_runner_itself_wrote_in_between_counts(store: Checkpointer) -> None:
+    runner = counter(store)
+    runner.step(thread_id="t")
+    runner.update_state("t", {"n": 2})
+    runner.step(thread_id="u")
+    assert (runner.get_state("t")["n"], runner.get_state("u")["n"]) == (2, 1)
+    assert runner.step(thread_id="t")["n"] == 3
+
+
+def test_another_connection_to_the_same_file_is_seen(tmp_path: Path) -> None:
+    with closing(SQLiteCheckpointer(tmp_path / "a.db")) as first:
+        runner = counter(first)
+        runner.step(thread_id="t")
+        with closing(SQLiteCheckpointer(tmp_path / "a.db")) as second:
+            counter(second).update_state("t", {"n": 3})
+        assert runner.get_state("t")["n"] == 3
+        assert runner.step(thread_id="t")["n"] == 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE checkpoint SET node = 'other' WHERE id = (SELECT max(id) FROM checkpoint)",
+        "UPDATE cursor SET body = replace(CAST(body AS TEXT), '\"head\":2', '\"head\":1')",
+        "UPDATE record SET change = '7' WHERE channel = 'n' AND step = 2",
+    ],
+)
+def test_a_store_that_was_changed_from_outside_is_refused_by_the_next_step(
+    tmp_path: Path, change: str
+) -> None:
+    with closing(SQLiteCheckpointer(tmp_path / "a.db")) as store:
+        runner = counter(store)
+        runner.step(thread_id="t")
+        runner.step(thread_id="t")
+        with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
+            db.execute(change)
+        with pytest.raises(LogCorrupt):
+            runner.step(thread_id="t")
+
+
+def test_each_step_finds_the_context_of_its_caller() -> None:
+    who: ContextVar[str] = ContextVar("who", default="nobody")
+    seen: list[str] = []
+    runner = counter(None, lambda state: seen.append(who.get()) or {"n": state["n"] + 1})
+    for name in ("ann", "ben"):
+        who.set(name)
+        runner.step(thread_id="t")
+    assert seen == ["ann", "ben"]
+
+
+def test_threads_that_step_the_same_runner_each_go_on_with_their_own(store: Checkpointer) -> None:
+    runner = counter(store)
+    failures: list[BaseException] = []
+
+    def work(thread_id: str) -> None:
+        try:
+            for step in range(1, LAST + 1):
+                assert runner.step(thread_id=thread_id)["n"] == step
+                assert runner.get_state(thread_id)["n"] == step
+        except BaseException as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work, args=(f"t{place}",)) for place in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert failures == []
