@@ -1,18 +1,20 @@
 """Where the time of one step goes, by module, and the floor: a bare sqlite3 commit in the same run.
 
-    python -m tests.benchmarks.step_profile [STEPS]
+    python -m tests.benchmarks.step_profile [--quick] [--steps 2000]
 
 The shares are cProfile's, whose own cost weighs on small functions; the microseconds above them are
-measured without it.
+measured without it, the least of several rounds in turns.  Prints all of it as one line of JSON at the end.
 """
 
 from __future__ import annotations
 
+import argparse
 import cProfile
+import json
 import pstats
-import sys
 import tempfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +38,8 @@ def counting(store: Any, steps: int) -> GraphRunner:
     )
 
 
-def shares(runner: GraphRunner) -> None:
-    """The modules in which a run spends its time, with what of it is their own."""
+def shares(runner: GraphRunner) -> dict[str, float]:
+    """The modules in which a run spends its time, each with its part of it."""
     profile = cProfile.Profile()
     profile.runcall(runner.invoke, {}, thread_id="profiled")
     spent: Counter[str] = Counter()
@@ -45,8 +47,7 @@ def shares(runner: GraphRunner) -> None:
     for (file, _line, function), row in stats.stats.items():
         spent[function if file == "~" else _module(file)] += row[2]
     total = sum(spent.values())
-    for name, own in spent.most_common(_SHOWN):
-        print(f"  {own / total:6.1%}  {name}")
+    return {name: round(own / total, 4) for name, own in spent.most_common(_SHOWN)}
 
 
 def _module(file: str) -> str:
@@ -56,22 +57,33 @@ def _module(file: str) -> str:
 
 def main() -> None:
     """Print microseconds a step for each store and the floor, then the shares of a step on SQLite."""
-    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=2_000)
+    parser.add_argument("--quick", action="store_true", help="fewer steps and rounds")
+    options = parser.parse_args()
+    steps, rounds = (500, 3) if options.quick else (options.steps, 7)
+    figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        floor = sum(bare(Path(folder) / "bare.db", steps)) / steps * 1e6
         stores: list[tuple[str, Any]] = [
             ("no store", None),
             ("memory", MemoryCheckpointer()),
             ("SQLite", SQLiteCheckpointer(Path(folder) / "ours.db")),
         ]
-        for name, store in stores:
-            runner = counting(store, steps)
-            took = min(seconds(lambda r=runner, i=i: r.invoke({}, thread_id=f"t{i}")) for i in range(3))  # type: ignore[misc]
-            print(f"{name:<10} {took / steps * 1e6:7.1f} µs a step")
-        print(f"{'floor':<10} {floor:7.1f} µs a bare commit of two rows")
+        took: dict[str, list[float]] = {}
+        for place in range(rounds):
+            for name, store in stores:
+                runner = counting(store, steps)
+                run = partial(runner.invoke, {}, thread_id=f"t{place}")
+                took.setdefault(name, []).append(seconds(run))
+            took.setdefault("floor", []).append(sum(bare(Path(folder) / f"bare{place}.db", steps)))
+        for name, times in took.items():
+            figures[name] = round(min(times) / steps * 1e6, 1)
+            print(f"{name:<10} {figures[name]:7.1f} µs {'a bare commit' if name == 'floor' else 'a step'}")
         for name, store in stores[1:]:
+            parts = figures[f"of a step, {name}"] = shares(counting(store, steps))
             print(f"of a step, {name}:")
-            shares(counting(store, steps))
+            print("\n".join(f"  {part:6.1%}  {module}" for module, part in parts.items()))
+    print(json.dumps({"benchmark": "step_profile", "quick": options.quick, **figures}))
 
 
 if __name__ == "__main__":

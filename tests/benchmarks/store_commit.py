@@ -1,14 +1,18 @@
 """What a commit costs: microseconds and bytes a step on SQLite, beside a bare two-row commit.
 
-Run with `python tests/benchmarks/store_commit.py [STEPS]`.
+    python -m tests.benchmarks.store_commit [--quick] [--steps 5000]
+
+Prints all of it as one line of JSON at the end.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import sqlite3
-import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
@@ -136,18 +140,20 @@ def bare(path: Path, steps: int) -> list[float]:
     return times
 
 
-def timed(what: str, call: object, times: int = 21) -> None:
-    assert callable(call)
+def timed(what: str, call: Callable[[], object], times: int = 21) -> float:
+    """Milliseconds of a call, the median."""
     took = []
     for _ in range(times):
         begin = time.perf_counter()
         call()
         took.append(time.perf_counter() - begin)
     print(f"{what:<44} {median(took) * 1e3:8.2f} ms")
+    return round(median(took) * 1e3, 3)
 
 
-def durability(directory: Path, steps: int) -> None:
-    """What waiting for the disk costs, by store and durability."""
+def durability(directory: Path, steps: int) -> dict[str, float]:
+    """What waiting for the disk costs, by store and durability: microseconds a commit."""
+    figures = {}
     for kind in ("sqlite", "files"):
         for which in get_args(Durability):
             for deciding in (0, 10) if which == "decisions" else (0,):
@@ -156,13 +162,21 @@ def durability(directory: Path, steps: int) -> None:
                 url = f"files:{place}" if kind == "files" else f"{place}.db"
                 with closing(open_store(url, which)) as store:
                     times = run(store, steps, deciding)
-                print(f"{name:<44} {sum(times) / steps * 1e6:8.1f} us a commit")
+                figures[name] = round(sum(times) / steps * 1e6, 1)
+                print(f"{name:<44} {figures[name]:8.1f} us a commit")
                 if deciding:
+                    figures[f"{name}, a decision itself"] = round(median(times[::deciding]) * 1e6, 1)
                     print(f"{'  a decision itself':<44} {median(times[::deciding]) * 1e6:8.1f} us (median)")
+    return figures
 
 
 def main() -> None:
-    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=5_000)
+    parser.add_argument("--quick", action="store_true", help="fewer steps, and no waiting for the disk")
+    options = parser.parse_args()
+    steps = 1_000 if options.quick else options.steps
+    figures: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "store.db"
         floor = bare(Path(directory) / "bare.db", steps)
@@ -170,17 +184,25 @@ def main() -> None:
         ours = run(store, steps)
         memory = run(MemoryCheckpointer(), steps)
         for name, times in (("bare", floor), ("sqlite", ours), ("memory", memory)):
-            mean = sum(times) / steps
-            print(f"{name:<8} {mean * 1e6:7.1f} us a commit (median {median(times) * 1e6:.1f})")
-        print(f"ratio    {sum(ours) / sum(floor):7.2f} sqlite to bare")
-        timed("newest 50 checkpoints", lambda: store.checkpoints("t", None, 50))
-        timed("50 checkpoints in the middle", lambda: store.checkpoints("t", steps // 2, 50))
-        timed("records of one step", lambda: list(store.records("t", steps // 2, steps // 2)))
-        timed("records of 100 steps", lambda: list(store.records("t", steps // 2, steps // 2 + 99)))
-        timed("totals at the head", lambda: store.totals("t", steps))
+            mean, middle = sum(times) / steps * 1e6, median(times) * 1e6
+            figures[f"{name}_us"] = round(middle, 1)
+            print(f"{name:<8} {mean:7.1f} us a commit (median {middle:.1f})")
+        figures["ratio"] = round(median(ours) / median(floor), 2)
+        print(f"ratio    {figures['ratio']:7.2f} sqlite to bare")
+        reads: dict[str, Callable[[], object]] = {
+            "newest 50 checkpoints": lambda: store.checkpoints("t", None, 50),
+            "50 checkpoints in the middle": lambda: store.checkpoints("t", steps // 2, 50),
+            "records of one step": lambda: list(store.records("t", steps // 2, steps // 2)),
+            "records of 100 steps": lambda: list(store.records("t", steps // 2, steps // 2 + 99)),
+            "totals at the head": lambda: store.totals("t", steps),
+        }
+        figures["reads_ms"] = {name: timed(name, read) for name, read in reads.items()}
         store.close()
-        durability(Path(directory), min(steps, 1000))
-        print(f"bytes    {path.stat().st_size:,} in all, {path.stat().st_size / steps:.0f} a step")
+        if not options.quick:
+            figures["durability_us"] = durability(Path(directory), min(steps, 1000))
+        figures["bytes_a_step"] = path.stat().st_size // steps
+        print(f"bytes    {path.stat().st_size:,} in all, {figures['bytes_a_step']} a step")
+    print(json.dumps({"benchmark": "store_commit", "quick": options.quick, **figures}))
 
 
 if __name__ == "__main__":
