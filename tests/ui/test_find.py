@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
+import pytest
+
 from hitl_tui.ui.widgets.channels import ChannelsPane
 from hitl_tui.ui.widgets.value import ValuePane
+from hitl_tui.view.find import Found, find
 from tests.ui.harness import desk
 
 
@@ -16,6 +22,27 @@ async def test_a_text_is_found_and_shown_where_it_stands():
         await it.press("enter")
         await it.until(lambda: it.app.screen is it.run)
         await it.until(lambda: "lexical" in it.text())
+
+
+async def test_enter_that_comes_before_the_places_goes_to_the_first_place_of_what_was_typed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    may_look = threading.Event()
+
+    def slow(query: str, *rest: Any) -> tuple[Found, ...]:
+        may_look.wait(20)
+        return find(query, *rest)
+
+    async with desk() as it:
+        await it.press("/")
+        await it.shows("type what to look for")
+        monkeypatch.setattr("hitl_tui.ui.screens.find.find", slow)
+        await it.press(*"lexical", "enter")
+        may_look.set()
+        await it.until(lambda: it.app.screen is it.run)
+        assert it.run.search.finding is not None
+        query, _, row = it.run.search.finding
+        assert (query, row) == ("lexical", 0)
 
 
 async def test_in_a_list_of_texts_the_very_line_is_shown_and_marked():

@@ -59,6 +59,8 @@ class FindScreen(OverlayScreen):
         self._query = query
         self._ways = ways
         self._found: tuple[Found, ...] = ()
+        self._looked_for: str | None = None
+        self._goes = False  # once what stands in the field has been looked for
 
     def compose(self) -> ComposeResult:
         """The text, the places, the keys."""
@@ -76,22 +78,28 @@ class FindScreen(OverlayScreen):
         self._search(event.value)
 
     def _search(self, query: str) -> None:
+        self._goes = False
         self.run_worker(self._look(query), group="find", exclusive=True, exit_on_error=False)
 
     async def _look(self, query: str) -> None:
         session = self._session
         found = await asyncio.to_thread(find, query, session.view, session.step_view)
-        self._query, self._found = query, found
+        self._query, self._found, self._looked_for = query, found, query
         places = self.query_one("#places", LineView)
         places.cursor_row = 0 if found else None
         nothing = "nothing found" if query.strip() else "type what to look for"
         places.show([_line(one) for one in found] or [(Span(nothing, "dim"),)], home=True)
         count = f"{len(found)} places" if len(found) < MOST else f"the first {MOST} places"
         places.set_titles("Places", count if found else "")
+        if self._goes:
+            self._go(places.cursor_row)
 
     def action_go(self) -> None:
-        """Go to the selected place."""
-        self._go(self.query_one("#places", LineView).cursor_row)
+        """Go to the selected place; to the first one of what was typed just before, once it is found."""
+        if self.query_one("#find", Input).value != self._looked_for:
+            self._goes = True
+        else:
+            self._go(self.query_one("#places", LineView).cursor_row)
 
     @on(LineView.RowChosen)
     def _row_chosen(self, event: LineView.RowChosen) -> None:
