@@ -106,9 +106,9 @@ class Cassette:
             asked = sum(_key(entry) == _key(request) for entry in self._entries)
         name = self.path.name
         if asked:
+            times = "once" if asked == 1 else f"{asked} times"
             raise CallFailed(
-                f"agent {agent!r}: the cassette {name} answers this request {_times(asked)}, "
-                "and it is asked again",
+                f"agent {agent!r}: the cassette {name} answers this request {times}, and it is asked again",
                 "record it anew",
             )
         raise CallFailed(
@@ -208,10 +208,6 @@ def _content(message: dict[str, Any]) -> str:
 def _part(text: str, at: int) -> str:
     part = text[at : at + _SHOWN]
     return repr(f"{'…' if at else ''}{part}{'…' if len(text) > at + _SHOWN else ''}")
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
 
 
 _in_use: list[Cassette] = []

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.drivers.protocol import Driver, Snapshot
     from hitl_tui.engine.commands import Command
-    from hitl_tui.engine.graph.description import InputField
     from hitl_tui.engine.log.events import Event
     from hitl_tui.engine.log.requests import Request
     from hitl_tui.engine.thread.approval_formats import ToolAction
@@ -135,7 +134,10 @@ def run_headless(
         await driver.execute(PrepareGraph())
         if (snapshot := await driver.snapshot()).progress.head < 0:
             if asked := snapshot.graph.inputs:
-                words = " ".join(f"--input {field.name}={_example(field)}" for field in asked)
+                examples = [
+                    (field.name, shlex.quote(field.example) if field.example else "…") for field in asked
+                ]
+                words = " ".join(f"--input {name}={example}" for name, example in examples)
                 raise UsageError(f"the graph {snapshot.graph.name!r} asks for its input", f"give {words}")
             await start(driver, {}, settings)
         if snapshot.notice:
@@ -144,11 +146,6 @@ def run_headless(
         return await run_on(driver, once=once, stop_before=stops, as_json=as_json)
 
     return work_on(settings, open_store, work, as_json=as_json)
-
-
-def _example(field: InputField) -> str:
-    """What may be typed for a field, as a shell takes it."""
-    return shlex.quote(field.example) if field.example else "…"
 
 
 async def run_on(
@@ -266,7 +263,8 @@ class _Telling:
 
         for stamped in self._driver.events(self.seen):
             if stamped.number > self.seen + 1:
-                self._gap(stamped.number - self.seen - 1)
+                lost = stamped.number - self.seen - 1
+                say(f"({lost} events were too fast to be told; `hitl-tui log` has the steps)", err=True)
             self.seen = stamped.number
             self._event(stamped.event)
             self.ended = self.ended or isinstance(stamped.event, RunEnded)
@@ -279,7 +277,3 @@ class _Telling:
             emit(EventDocument(thread=self._thread_id, event=event), secret=self._secret)
         else:
             say(*self._told.lines(event))
-
-    def _gap(self, lost: int) -> None:
-        """More happened than is kept: the log has all of it."""
-        say(f"({lost} events were too fast to be told; `hitl-tui log` has the steps)", err=True)

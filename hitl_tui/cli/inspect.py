@@ -61,6 +61,7 @@ async def show(opened: OpenThread, *, place: str, channel: str | None, reveal: s
     from hitl_tui.cli.documents import has_secrets
     from hitl_tui.cli.inputs import open_place
     from hitl_tui.engine.commands import Reveal
+    from hitl_tui.view.value_lines import value_lines
 
     at = await open_place(opened, place, reading=True)
     values = dict(await at.driver.state_at(at.step))
@@ -73,7 +74,8 @@ async def show(opened: OpenThread, *, place: str, channel: str | None, reveal: s
     if opened.as_json:
         emit(await _document(at, values), secret=has_secrets(at.snapshot.graph))
     elif channel is not None or reveal is not None:
-        _say_value(*values.values())
+        (value,) = values.values()
+        say(*value_lines(value, "text"))
     else:
         await _say_step(at, values)
     return ExitCode.DONE
@@ -85,12 +87,6 @@ def _value(values: dict[str, Any], channel: str) -> Any:
     if channel not in values:
         raise UsageError(f"there is no channel {channel!r}", did_you_mean(channel, values))
     return values[channel]
-
-
-def _say_value(value: Any) -> None:
-    from hitl_tui.view.value_lines import value_lines
-
-    say(*value_lines(value, "text"))
 
 
 async def _checkpoint(at: OpenPlace) -> Checkpoint:

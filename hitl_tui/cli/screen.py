@@ -49,9 +49,9 @@ def show(
         UsageError: no such theme.
         HitlError: the thread can't be opened.
     """
-    on_screen = has_screen() and not plain
+    has_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     keep_nodes_apart()
-    if not on_screen:
+    if plain or not has_screen:
         from hitl_tui.plain.loop import run_plain
 
         return run_plain(
@@ -79,11 +79,6 @@ def show(
     )
     keep_nodes_apart()
     return _after_screen(result, settings)
-
-
-def has_screen() -> bool:
-    """Whether there is a terminal that can show a screen."""
-    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def browse() -> bool:

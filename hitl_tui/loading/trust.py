@@ -262,7 +262,7 @@ def _alone(lock: Path) -> Iterator[None]:
 def _module_files(name: str, directory: Path) -> list[Path]:
     """The files that importing a module by name would run, its packages' first; none of them is imported."""
     files: list[Path] = []
-    places: Iterable[str] = [str(directory), *_search_path()]
+    places: Iterable[str] = [str(directory), *filter(None, sys.path)]
     for part in name.split("."):
         spec = PathFinder.find_spec(part, list(places))
         if spec is None:
@@ -271,10 +271,6 @@ def _module_files(name: str, directory: Path) -> list[Path]:
             files.append(Path(spec.origin))
         places = spec.submodule_search_locations or ()
     return files
-
-
-def _search_path() -> list[str]:
-    return [place for place in sys.path if place]
 
 
 def _importable(folder: Path) -> Iterator[Path]:

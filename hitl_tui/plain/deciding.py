@@ -10,7 +10,7 @@ from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.commands import Answer, Command, Fork
 from hitl_tui.engine.log.requests import Choice, Request
 from hitl_tui.engine.state.values import thaw
-from hitl_tui.engine.thread.approval_formats import ToolAction
+from hitl_tui.engine.thread.approval_formats import ToolAction, choices_of
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, ThreadBusy, UsageError
 from hitl_tui.plain.console import END_OF_TEXT, Console, ask_text, confirm, json_of, refusal
@@ -20,7 +20,6 @@ from hitl_tui.view.card import (
     EDIT,
     ReviewCard,
     actions,
-    allowed,
     answer_form,
     choice_answer,
     edit_form,
@@ -259,8 +258,11 @@ def _answer(context: Context, request: Request, card: ReviewCard) -> tuple[Any, 
     if request.shape:
         answer = _decide_actions(context, request)
     elif request.choices:
-        choice, words = _choose_with_words(context, request.choices)
-        label, answer = name(choice.id), choice_answer(choice, words)
+        while True:
+            choice = _choose(context, request.choices)
+            if (given := _words(context, choice)) is not None:
+                break
+        words, label, answer = given, name(choice.id), choice_answer(choice, given)
     elif request.kind == "edit":
         answer = ask_edit(context.console, thaw(request.payload), request.schema)
     elif form is not None:
@@ -279,7 +281,7 @@ def _decide_actions(context: Context, request: Request) -> list[Any]:
     for place, action in enumerate(asked, 1):
         if len(asked) > 1:
             context.console.say(f"Action {place} of {len(asked)}: {name(action.name)}.")
-            context.console.say(*numbered([choice_line(choice) for choice in allowed(action)]))
+            context.console.say(*numbered([choice_line(choice) for choice in choices_of([action])]))
         decided.append(_decide_action(context, request, action))
     return decided
 
@@ -287,7 +289,7 @@ def _decide_actions(context: Context, request: Request) -> list[Any]:
 def _decide_action(context: Context, request: Request, action: ToolAction) -> Any:
     """A decision for one action; edited arguments that are not taken after all lead back to its answers."""
     while True:
-        choice = _choose(context, allowed(action))
+        choice = _choose(context, choices_of([action]))
         if choice.id != EDIT:
             words = "" if choice.text == "none" else _words(context, choice)
             if words is not None:
@@ -304,14 +306,6 @@ def _decide_action(context: Context, request: Request, action: ToolAction) -> An
             context.console.say("The arguments stay as they were; this action is yet to be decided.")
         else:
             return {"choice": EDIT, "args": args}
-
-
-def _choose_with_words(context: Context, choices: Sequence[Choice]) -> tuple[Choice, str]:
-    while True:
-        choice = _choose(context, choices)
-        words = _words(context, choice)
-        if words is not None:
-            return choice, words
 
 
 def _choose(context: Context, choices: Sequence[Choice]) -> Choice:

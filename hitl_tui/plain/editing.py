@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.commands import Fork, UpdateState
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.plain.console import ask_text, confirm, json_of
@@ -44,7 +43,7 @@ def edit(context: Context, typed: str) -> None:
     snapshot = ready_to(context, UpdateState)
     head = snapshot.progress.head
     channel = find_channel(list(snapshot.values), typed or context.console.ask("Channel, by number or name:"))
-    is_text = _type(snapshot, channel) == "text"
+    is_text = any(known.name == channel and known.type == "text" for known in snapshot.graph.channels)
     context.console.say(
         f"{name(channel)} now:",
         *content(value_lines(snapshot.values[channel], "text"), 100, "v shows it whole"),
@@ -90,7 +89,3 @@ def _agreed(context: Context, changes: Mapping[str, Any], head: int) -> bool:
     for title in preview.rebinds:
         context.console.say(f"The question {name(title)} would be about the new step.")
     return confirm(context.console, "Store it?")
-
-
-def _type(snapshot: Snapshot, channel: str) -> str:
-    return next((declared.type for declared in snapshot.graph.channels if declared.name == channel), "")

@@ -97,15 +97,15 @@ class Themes:
         path = self.path(name)
         if path is None and self.directory is not None and _NAME.fullmatch(name):
             return (self.directory / f"{name}.toml",)
-        found: tuple[Path, ...] = ()
+        read: tuple[Path, ...] = ()
         while path is not None:
-            found = (*found, path)
+            read = (*read, path)
             try:
                 base = _parse(path)[1].get("base")
             except ThemeInvalid:
                 break
-            path = self._base(base, found) if isinstance(base, str) else None
-        return found
+            path = self._base(base, read) if isinstance(base, str) else None
+        return read
 
     def load_file(self, path: Path) -> LoadedTheme:
         """The theme of a file.
@@ -161,7 +161,7 @@ class Themes:
     def _no_base(self, wanted: str, path: Path, above: tuple[Path, ...]) -> str:
         if self.path(wanted) is not None:
             return f"{wanted!r} is based on this theme itself"
-        hint = did_you_mean(wanted, set(self.names()) - {path.stem, *(one.stem for one in above)})
+        hint = did_you_mean(wanted, set(self.names()) - {path.stem, *(file.stem for file in above)})
         return f"there is no theme {wanted!r}" + (f"; {hint}" if hint else "")
 
 

@@ -98,7 +98,7 @@ def parse_key(text: str) -> str:
 def written(key: str) -> str:
     """How a screen shows a key: `question_mark` as "?", `ctrl+p` as "^p"."""
     *modifiers, base = key.split("+")
-    shown = _MARKS.get(base) or _SHORT.get(base) or (base.upper() if _is_function(base) else base)
+    shown = _MARKS.get(base) or _SHORT.get(base) or (base.upper() if base[1:].isdigit() else base)
     if modifiers == ["ctrl"]:
         return f"^{shown}"
     return "+".join([*modifiers, shown])
@@ -113,10 +113,6 @@ def spelled(key: str) -> str:
 def types_text(key: str) -> bool:
     """True for a key that writes a character into a text field."""
     return len(key) == 1 or key in _MARKS or key == "space" or ("+" not in key and key not in _NAMED)
-
-
-def _is_function(base: str) -> bool:
-    return base[:1] == "f" and base[1:].isdigit()
 
 
 def _unknown(text: str, part: str, known: tuple[str, ...]) -> str:
@@ -222,9 +218,13 @@ def _open(now: Situation) -> str:
     return "" if now.open else "the thread is being opened"
 
 
+def _when_open(why_not: WhyNot) -> WhyNot:
+    """A reason why not for what takes an open thread."""
+    return lambda now: _open(now) or why_not(now)
+
+
+@_when_open
 def _can_run(now: Situation) -> str:
-    if not now.open:
-        return _open(now)
     if refused := now.can(Run):
         return refused
     if now.past:
@@ -247,15 +247,13 @@ def _can_break(now: Situation) -> str:
     return _open(now) or now.can(Run)
 
 
+@_when_open
 def _can_pause(now: Situation) -> str:
-    if refused := now.can(Run):
-        return refused
-    return _open(now) or ("" if now.running else f"{now.way('run.pause')} pauses a run, and nothing runs")
+    return now.can(Run) or ("" if now.running else f"{now.way('run.pause')} pauses a run, and nothing runs")
 
 
+@_when_open
 def _can_edit(now: Situation) -> str:
-    if not now.open:
-        return _open(now)
     if not now.has_steps:
         return "there is nothing to edit yet"
     if refused := now.can(Fork if now.past else UpdateState):
@@ -265,9 +263,8 @@ def _can_edit(now: Situation) -> str:
     return ""
 
 
+@_when_open
 def _can_decide(now: Situation) -> str:
-    if not now.open:
-        return _open(now)
     if not now.deciding:
         return "nothing waits for a decision"
     if now.breakpoint:
@@ -277,12 +274,9 @@ def _can_decide(now: Situation) -> str:
     return _not_newest(now) if now.past else ""
 
 
+@_when_open
 def _can_fork(now: Situation) -> str:
-    if not now.open:
-        return _open(now)
-    if refused := now.can(Fork):
-        return refused
-    return "" if now.has_steps else "there is no step to fork from yet"
+    return now.can(Fork) or ("" if now.has_steps else "there is no step to fork from yet")
 
 
 def _has_steps(now: Situation) -> str:
@@ -293,35 +287,25 @@ def _found(now: Situation) -> str:
     return "" if now.found else f"nothing was looked for yet; {now.way('look.find')} finds"
 
 
+@_when_open
 def _can_cancel(now: Situation) -> str:
-    if not now.open:
-        return _open(now)
-    if refused := now.can(Cancel):
-        return refused
-    return f"the run is {now.status} already" if now.status in ("completed", "cancelled") else ""
+    over = now.status in ("completed", "cancelled")
+    return now.can(Cancel) or (f"the run is {now.status} already" if over else "")
 
 
+@_when_open
 def _can_roll_back(now: Situation) -> str:
-    if not now.open:
-        return _open(now)
-    if refused := now.can(Rollback):
-        return refused
-    if not now.has_steps:
-        return "there is nothing to undo yet"
-    return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
+    return now.can(Rollback) or (_running(now) if now.has_steps else "there is nothing to undo yet")
 
 
+@_when_open
 def _can_check(now: Situation) -> str:
-    if not now.open:
-        return _open(now)
-    if refused := now.can(PrepareGraph):  # reducing and routing again takes it
-        return refused
-    return "" if now.has_steps else "there is nothing to check yet"
+    # Reducing and routing again takes the graph.
+    return now.can(PrepareGraph) or ("" if now.has_steps else "there is nothing to check yet")
 
 
+@_when_open
 def _can_extend(now: Situation) -> str:
-    if not now.open:
-        return _open(now)
     return now.can(ExtendLimits) if now.limited else "no limit has stopped the run"
 
 
@@ -333,21 +317,17 @@ def _owned(now: Situation) -> str:
     return _open(now) or ("" if now.owned else "this thread runs for no other")
 
 
+@_when_open
 def _can_reload(now: Situation) -> str:
-    if not now.open:
-        return _open(now)
     if not now.saved and not now.can(Run):
         return "the file of the graph is as it was when it was loaded"
-    if refused := now.can(ReloadGraph):
-        return refused
-    return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
+    return now.can(ReloadGraph) or _running(now)
 
 
 def _can_reveal(now: Situation) -> str:
     if not now.private:
         return _open(now) or "the selected channel is not private: its value is shown"
-    running = f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
-    return _has_steps(now) or now.can(Reveal) or running
+    return _has_steps(now) or now.can(Reveal) or _running(now)
 
 
 def _can_declassify(now: Situation) -> str:
@@ -360,6 +340,10 @@ def _can_declassify(now: Situation) -> str:
 
 def _past(now: Situation) -> str:
     return "" if now.past else "this is the newest step"
+
+
+def _running(now: Situation) -> str:
+    return f"it runs; {now.way('run.pause')} pauses it" if now.running else ""
 
 
 def _not_newest(now: Situation) -> str:

@@ -161,12 +161,6 @@ def used(info: AgentInfo) -> str:
     return f"{count(info.calls, 'call')} · {_amount(info.tokens_in, info.tokens_out, info.cost)}"
 
 
-def used_last(info: AgentInfo) -> str:
-    """What its newest call has used; "" for none."""
-    last = info.last
-    return _amount(last.tokens_in, last.tokens_out, last.cost) if last else ""
-
-
 def _amount(tokens_in: int, tokens_out: int, price: float | None) -> str:
     words = "cost unknown" if price is None else cost(price)
     return f"{tokens(tokens_in)} in, {tokens(tokens_out)} out · {words}"
@@ -192,7 +186,8 @@ def agent_lines(info: AgentInfo) -> tuple[Line, ...]:
     facts += [] if info.temperature is None else [("temperature", f"{info.temperature:g}")]
     facts += [("tools", ", ".join(info.tools))] if info.tools else []
     facts.append(("in all", used(info)))
-    facts += [("last call", used_last(info))] if info.last else []
+    if last := info.last:
+        facts.append(("last call", _amount(last.tokens_in, last.tokens_out, last.cost)))
     facts += [("role", info.role)] if info.role else []
     lines: list[Line] = []
     for setting, value in facts:

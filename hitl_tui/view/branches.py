@@ -93,10 +93,10 @@ def short_count(inside: InsideView, glyphs: Glyphs = UNICODE) -> str:
 def branches_of_step(point: Checkpoint, inside: InsideView) -> list[BranchView]:
     """The branches of a committed step by their place; what they wrote as text, as long as it is known."""
     known = inside.branches if (inside.node, inside.step) == (point.node, point.step) else {}
-    found: list[BranchView] = []
+    views: list[BranchView] = []
     for outcome in point.branches:
         seen = known.get(outcome.path)
-        found.append(
+        views.append(
             BranchView(
                 outcome.path,
                 outcome.name,
@@ -112,7 +112,7 @@ def branches_of_step(point: Checkpoint, inside: InsideView) -> list[BranchView]:
                 tokens=seen.tokens if seen else 0,
             )
         )
-    return found
+    return views
 
 
 def items_of(values: Mapping[str, Any], over: str) -> Sequence[Any]:
@@ -139,13 +139,13 @@ def item_text(branch: BranchView, items: Sequence[Any], limit: int = _ITEM) -> s
 def overwriters(updates: Sequence[AppliedUpdate]) -> dict[tuple[str, str], str]:
     """Who wrote after a branch: (path, channel) -> the path of the next branch that wrote the channel."""
     last: dict[str, str] = {}
-    found: dict[tuple[str, str], str] = {}
+    writers: dict[tuple[str, str], str] = {}
     for update in updates:
         before = last.get(update.channel)
         if before and before != update.path:
-            found[before, update.channel] = update.path
+            writers[before, update.channel] = update.path
         last[update.channel] = update.path
-    return found
+    return writers
 
 
 def overwritten(branch: BranchView, by: Mapping[tuple[str, str], str]) -> str:
@@ -226,11 +226,11 @@ def branch_lens(
     """
     if not branches:
         return lens(updates, glyphs)
-    groups: dict[str, list[AppliedUpdate]] = {one.path: [] for one in branches}
+    groups: dict[str, list[AppliedUpdate]] = {outcome.path: [] for outcome in branches}
     for update in updates:
         groups.setdefault(update.path, []).append(update)
     by = overwriters(updates)
-    begun = [one for one in branches if one.status != "unneeded"]
+    begun = [outcome for outcome in branches if outcome.status != "unneeded"]
     lines: list[Line] = []
     for outcome in begun[:most]:
         lines += outcome_lines(outcome, glyphs)
@@ -240,9 +240,9 @@ def branch_lens(
                 lines.append(_overwritten(by.get((outcome.path, update.channel), "")))
     if len(begun) > most:
         lines.append((trusted(f"{glyphs.ellipsis} and {len(begun) - most:,} more branches", "dim"),))
-    known = {one.path for one in branches}
+    known = {outcome.path for outcome in branches}
     lines += lens([update for update in updates if update.path not in known], glyphs)
-    return (*lines, *_unneeded([one for one in branches if one.status == "unneeded"], glyphs))
+    return (*lines, *_unneeded([outcome for outcome in branches if outcome.status == "unneeded"], glyphs))
 
 
 def outcome_lines(outcome: BranchOutcome, glyphs: Glyphs = UNICODE, message: int = _WIDE) -> list[Line]:
@@ -280,7 +280,7 @@ def _overwritten(by: str) -> Line:
 def _unneeded(branches: Sequence[BranchOutcome], glyphs: Glyphs) -> list[Line]:
     if not branches:
         return []
-    names = ", ".join(sanitise_line(one.path, _NAME) for one in branches[:_NAMED])
+    names = ", ".join(sanitise_line(outcome.path, _NAME) for outcome in branches[:_NAMED])
     more = f" and {len(branches) - _NAMED} more" if len(branches) > _NAMED else ""
     return [(trusted(f"{glyphs.pending} {len(branches)} not needed: {names}{more}", "dim"),)]
 
@@ -309,7 +309,7 @@ def branch_detail(
         lines.append((trusted("asks: ", "accent"), untrusted(branch.asks, "accent")))
     lines += _about(branch, items)
     if node is not None:
-        member = next((one for one in node.members if one.name == branch.name), node)
+        member = next((declared for declared in node.members if declared.name == branch.name), node)
         may = (("may read", member.reads), ("may write", member.writes))
         lines += [contract_fact(name, channel_names(names)) for name, names in may]
     if branch.error:
@@ -374,9 +374,9 @@ def branch_stream(inside: InsideView, width: int, height: int, wrap: Wrap) -> li
         wrap: breaks a sanitised line into rows of a width.
     """
     every = inside.in_order()
-    running = [one for one in every if one.phase == "running"]
-    shown = [one for one in running if one.text] or [one for one in every if one.text][-1:]
-    silent = [one for one in running if not one.text]
+    running = [branch for branch in every if branch.phase == "running"]
+    shown = [branch for branch in running if branch.text] or [branch for branch in every if branch.text][-1:]
+    silent = [branch for branch in running if not branch.text]
     rows: list[Line] = []
     words = counted(inside)
     if words:
@@ -389,9 +389,9 @@ def branch_stream(inside: InsideView, width: int, height: int, wrap: Wrap) -> li
         most = max(1, room // _FEWEST)
     picked = shown[-most:]
     each = max(1, room // len(picked) - 1) if picked else 0
-    for one in picked:
-        rows += _branch(one, width, each, wrap)
-    more = [one.path for one in (*shown[:-most], *silent)]
+    for branch in picked:
+        rows += _branch(branch, width, each, wrap)
+    more = [branch.path for branch in (*shown[:-most], *silent)]
     if more:
         names = ", ".join(sanitise_line(path, _NAME_BRANCH_STREAM) for path in more[:4])
         rest = f" and {len(more) - 4} more" if len(more) > 4 else ""

@@ -76,11 +76,6 @@ def actions(request: Request) -> tuple[ToolAction, ...]:
     return actions_of(request.shape, request.payload)
 
 
-def allowed(action: ToolAction) -> tuple[Choice, ...]:
-    """The decisions that one action takes."""
-    return choices_of([action])
-
-
 def answer_form(request: Request) -> Form | None:
     """The form of a free answer; None where it is a choice, an edit, a text or any JSON."""
     if request.choices or request.shape or request.kind == "edit":
@@ -179,7 +174,7 @@ def review_card(
             where they were edited.
         edited: what will be sent in place of what was asked about, where a person has edited that.
     """
-    payload = _payload(request)
+    payload: Mapping[str, Any] = request.payload if isinstance(request.payload, Mapping) else {}
     verdict = payload.get("verdict") if isinstance(payload.get("verdict"), str) else None
     checkpoint = view.checkpoint(request.step)
     seen = checkpoint.state_hash if checkpoint else b""
@@ -205,18 +200,14 @@ def review_card(
         before=_before(request, view.ledger),
         signing=signing_line(request, view.signing_key),
         choices=tuple(choice_view(choice, request.recommended) for choice in request.choices),
-        bound=f"bound to step {request.step}{sha}" if not request.thread else _bound_inside(request),
+        bound=(
+            f"bound to step {request.thread_step} of {sanitise_line(request.thread, _TITLE)}"
+            if request.thread
+            else f"bound to step {request.step}{sha}"
+        ),
         seen=seen,
         high_risk=request.risk == "high",
     )
-
-
-def _bound_inside(request: Request) -> str:
-    return f"bound to step {request.thread_step} of {sanitise_line(request.thread, _TITLE)}"
-
-
-def _payload(request: Request) -> Mapping[str, Any]:
-    return request.payload if isinstance(request.payload, Mapping) else {}
 
 
 def choice_view(choice: Choice, recommended: str | None) -> ChoiceView:
@@ -242,7 +233,7 @@ def _vote(request: Request, vote: Vote) -> Line:
     chosen, said = vote.answer, vote.note
     if request.choices and isinstance(chosen, Mapping) and "choice" in chosen:
         chosen, said = chosen["choice"], chosen.get("text") or said
-    label = next((one.label for one in request.choices if one.id == chosen), None)
+    label = next((choice.label for choice in request.choices if choice.id == chosen), None)
     words = trusted(f" says {sanitise_line(label, _TITLE) if label else inline(chosen, _TITLE)}")
     note = (trusted("  "), untrusted(str(said), "human", _WIDE)) if said else ()
     return (untrusted(vote.actor, "human", _NAME), words, *note)
@@ -284,7 +275,7 @@ def _before(request: Request, ledger: Sequence[LedgerEntry]) -> tuple[Line, ...]
         if entry.kind == "answer" and entry.actor and entry.request_id in asked:
             answer = entry.data.get("answer") if isinstance(entry.data, Mapping) else None
             said = answer if isinstance(answer, Mapping) else {"choice": answer}
-            label = next((one.label for one in request.choices if one.id == said.get("choice")), "")
+            label = next((choice.label for choice in request.choices if choice.id == said.get("choice")), "")
             what = f"chose “{sanitise_line(label, _TITLE)}”" if label else "answered"
             words = entry.note or said.get("text")
             note = f": “{sanitise_line(str(words), _WIDE)}”" if words else ""
@@ -430,6 +421,7 @@ def _change(previous: Version, value: Any) -> str:
 
 _NOT_YET: Final = object()
 Decided = tuple[str, Any]
+"""What was decided about an action, in words, and its arguments where they were edited."""
 
 
 class AnswerDraft:
@@ -448,18 +440,14 @@ class AnswerDraft:
         self.outgoing: tuple[Decided, ...] = ()
         """What was decided about each of several actions, once it is about to be sent."""
         self._decided: list[Any] = []
-        self._labels: list[Decided] = []
+        self.labels: tuple[Decided, ...] = ()
+        """What was decided about the actions before it."""
         self._value: Any = _NOT_YET
 
     @property
     def part(self) -> int:
         """The place of the action that is decided about."""
         return len(self._decided)
-
-    @property
-    def labels(self) -> tuple[Decided, ...]:
-        """What was decided about the actions before it, in words, and the arguments that were edited."""
-        return tuple(self._labels)
 
     @property
     def action(self) -> ToolAction | None:
@@ -475,8 +463,8 @@ class AnswerDraft:
     def choices(self) -> tuple[ChoiceView, ...]:
         """The answers there are now."""
         action = self.action
-        choices = self.request.choices if action is None else allowed(action)
-        return tuple(choice_view(one, self.request.recommended) for one in choices)
+        choices = self.request.choices if action is None else choices_of([action])
+        return tuple(choice_view(choice, self.request.recommended) for choice in choices)
 
     @property
     def value(self) -> Any:
@@ -506,19 +494,16 @@ class AnswerDraft:
         """Decide about the current action: the label and the answer once all are decided, else None."""
         answer = {"choice": EDIT, "args": args} if choice.id == EDIT else choice_answer(choice, words)
         self._decided.append(answer)
-        self._labels.append((choice.label, args if choice.id == EDIT else None))
+        self.labels = (*self.labels, (choice.label, args if choice.id == EDIT else None))
         self.end_edit()
         if self.part < len(self.actions):
             return None
-        label, whole = ", ".join(words for words, _ in self._labels), list(self._decided)
+        label, whole = ", ".join(words for words, _ in self.labels), list(self._decided)
         self.outgoing = self.labels
         self.back()
         return label, whole
 
-    def back(self) -> bool:
-        """Undo the last decision about an action; False where there is none."""
-        if not self._decided:
-            return False
+    def back(self) -> None:
+        """Undo the last decision about an action."""
         self._decided.pop()
-        self._labels.pop()
-        return True
+        self.labels = self.labels[:-1]

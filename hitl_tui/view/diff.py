@@ -19,9 +19,7 @@ from hitl_tui.engine.state.canonical import equal
 from hitl_tui.view.lines import on_terminal
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
-from hitl_tui.view.value_lines import ValueMode, laid_out, value_lines
-
-__all__ = ["DiffLine", "ValueMode", "changed_lines", "opcodes", "text_diff", "value_diff", "value_lines"]
+from hitl_tui.view.value_lines import laid_out, value_lines
 
 _EXACT_LINES: Final = 1_000
 _EXACT_PAIRS: Final = 50_000

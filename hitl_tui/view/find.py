@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.view.format import writer
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
@@ -60,44 +59,40 @@ def pieces(text: str, query: str) -> Iterator[tuple[str, bool]]:
     folded, wanted = text.casefold(), query.casefold()
     at = 0
     # Where capitals are not as long as small letters, places in one are not those in the other.
-    while wanted.strip() and len(folded) == len(text) and (found := folded.find(wanted, at)) >= 0:
-        yield text[at:found], False
-        at = found + len(wanted)
-        yield text[found:at], True
+    while wanted.strip() and len(folded) == len(text) and (start := folded.find(wanted, at)) >= 0:
+        yield text[at:start], False
+        at = start + len(wanted)
+        yield text[start:at], True
     yield text[at:], False
 
 
 def _in_channels(wanted: str, step: StepView) -> Iterator[Found]:
     for row in step.rows:
-        if found := _cut(row.name, wanted):
-            yield Found("channel", step.step, row.name, "channel", *found)
+        if hit := _cut(row.name, wanted):
+            yield Found("channel", step.step, row.name, "channel", *hit)
     for row in step.rows:
         value: Any = step.values.get(row.name)
         if value is PRIVATE:
             continue
         for number, line in enumerate(islice(read_lines(value)[0], _LINES)):
-            if found := _cut(line, wanted):
+            if hit := _cut(line, wanted):
                 where = f"{sanitise_line(row.name, 30)}, line {number + 1}"
-                yield Found("value", step.step, row.name, where, *found, line=number)
+                yield Found("value", step.step, row.name, where, *hit, line=number)
 
 
 def _in_steps(wanted: str, view: RunView) -> Iterator[Found]:
     for point in reversed(view.checkpoints):
-        for text in _said(point):
-            if found := _cut(text, wanted):
-                yield Found("step", point.step, "", f"step {point.step}", *found)
+        for text in (writer(point), point.node, point.decision or "", point.note or "", point.text or ""):
+            if hit := _cut(text, wanted):
+                yield Found("step", point.step, "", f"step {point.step}", *hit)
                 break
-
-
-def _said(point: Checkpoint) -> tuple[str, ...]:
-    return (writer(point), point.node, point.decision or "", point.note or "", point.text or "")
 
 
 def _in_decisions(wanted: str, view: RunView) -> Iterator[Found]:
     for entry in reversed(view.ledger):
         for text in (entry.kind, entry.actor or "", entry.note or ""):
-            if found := _cut(text, wanted):
-                yield Found("decision", entry.step, "", f"decision at step {entry.step}", *found)
+            if hit := _cut(text, wanted):
+                yield Found("decision", entry.step, "", f"decision at step {entry.step}", *hit)
                 break
 
 

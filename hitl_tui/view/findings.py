@@ -35,18 +35,18 @@ MEANING: Final[Mapping[Kind, str]] = {
 _SHORT, _LONG = 60, 200
 
 
-def place_of(one: Mismatch) -> str:
+def place_of(finding: Mismatch) -> str:
     """Where a finding is: the thread inside, step, seq and channel as far as it has them."""
-    found = (("step", one.step), ("seq", one.seq), ("channel", one.channel))
-    words = [f"{word} {sanitise_line(str(value), _SHORT)}" for word, value in found if value is not None]
-    if one.thread:
-        words.insert(0, sanitise_line(one.thread, _SHORT))
+    places = (("step", finding.step), ("seq", finding.seq), ("channel", finding.channel))
+    words = [f"{word} {sanitise_line(str(value), _SHORT)}" for word, value in places if value is not None]
+    if finding.thread:
+        words.insert(0, sanitise_line(finding.thread, _SHORT))
     return ", ".join(words) or "thread"
 
 
-def values_of(one: Mismatch) -> tuple[str, str]:
+def values_of(finding: Mismatch) -> tuple[str, str]:
     """What was expected and what was found, as text."""
-    return shown(one.expected), shown(one.actual)
+    return shown(finding.expected), shown(finding.actual)
 
 
 def shown(value: object) -> str:
@@ -54,39 +54,35 @@ def shown(value: object) -> str:
     return "nothing" if value is None else sanitise_line(str(value), _LONG)
 
 
-def finding_line(one: Mismatch) -> str:
+def finding_line(finding: Mismatch) -> str:
     """A finding on one line."""
-    if is_missing_thread(one):
-        where = f"{place_of(one)}: " if one.thread or one.step is not None else ""
-        return f"{one.kind}: {where}{shown(one.expected)} ran inside it and is not in this store"
-    expected, actual = values_of(one)
-    return f"{one.kind}: {place_of(one)}: {one.field}: expected {expected}, found {actual}"
+    if (finding.kind, finding.field) == ("gap", "thread"):  # the whole thread of a subgraph's run
+        where = f"{place_of(finding)}: " if finding.thread or finding.step is not None else ""
+        return f"{finding.kind}: {where}{shown(finding.expected)} ran inside it and is not in this store"
+    expected, actual = values_of(finding)
+    return f"{finding.kind}: {place_of(finding)}: {finding.field}: expected {expected}, found {actual}"
 
 
-def decision_line(one: SignedDecision) -> str:
+def decision_line(decision: SignedDecision) -> str:
     """A decision with who has signed it, on one line."""
-    who = sanitise_line(one.actor, _SHORT) if one.actor else "nobody named"
-    inside = f"{sanitise_line(one.thread, _SHORT)}: " if one.thread else ""
-    signer, key = sanitise_line(one.found.signer, _SHORT), sanitise_line(one.found.key, _SHORT)
+    who = sanitise_line(decision.actor, _SHORT) if decision.actor else "nobody named"
+    inside = f"{sanitise_line(decision.thread, _SHORT)}: " if decision.thread else ""
+    signer, key = sanitise_line(decision.found.signer, _SHORT), sanitise_line(decision.found.key, _SHORT)
     said = {
         "good": f"signed by {signer} ({key})",
         "unsigned": "not signed",
         "unknown": f"signed by an unknown key ({key})",
         "other": f"signed by {signer} ({key}), not by {who}",
         "wrong": "with a signature of something else",
-    }[one.found.verdict]
-    return f"{inside}{one.n}. {sanitise_line(one.kind, _SHORT)} at step {one.step} by {who}: {said}"
+    }[decision.found.verdict]
+    kind = sanitise_line(decision.kind, _SHORT)
+    return f"{inside}{decision.n}. {kind} at step {decision.step} by {who}: {said}"
 
 
-def is_missing_thread(one: Mismatch) -> bool:
-    """Whether what is missing is the whole thread of a subgraph's run."""
-    return (one.kind, one.field) == ("gap", "thread")
-
-
-def finding_row(one: Mismatch) -> Line:
+def finding_row(finding: Mismatch) -> Line:
     """A finding in a list: its kind, where it is, and the field that is wrong."""
     return (
-        Span(f"{one.kind:<11}", "error"),
-        Span(f"{place_of(one):<34}  ", "name"),
-        untrusted(one.field, "value", limit=_SHORT),
+        Span(f"{finding.kind:<11}", "error"),
+        Span(f"{place_of(finding):<34}  ", "name"),
+        untrusted(finding.field, "value", limit=_SHORT),
     )

@@ -20,14 +20,14 @@ _FOLLOWED: Final = 20
 
 def plain_schema(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """A schema with its local references followed and an `allOf` of one part taken off."""
-    found: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
+    resolved: Mapping[str, Any] = schema if isinstance(schema, Mapping) else {}
     for _ in range(_FOLLOWED):
-        inner = _referred(found, root)
+        inner = _referred(resolved, root)
         if inner is None:
-            return found
+            return resolved
         # What stands beside a reference, such as a description or a default, is about this use of it.
-        beside = {name: value for name, value in found.items() if name not in ("$ref", "allOf")}
-        found = {**inner, **beside}
+        beside = {name: value for name, value in resolved.items() if name not in ("$ref", "allOf")}
+        resolved = {**inner, **beside}
     return {}
 
 
@@ -57,12 +57,10 @@ def _is_null(part: Any) -> bool:
 def _referred(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any] | None:
     reference = schema.get("$ref")
     if isinstance(reference, str):
-        found: Any = root
+        part: Any = root
         for name in reference.removeprefix("#").strip("/").split("/"):
-            found = (
-                found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
-            )
-        return found if isinstance(found, Mapping) else {}
+            part = part.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(part, Mapping) else None
+        return part if isinstance(part, Mapping) else {}
     parts = schema.get("allOf")
     if isinstance(parts, list) and len(parts) == 1 and isinstance(parts[0], Mapping):
         return parts[0]
@@ -151,16 +149,17 @@ def field_text(kind: str, value: Any, options: Sequence[Named]) -> str | None:
     """A value as the text of its field, None where it is none that the field could hold."""
     if kind in ("one", "yesno", "many"):
         many = kind == "many" and isinstance(value, list)
-        words = [_named(one, options) for one in (value if many else [value])]
+        words = [_named(item, options) for item in (value if many else [value])]
         return None if None in words else ", ".join(word for word in words if word is not None)
     if kind == "json":
         return json.dumps(value, ensure_ascii=False)
     if kind == "list":
         plain = isinstance(value, list) and all(
-            not isinstance(one, str) or (one.strip() == one and one and "," not in one and one[0] != "[")
-            for one in value
+            not isinstance(item, str)
+            or (item.strip() == item and item and "," not in item and item[0] != "[")
+            for item in value
         )
-        return ", ".join(_word(one) for one in value) if plain else json.dumps(value, ensure_ascii=False)
+        return ", ".join(_word(item) for item in value) if plain else json.dumps(value, ensure_ascii=False)
     if kind in ("text", "date"):
         return value if isinstance(value, str) else None
     number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -195,7 +194,10 @@ def _word(value: Any) -> str:
 
 
 def _named(value: Any, options: Sequence[Named]) -> str | None:
-    return next((one.word for one in options if type(one.value) is type(value) and one.value == value), None)
+    return next(
+        (option.word for option in options if type(option.value) is type(value) and option.value == value),
+        None,
+    )
 
 
 def _range(low: Any, high: Any) -> str:
@@ -245,9 +247,9 @@ def _split(text: str) -> list[str]:
 
 def _items(text: str, schema: Mapping[str, Any]) -> list[Any]:
     if text.startswith("["):
-        found = _json(text)
-        if isinstance(found, list):
-            return found
+        parsed = _json(text)
+        if isinstance(parsed, list):
+            return parsed
     items = schema.get("items")
     kind = items.get("type") if isinstance(items, Mapping) else None
     words = _split(text)
@@ -275,7 +277,6 @@ def _json(text: str) -> Any:
 Path = tuple[str, ...]
 FieldKind = Literal["text", "number", "integer", "yesno", "one", "many", "list", "date", "json"]
 _SCALARS: Final = {"string": "text", "number": "number", "integer": "integer", "boolean": "yesno"}
-_DATES_FORM: Final = ("date", "date-time", "time")
 _MOST_FIELDS: Final = 60
 _DEEPEST: Final = 6
 _LONG: Final = 60
@@ -352,15 +353,15 @@ def form_of(schema: Mapping[str, Any] | None, value: Any = _UNSET) -> Form | Non
     if not schema:
         return None
     root = plain_schema(schema, schema)
-    found = _Fields(schema)
+    collected = _Fields(schema)
     if root.get("properties"):
-        found.add_object(root, (), value, asked=True)
+        collected.add_object(root, (), value, asked=True)
     else:
-        found.fields.append(found.field(root, (), value, required=True))
-    fields = found.fields
+        collected.fields.append(collected.field(root, (), value, required=True))
+    fields = collected.fields
     if not fields or len(fields) > _MOST_FIELDS or (fields[0].path == () and fields[0].kind == "json"):
         return None
-    return Form(tuple(fields), schema, tuple(found.fixed))
+    return Form(tuple(fields), schema, tuple(collected.fixed))
 
 
 def form_of_value(value: Any) -> Form | None:
@@ -373,8 +374,8 @@ def form_of_value(value: Any) -> Form | None:
         (int | float, "number"),
     )
     properties = {}
-    for name, one in value.items():
-        known = next((word for kind, word in types if isinstance(one, kind)), None)
+    for name, item in value.items():
+        known = next((word for kind, word in types if isinstance(item, kind)), None)
         properties[name] = {"type": known} if known else {}
     form = form_of({"type": "object", "properties": properties, "required": list(properties)}, value)
     if form is None:
@@ -464,8 +465,8 @@ class _Fields:
         inner = bare.get("items")
         items = plain_schema(inner, root) if isinstance(inner, Mapping) else {}
         options = tuple(
-            FieldOption(sanitise_line(word, _NAME), one)
-            for word, one in options_of(
+            FieldOption(sanitise_line(word, _NAME), choice)
+            for word, choice in options_of(
                 "yesno" if kind == "yesno" else "one", bare if kind == "json" else items or bare
             )
         )
@@ -499,7 +500,7 @@ def _kind(schema: Mapping[str, Any], root: Mapping[str, Any]) -> FieldKind:
         if options_of("one", items):
             return "many"
         return "list" if items.get("type") in ("string", "number", "integer") else "json"
-    if kind == "string" and schema.get("format") in _DATES_FORM:
+    if kind == "string" and schema.get("format") in _DATES:
         return "date"
     return _SCALARS.get(kind, "json") if isinstance(kind, str) else "json"  # type: ignore[return-value]
 

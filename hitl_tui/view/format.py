@@ -63,7 +63,7 @@ def typed_input(graph: GraphInfo, name: str, word: str) -> Any:
         name: of an input field, or of a channel.
     """
     fields = {field.name: field.channel for field in graph.inputs}
-    kind = next((one.type for one in graph.channels if one.name == fields.get(name, name)), "")
+    kind = next((channel.type for channel in graph.channels if channel.name == fields.get(name, name)), "")
     is_text = kind == "text" or (kind == "list" and name in fields)
     return word if is_text else json_or_text(word)
 

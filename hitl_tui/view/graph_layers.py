@@ -186,11 +186,11 @@ class Layers:
         """Swap neighbours wherever fewer of their links cross then."""
         for row in self.rows:
             for at in range(len(row) - 1):
-                one, other = row[at], row[at + 1]
-                now = _crossed(one.ups, other.ups) + _crossed(one.downs, other.downs)
-                if now and now > _crossed(other.ups, one.ups) + _crossed(other.downs, one.downs):
-                    row[at], row[at + 1] = other, one
-                    one.place, other.place = at + 1, at
+                item, other = row[at], row[at + 1]
+                now = _crossed(item.ups, other.ups) + _crossed(item.downs, other.downs)
+                if now and now > _crossed(other.ups, item.ups) + _crossed(other.downs, item.downs):
+                    row[at], row[at + 1] = other, item
+                    item.place, other.place = at + 1, at
 
     # The columns.
 
@@ -348,35 +348,35 @@ def _goes_on(item: Item) -> Item | None:
     return None
 
 
-def _weight(one: Item, other: Item) -> float:
+def _weight(item: Item, other: Item) -> float:
     """How much one minds where the other stands: lines should be straight, labels above their node."""
-    if one.layer > other.layer:
-        one, other = other, one
-    if one.is_trunk and other.is_trunk:
-        return _STRAIGHT if one.trunk == other.trunk else _SLACK
-    if one.node and other.node:
+    if item.layer > other.layer:
+        item, other = other, item
+    if item.is_trunk and other.is_trunk:
+        return _STRAIGHT if item.trunk == other.trunk else _SLACK
+    if item.node and other.node:
         return 1
-    if one.label and other.node:
+    if item.label and other.node:
         return 4
-    if one.node and other.label:
-        return 4 / len(one.downs)
-    if one.is_trunk and other.node:
-        return 4 if len(one.downs) == 1 and one.ups[0].node else _SLACK
-    if one.node and other.is_trunk:
+    if item.node and other.label:
+        return 4 / len(item.downs)
+    if item.is_trunk and other.node:
+        return 4 if len(item.downs) == 1 and item.ups[0].node else _SLACK
+    if item.node and other.is_trunk:
         return 4 if len(other.ups) == 1 and other.downs[0].node else _SLACK
     return _SLACK
 
 
-def _apart(one: Item, other: Item) -> int:
+def _apart(item: Item, other: Item) -> int:
     """The cells from an item's pin to the next one's."""
-    gap = 2 if one.is_trunk or other.is_trunk else 3
-    return one.after + gap + other.before
+    gap = 2 if item.is_trunk or other.is_trunk else 3
+    return item.after + gap + other.before
 
 
 def _offsets(row: Sequence[Item]) -> list[int]:
     offsets = [0]
-    for one, other in pairwise(row):
-        offsets.append(offsets[-1] + _apart(one, other))
+    for item, other in pairwise(row):
+        offsets.append(offsets[-1] + _apart(item, other))
     return offsets
 
 
@@ -385,7 +385,7 @@ def _middle(near: Sequence[Item], otherwise: int) -> float:
 
 
 def _crossed(left: Sequence[Item], right: Sequence[Item]) -> int:
-    return sum(one.place > other.place for one in left for other in right)
+    return sum(item.place > other.place for item in left for other in right)
 
 
 def _inversions(row: Sequence[Item]) -> int:

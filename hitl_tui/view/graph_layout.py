@@ -158,10 +158,10 @@ def lay_out(
     for cap in range(graph.widest(room), 0, -1):
         if tries >= _TRIES and cap > 1:
             continue
-        found = _layout(graph, room, cap)
-        if found is not None:
+        drawn = _layout(graph, room, cap)
+        if drawn is not None:
             tries += 1
-            best = found if best is None or found.crossings < best.crossings else best
+            best = drawn if best is None or drawn.crossings < best.crossings else best
         if best is not None and not best.crossings:
             return best
     for limit in (2 * _LEAST_LABEL, _LEAST_LABEL):
@@ -229,9 +229,9 @@ def _layout(graph: _Graph, room: int, cap: int) -> Layout | None:
     for _ in range(_SHRINKS):
         layers.place(inner)
         picture = _Picture(graph, layers, lanes, room)
-        found = picture.layout("wide") or picture.layout("narrow")
-        if found is not None:
-            return found
+        drawn = picture.layout("wide") or picture.layout("narrow")
+        if drawn is not None:
+            return drawn
         cramped = picture.layout("tight") or cramped
         if inner <= least:
             break

@@ -123,19 +123,19 @@ class _SvgPicture:
 
     def _made_of(self, node: NodeInfo) -> str:
         """A box's second line: in short what it is made of."""
-        made = parts_of(node)
+        made_of = parts_of(node)
         if node.kind == "subgraph":
-            made = f"graph {made}"
+            made_of = f"graph {made_of}"
         elif node.members and node.name not in self._members:
-            made = f"{', '.join(words(member.name) for member in node.members)} {made}"
-        return words(made)
+            made_of = f"{', '.join(words(member.name) for member in node.members)} {made_of}"
+        return words(made_of)
 
     def _size(self, name: str) -> Size:
-        made, inside = self._made.get(name, ""), self._inside.get(name)
+        made_of, inside = self._made.get(name, ""), self._inside.get(name)
         members = self._members.get(name, ())
-        widths = [cells(words(name)) + 5.0, cells(made) * _SMALL + 5]
+        widths = [cells(words(name)) + 5.0, cells(made_of) * _SMALL + 5]
         widths.append(sum(cells(member) * _SMALL + 3.4 for member in members) + 3)
-        height = _TWO_LINES if made else _PLAIN
+        height = _TWO_LINES if made_of else _PLAIN
         if members:
             height += _MEMBERS
         if inside is not None:
@@ -205,7 +205,7 @@ class _SvgPicture:
         left, top, width, height = frame
         count = look.visits.get(name, 0)
         state = " current" if name == look.current else " visited" if count else ""
-        kind, inside, made = self._kind(name), self._inside.get(name), self._made.get(name, "")
+        kind, inside, made_of = self._kind(name), self._inside.get(name), self._made.get(name, "")
         round_ = height / 2 if name in (START, END) else 8
         parts = [_rect(frame, state, round_, behind) for behind in (_BEHIND, _BEHIND / 2) if kind == "map"]
         parts.append(_rect(frame, f"{state} open" if inside else state, round_))
@@ -217,8 +217,8 @@ class _SvgPicture:
             parts += [f'<path class="node inner{state}" d="M{x:g} {top:g}v{height:g}"/>' for x in sides]
         mark = "▶ " if name == look.current else ""
         parts.append(_text("", left + width / 2, top + 25, f"{mark}{words(name)}"))
-        if made:
-            parts.append(_text("made", left + width / 2, top + 43, made))
+        if made_of:
+            parts.append(_text("made", left + width / 2, top + 43, made_of))
         parts += _member_boxes(self._members.get(name, ()), frame)
         if count:
             parts.append(f'<text class="count" x="{left + 4:g}" y="{top + height + 16:g}">×{count}</text>')

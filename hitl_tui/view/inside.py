@@ -148,14 +148,14 @@ class InsideView:
 
     def in_order(self) -> list[BranchView]:
         """The branches by their place."""
-        return sorted(self.branches.values(), key=lambda one: one.index)
+        return sorted(self.branches.values(), key=lambda branch: branch.index)
 
     def phases(self) -> dict[BranchPhase, int]:
         """How many branches are in each phase; those inside a subgraph's thread are not counted."""
         counts: dict[BranchPhase, int] = {}
-        for one in self.branches.values():
-            if one.index >= 0:
-                counts[one.phase] = counts.get(one.phase, 0) + 1
+        for branch in self.branches.values():
+            if branch.index >= 0:
+                counts[branch.phase] = counts.get(branch.phase, 0) + 1
         return counts
 
 
@@ -205,7 +205,7 @@ class InsideFold:
         view = self.view
         self.node, self.step, self.total, self.live = view.node, view.step, view.total, view.live
         self.branches = dict(view.branches)
-        self.children = {one.path: one for one in view.children}
+        self.children = {child.path: child for child in view.children}
 
     def build(self) -> InsideView:
         """The view after the batch."""
@@ -223,7 +223,9 @@ class InsideFold:
         """A node with an inside begins, or goes on after a human answered one of its branches."""
         same = node == self.node and step == self.step
         again = self.branches if same else {}
-        asked = [one for one in pending if one.node == node and one.path and not one.thread]
+        asked = [
+            request for request in pending if request.node == node and request.path and not request.thread
+        ]
         self.node, self.step, self.live = node, step, True
         self.total = self.total if again else 0
         self._pieces.clear()
@@ -296,7 +298,7 @@ class InsideFold:
 
     def asked(self, pending: Sequence[Request]) -> None:
         """Other requests wait now: a branch that asked and was answered goes on next."""
-        paths = {one.path for one in pending}
+        paths = {request.path for request in pending}
         for path, branch in self.branches.items():
             if branch.phase == "waiting" and path not in paths:
                 self.branches[path] = replace(branch, phase="next", asks="")

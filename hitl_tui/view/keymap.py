@@ -240,15 +240,11 @@ def _clash(wanted: Mapping[str, Keys]) -> tuple[str, str, str] | None:
         spots = [(place, key) for key in keys for place in places_of(ALL_BY_ID[name])]
         for spot in spots:
             # Some go to whoever can use them: a pane that scrolls, else the screen.
-            if spot in owners and not _shared(spot[1], name, owners[spot]):
-                return name, spot[1], owners[spot]
+            owner = owners.get(spot)
+            if owner and not all(spot[1] in ALL_BY_ID[action].default_keys for action in (name, owner)):
+                return name, spot[1], owner
         owners |= dict.fromkeys(spots, name)
     return None
-
-
-def _shared(key: str, *names: str) -> bool:
-    """True for a key that each of these actions has by default."""
-    return all(key in ALL_BY_ID[name].default_keys for name in names)
 
 
 def places_of(action: Action) -> tuple[str, ...]:

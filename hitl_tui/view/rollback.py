@@ -74,22 +74,18 @@ def entry_rows(entries: Sequence[RollbackEntry], running: str = "", thread: str 
         mark: tuple[str, Role] = (UNICODE.running, "node") if now else _MARKS[entry.state]
         glyph, role = mark
         state = "  of the other thread" if entry.state == "inherited" else ""
+        inside: Line = ()
+        if entry.thread:
+            inside = (Span("  in ", "dim"), untrusted(entry.thread, "name", limit=_NAME))
         rows.append(
             (
                 Span(f"{number:>2} {glyph} ", role),
                 untrusted(entry.node, "name", limit=_NAME),
                 Span(f"  step {entry.step}{'  runs now' if now else state}", "dim"),
-                *_inside(entry),
+                *inside,
             )
         )
         rows.append((Span("     "), untrusted(call_of(entry), "value", limit=_NAME + _ARGS)))
         if entry.state == "failed" and not now:
             rows.append((Span("     "), untrusted(entry.error, "error", limit=_WHY)))
     return rows
-
-
-def _inside(entry: RollbackEntry) -> Line:
-    """The thread of a subgraph that did it."""
-    if not entry.thread:
-        return ()
-    return (Span("  in ", "dim"), untrusted(entry.thread, "name", limit=_NAME))

@@ -6,9 +6,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any, Final
 
-from hitl_tui.drivers.protocol import GraphInfo, Snapshot, Stamped, Unfinished
+from hitl_tui.drivers.protocol import GraphInfo, Snapshot, Stamped
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import AppliedUpdate, Progress
 from hitl_tui.engine.log.outcomes import ErrorInfo
@@ -150,20 +151,20 @@ class RunView:
         return find_step(self.checkpoints, step)
 
 
+_step_of = attrgetter("step")
+
+
 def find_step(checkpoints: Sequence[Checkpoint], step: int) -> Checkpoint | None:
     """The checkpoint of a step in a sequence sorted by step."""
     at = bisect_left(checkpoints, step, key=_step_of)
     return checkpoints[at] if at < len(checkpoints) and checkpoints[at].step == step else None
 
 
-def _step_of(checkpoint: Checkpoint) -> int:
-    return checkpoint.step
-
-
 def open_view(snapshot: Snapshot) -> RunView:
     """The view a screen begins with."""
-    progress = snapshot.progress
+    progress, unfinished = snapshot.progress, snapshot.unfinished
     running = progress.next_node if progress.status == "running" else None
+    members = snapshot.graph.members_of(unfinished.node) if unfinished else ()
     return RunView(
         thread_id=snapshot.thread_id,
         graph=snapshot.graph,
@@ -182,22 +183,16 @@ def open_view(snapshot: Snapshot) -> RunView:
         held_by=snapshot.held_by,
         graph_changed=snapshot.graph_changed,
         owners=snapshot.owners,
-        inside=inside_at_start(
-            snapshot.unfinished, progress.pending, _members(snapshot.graph, snapshot.unfinished)
-        ),
+        inside=inside_at_start(unfinished, progress.pending, members),
         signing_key=snapshot.signing_key,
         last_event=snapshot.last_event,
     )
 
 
-def _members(graph: GraphInfo, unfinished: Unfinished | None) -> tuple[str, ...]:
-    return graph.members_of(unfinished.node) if unfinished else ()
-
-
 def add_older(view: RunView, checkpoints: Iterable[Checkpoint]) -> RunView:
     """The view with an older page of checkpoints, in any order."""
     first = view.checkpoints[0].step if view.checkpoints else view.progress.head + 1
-    older = sorted((found for found in checkpoints if found.step < first), key=_step_of)
+    older = sorted((point for point in checkpoints if point.step < first), key=_step_of)
     return replace(view, checkpoints=(*older, *view.checkpoints)) if older else view
 
 
@@ -425,26 +420,22 @@ def _ledger_written(builder: _Builder, event: ev.LedgerWritten) -> None:
         builder.notice = takeover_notice(event.entry.note or "")
 
 
-def _node_failed(builder: _Builder, event: ev.AttemptFailed) -> None:
-    builder.error = event.error
+def _attempt_lost(builder: _Builder, event: ev.AttemptFailed | ev.AttemptDropped) -> None:
+    if isinstance(event, ev.AttemptFailed):
+        builder.error = event.error
+    else:
+        builder.dropped = f"{event.node}, attempt {event.attempt}: {event.why}"
     builder.stop()
 
 
-def _attempt_dropped(builder: _Builder, event: ev.AttemptDropped) -> None:
-    builder.dropped = f"{event.node}, attempt {event.attempt}: {event.why}"
-    builder.stop()
-
-
-def _thread_forked(builder: _Builder, event: ev.ThreadForked) -> None:
-    builder.forks.append((event.child, event.step))
-
-
-def _holder_changed(builder: _Builder, event: ev.HolderChanged) -> None:
-    builder.held_by = event.holder
-
-
-def _graph_changed(builder: _Builder, event: ev.GraphChanged) -> None:
-    builder.graph_changed = event.differences
+def _around_changed(builder: _Builder, event: ev.ThreadForked | ev.HolderChanged | ev.GraphChanged) -> None:
+    match event:
+        case ev.ThreadForked():
+            builder.forks.append((event.child, event.step))
+        case ev.HolderChanged():
+            builder.held_by = event.holder
+        case ev.GraphChanged():
+            builder.graph_changed = event.differences
 
 
 def _run_ended(builder: _Builder, event: ev.RunEnded) -> None:
@@ -467,11 +458,11 @@ _APPLY: Final[dict[type, Callable[[_Builder, Any], None]]] = {
     ev.StepCommitted: _step_committed,
     ev.ProgressChanged: _progress_changed,
     ev.LedgerWritten: _ledger_written,
-    ev.AttemptFailed: _node_failed,
-    ev.AttemptDropped: _attempt_dropped,
-    ev.ThreadForked: _thread_forked,
-    ev.HolderChanged: _holder_changed,
-    ev.GraphChanged: _graph_changed,
+    ev.AttemptFailed: _attempt_lost,
+    ev.AttemptDropped: _attempt_lost,
+    ev.ThreadForked: _around_changed,
+    ev.HolderChanged: _around_changed,
+    ev.GraphChanged: _around_changed,
     ev.RunEnded: _run_ended,
 }
 
@@ -528,13 +519,13 @@ def _going_on(view: RunView, node: str) -> InsidePlace | None:
 def _committed(point: Checkpoint) -> InsidePlace | None:
     if not point.branches:
         return None
-    thread = next((one.thread for one in point.branches if one.thread), "")
+    thread = next((branch.thread for branch in point.branches if branch.thread), "")
     return InsidePlace(point.node, point.step, thread, point)
 
 
 def crumbs(thread_id: str, owners: Sequence[Owner]) -> str:
     """The way to a thread, as in `report › team#1 › desk#1`; sanitised."""
-    names = [*(one.thread_id for one in owners), thread_id]
+    names = [*(owner.thread_id for owner in owners), thread_id]
     shown = [names[0]]
     for outer, name in pairwise(names):
         # A long name is shortened in its middle, so that it does not begin with the one around it.

@@ -81,8 +81,8 @@ def _clean(text: str) -> str:
     forbidden = {char for char in distinct if _forbidden(char)}
     text = _replace(text, forbidden - _JOINERS)
     if forbidden & _JOINERS:
-        text = _STRAY_SELECTOR.sub(lambda found: _marker(found[0]), text)
-        text = _STRAY_JOINER.sub(lambda found: _marker(found[0]), text)
+        text = _STRAY_SELECTOR.sub(lambda match: _marker(match[0]), text)
+        text = _STRAY_JOINER.sub(lambda match: _marker(match[0]), text)
     marks = {char for char in distinct - forbidden if is_mark(char)}
     return _tame_marks(text, marks) if marks else text
 
@@ -120,7 +120,7 @@ def _tame_marks(text: str, marks: set[str]) -> str:
     mark = _ANY_MARK if many else f"[{''.join(marks)}]"
     pieces: list[str] = []
     done = 0
-    for found in re.finditer(f"(?m)^(?={mark})|(?<={mark}{{{_MARKS_KEPT}}}){mark}+", shadow):
-        pieces += text[done : found.start()], f"⟨+{len(found[0])} marks⟩" if found[0] else "◌"
-        done = found.end()
+    for match in re.finditer(f"(?m)^(?={mark})|(?<={mark}{{{_MARKS_KEPT}}}){mark}+", shadow):
+        pieces += text[done : match.start()], f"⟨+{len(match[0])} marks⟩" if match[0] else "◌"
+        done = match.end()
     return "".join((*pieces, text[done:]))

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import is_
 from typing import Any, Final, Generic, TypeVar
 
 from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
@@ -45,18 +46,14 @@ class Memo:
 
     def find(self, what: str, of: tuple[object, ...]) -> Any:
         """What was made of these very objects, None where that is not kept."""
-        for name, values, made in self._made:
-            if name == what and len(values) == len(of) and all(map(_same, values, of)):
-                return made
+        for name, values, result in self._made:
+            if name == what and len(values) == len(of) and all(map(is_, values, of)):
+                return result
         return None
 
-    def keep(self, what: str, of: tuple[object, ...], made: Any) -> None:
+    def keep(self, what: str, of: tuple[object, ...], result: Any) -> None:
         """Remember it, and forget the oldest."""
-        self._made = [(what, of, made), *self._made[: _KEPT - 1]]
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other
+        self._made = [(what, of, result), *self._made[: _KEPT - 1]]
 
 
 K = TypeVar("K")
@@ -80,8 +77,8 @@ class Recent(Generic[K, V]):
 
     def find(self, key: K) -> V | None:
         """An entry, None where it is not kept."""
-        found = self._kept.get(key)
-        return None if found is None else found[0]
+        entry = self._kept.get(key)
+        return None if entry is None else entry[0]
 
     def keep(self, key: K, value: V, weight: int = 0) -> None:
         """Remember an entry, and forget the oldest ones where there are too many."""
@@ -101,7 +98,7 @@ class RecentSteps:
     def note(self, place: Place, updates: Sequence[AppliedUpdate]) -> None:
         """A step was seen."""
         self._updates.keep(
-            place, updates, sum(weight([one.before, one.update, one.after]) for one in updates)
+            place, updates, sum(weight([update.before, update.update, update.after]) for update in updates)
         )
         self.note_names(place, updates)
 
@@ -224,7 +221,7 @@ class ViewSession:
         """All requests at the head that want a decision, in their order."""
         progress = self.view.progress
         waiting = progress.pending if progress.status == "waiting" else ()
-        return tuple(one for one in waiting if not one.breakpoint)
+        return tuple(request for request in waiting if not request.breakpoint)
 
     @property
     def deadline(self) -> bool:
@@ -348,8 +345,8 @@ class ViewSession:
         """The loaded checkpoints of a thread of the family, oldest first."""
         if thread_id == self.thread_id:
             return self.view.checkpoints
-        found = (one.checkpoints for one in self.family if one.thread_id == thread_id)
-        return next(found, ())
+        checkpoints = (relative.checkpoints for relative in self.family if relative.thread_id == thread_id)
+        return next(checkpoints, ())
 
     @property
     def other_draft(self) -> Place | None:
@@ -408,7 +405,7 @@ class ViewSession:
         Only so many steps are looked at, so that it costs the same in a thread of any length.
         """
         driver, points = await self._line(step)
-        found: list[tuple[Checkpoint, str, Any]] = []
+        newest: list[tuple[Checkpoint, str, Any]] = []
         looked_at = 0
         for index, point in enumerate(points):
             place, looked_at = (driver.thread_id, point.step), point.step
@@ -425,11 +422,11 @@ class ViewSession:
                 self._recent.note(place, updates)
             for update in reversed(updates):
                 if update.channel == channel and update.changed:
-                    found.append((point, update.actor or point.node or point.source, update.after))
+                    newest.append((point, update.actor or point.node or point.source, update.after))
                     break
-            if len(found) >= limit:
+            if len(newest) >= limit:
                 break
-        return Versions(tuple(found), looked_at)
+        return Versions(tuple(newest), looked_at)
 
     async def changed_since(self, step: int) -> tuple[Line, ...]:
         """What has changed since a step, channel by channel; () where nothing has."""

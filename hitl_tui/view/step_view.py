@@ -78,8 +78,8 @@ def past_step(
     own: bool = True,
 ) -> StepView:
     """Any committed step, from what the driver says of it; `own` says it is one of the view's thread."""
-    made = _step_view(view, checkpoint, checkpoint.step, values, updates)
-    return made if own else replace(made, agent_changes=())
+    step = _step_view(view, checkpoint, checkpoint.step, values, updates)
+    return step if own else replace(step, agent_changes=())
 
 
 def _step_view(
@@ -95,7 +95,7 @@ def _step_view(
     node = writer(checkpoint) if checkpoint else ""
     declared = {channel.name: channel for channel in view.graph.channels}
     names = [*declared, *(name for name in values if name not in declared)]
-    tainted = {one.channel for one in checkpoint.tainted} if checkpoint else set()
+    tainted = {taint.channel for taint in checkpoint.tainted} if checkpoint else set()
     branches = checkpoint.branches if checkpoint else ()
     rows = tuple(
         _row(name, declared.get(name), values.get(name), written.get(name, ()), node, tainted=name in tainted)

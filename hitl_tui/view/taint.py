@@ -25,7 +25,7 @@ def composition_facts(node: NodeInfo) -> list[Fact]:
         ]
     if node.kind == "node":
         return []
-    members = tuple(one.name for one in node.members)
+    members = tuple(member.name for member in node.members)
     of: Fact = ("over", (node.over,), "plain") if node.over else ("runs", members, "plain")
     at_once = str(node.max_concurrent) if node.max_concurrent else "all"
     return [of, ("join", (f"{node.join}, {at_once} at once",), "plain")]
@@ -38,7 +38,8 @@ def composition_words(node: NodeInfo) -> list[tuple[str, str]]:
     if node.kind == "subgraph":
         known = ("goes in", node.inputs), ("comes out", node.outputs)
         pairs = [
-            (name, ", ".join(f"{one} → {other}" for one, other in some) or "nothing") for name, some in known
+            (name, ", ".join(f"{source} → {other}" for source, other in some) or "nothing")
+            for name, some in known
         ]
         name = node.graph.name if node.graph else ""
         return [("is", f"the graph {name}, on a thread of its own"), *pairs]
@@ -93,8 +94,8 @@ def taint_warning(event: TaintRead) -> str:
 def taint_words(payload: Mapping[str, Any]) -> tuple[Line, ...]:
     """What a policy's question is about: the tainted channels that a node would read."""
     lines: list[Line] = [(untrusted(str(payload.get("node")), "node", _SHORT), trusted(" would read:"))]
-    for one in payload.get("channels") or ():
-        taint = Taint(one["channel"], one["since"], one["by"], tuple(one["sources"]))
+    for tainted in payload.get("channels") or ():
+        taint = Taint(tainted["channel"], tainted["since"], tainted["by"], tuple(tainted["sources"]))
         lines.append((trusted("  "), *taint_line(taint)))
     return (*lines, (trusted("Approve what it says now; an edit of it asks again.", "dim"),))
 

@@ -44,8 +44,8 @@ class ThreadLine:
         """The checkpoint of a step of this line, None where it isn't loaded."""
         if not self.covers(step):
             return None
-        found = (find_step(checkpoints, step) for last, checkpoints in self.sources if step <= last)
-        return next((checkpoint for checkpoint in found if checkpoint), None)
+        candidates = (find_step(checkpoints, step) for last, checkpoints in self.sources if step <= last)
+        return next((checkpoint for checkpoint in candidates if checkpoint), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +234,6 @@ def _tail(branch: ThreadLine, glyphs: Glyphs) -> tuple[str, Role]:
     return "", "dim"
 
 
-__all__ = ["Direction", "Hit", "Place", "TimelineLayout", "layout", "neighbours"]
-
 _NAME: Final = 24
 _NAMES_FROM: Final = 100
 _BEFORE_NAME: Final = 2
@@ -308,7 +306,9 @@ class _Drawing:
         self.last = max(branch.head for branch in lines.branches)
         self.cells: dict[tuple[int, int], StepCell] = {}
         self.hits: dict[tuple[int, int], Hit] = {}
-        self.names = self._names(width)
+        longest = max(cells(_name(branch)) for branch in lines.branches[:_LINES])
+        # The room for thread names at the right; where it is narrow they take what is left over.
+        self.names = longest + _BEFORE_NAME if width >= _NAMES_FROM else 0
         self.edge = width - self.names
         self.margin = 0
         columns = self._columns(chosen[1], self.edge)
@@ -327,11 +327,6 @@ class _Drawing:
         self.end = min(self.x[self.final] + columns[self.final] - 1, self.edge - after)
         self.rows = {line: row for row, line in enumerate(self._visible(chosen[0]), 1)}
         self.canvas = Canvas(len(self.rows) + 1, width)
-
-    def _names(self, width: int) -> int:
-        """The room kept for thread names at the right; where it is narrow they take what is left over."""
-        longest = max(cells(_name(branch)) for branch in self.lines.branches[:_LINES])
-        return longest + _BEFORE_NAME if width >= _NAMES_FROM else 0
 
     def _cell(self, line: int, step: int) -> StepCell:
         key = line, step

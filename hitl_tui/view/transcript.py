@@ -53,8 +53,7 @@ def branch_lines(point: Checkpoint) -> list[str]:
     rows = branches_of_step(point, EMPTY)
     inside = InsideView(point.node, point.step, len(branches), {branch.path: branch for branch in rows})
     lines.append(f"Branches: {counted(inside)}.")
-    failures = _failures(branches)
-    return [*lines, *spans(failures, _TOLD)]
+    return [*lines, *spans(_failures(branches), _TOLD)]
 
 
 def unfinished_lines(unfinished: Unfinished | None, *, opens: bool = True) -> list[str]:
@@ -183,13 +182,10 @@ def step_lines(
     lines += branch_lines(checkpoint)
     if not updates:
         return [*lines, "It changed nothing."]
-    return [*lines, *spans(branch_lens(updates, _with_updates(checkpoint, updates), ASCII), _LENS)]
-
-
-def _with_updates(checkpoint: Checkpoint, updates: Sequence[ev.AppliedUpdate]) -> list[BranchOutcome]:
-    """The branches that changed something: those that did not have been told of before."""
     paths = {update.path for update in updates}
-    return [branch for branch in checkpoint.branches if branch.path in paths]
+    # Branches that changed nothing have been told of before.
+    wrote = [branch for branch in checkpoint.branches if branch.path in paths]
+    return [*lines, *spans(branch_lens(updates, wrote, ASCII), _LENS)]
 
 
 def channel_lines(values: Mapping[str, Any], tainted: Collection[str] = ()) -> list[str]:

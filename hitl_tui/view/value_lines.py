@@ -36,7 +36,7 @@ def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
 def read_lines(value: Any) -> tuple[Sequence[str], Sequence[str]]:
     """The lines of the text view, and what stands before each; a list of texts has its items numbered."""
     if not (
-        isinstance(value, list) and 0 < len(value) <= _ITEMS and all(isinstance(one, str) for one in value)
+        isinstance(value, list) and 0 < len(value) <= _ITEMS and all(isinstance(item, str) for item in value)
     ):
         return value_lines(value, "text"), ()
     lines: list[str] = []

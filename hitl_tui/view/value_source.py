@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from hitl_tui.view.blame import blame
-from hitl_tui.view.diff import value_diff, value_lines
+from hitl_tui.view.diff import value_diff
 from hitl_tui.view.format import kind, read_json
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import Versions, ViewSession
 from hitl_tui.view.spans import Line, Span, trusted, untrusted
-from hitl_tui.view.value_lines import read_lines
+from hitl_tui.view.value_lines import read_lines, value_lines
 
 Mode = Literal["text", "diff", "json", "blame"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -56,10 +56,10 @@ async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str
     if mode == "blame":
         return await _blame(session, channel)
     if mode == "diff":
-        found = await session.versions(channel, step.step, 2)
-        if len(found.found) > 1:
-            return await _diff(session, channel, found, value)
-        note = _written(found)
+        versions = await session.versions(channel, step.step, 2)
+        if len(versions.found) > 1:
+            return await _diff(session, channel, versions, value)
+        note = _written(versions)
         first = await _made(session, "first", (value,), lambda: value_lines(value, "text"))
         return ValueText(channel, mode, first, note=note)
     if mode == "json":
@@ -90,9 +90,9 @@ def _diff_rows(before: Any, value: Any) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 async def _blame(session: ViewSession, channel: str) -> ValueText:
-    found = await session.versions(channel, session.step_view.step, _BLAME_VERSIONS)
-    versions = [(point, value) for point, _, value in reversed(found.found)]
-    older = f"what is older than step {found.since} was not looked at" if found.since else ""
+    fetched = await session.versions(channel, session.step_view.step, _BLAME_VERSIONS)
+    versions = [(point, value) for point, _, value in reversed(fetched.found)]
+    older = f"what is older than step {fetched.since} was not looked at" if fetched.since else ""
     note: Line = (trusted(older, "dim"),) if older else ()
     if not versions:
         return ValueText(channel, "blame", (), note=note or (trusted("nobody has written it yet", "dim"),))
@@ -117,11 +117,11 @@ async def _made(session: ViewSession, what: str, of: tuple[object, ...], make: C
     """What is made of values; in a thread where they are large, and once for the same ones."""
     if not any(isinstance(value, str | list | dict) and len(value) > _INLINE_LIMIT for value in of):
         return make()
-    found: T | None = session.made.find(what, of)
-    if found is None:
-        found = await asyncio.to_thread(make)
-        session.made.keep(what, of, found)
-    return found
+    result: T | None = session.made.find(what, of)
+    if result is None:
+        result = await asyncio.to_thread(make)
+        session.made.keep(what, of, result)
+    return result
 
 
 @dataclass(frozen=True, slots=True)

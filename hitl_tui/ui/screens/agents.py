@@ -204,13 +204,13 @@ async def ask_settings(screen: Host, session: ViewSession, agent: str = "") -> N
     Args:
         agent: its name; "" for the one that made the shown step.
     """
-    agents = [one for one in await session.driver.agents() if one.can_change]
+    agents = [agent for agent in await session.driver.agents() if agent.can_change]
     if not agents:
         screen.tell("the graph has no agents that can be changed", "Try", "warning")
         return
     checkpoint = session.step_view.checkpoint
     wanted = agent or next((use.agent for use in reversed(checkpoint.uses if checkpoint else ())), "")
-    at = next((place for place, one in enumerate(agents) if one.name == wanted), 0)
+    at = next((place for place, agent in enumerate(agents) if agent.name == wanted), 0)
 
     def answered(change: SettingsChange | None) -> None:
         if change is not None and change.fork:
@@ -315,11 +315,11 @@ class AgentsScreen(OverlayScreen):
 
     def _show(self) -> None:
         agents = self.query_one("#agents", LineView)
-        found = self._agents or ()
-        if found and agents.cursor_row is None:
+        infos = self._agents or ()
+        if infos and agents.cursor_row is None:
             agents.cursor_row = 0
-        agents.show(agent_rows(found) or [(Span("the graph has no agents", "dim"),)])
-        agents.styles.height = max(len(found), 1) + 2
+        agents.show(agent_rows(infos) or [(Span("the graph has no agents", "dim"),)])
+        agents.styles.height = max(len(infos), 1) + 2
         self._show_memory()
         self._show_state()
 

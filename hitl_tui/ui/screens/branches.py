@@ -55,20 +55,22 @@ class BranchList(LineView):
         """A branch on one row."""
         if not self.rows:
             return self.lines[row]
-        one = self.rows[row]
+        branch = self.rows[row]
         spans = [
-            trusted(f"{one.glyph} ", one.role),
-            trusted(set_cell_size(one.label, self._label) + "  ", "node"),
-            trusted(f"{one.word:<{_WORD}}", one.role),
-            trusted(f"{one.took:>7}  ", "dim"),
-            trusted(f"×{one.attempts} " if one.attempts > 1 else "   ", "warning"),
+            trusted(f"{branch.glyph} ", branch.role),
+            trusted(set_cell_size(branch.label, self._label) + "  ", "node"),
+            trusted(f"{branch.word:<{_WORD}}", branch.role),
+            trusted(f"{branch.took:>7}  ", "dim"),
+            trusted(f"×{branch.attempts} " if branch.attempts > 1 else "   ", "warning"),
         ]
-        if one.item:
-            spans.append(trusted(one.item + "  ", "value"))
-        if one.wrote:
-            spans += [trusted("wrote ", "dim"), trusted(one.wrote + "  ", "name")]
-        if one.remark:
-            spans.append(trusted(one.remark, one.role if one.role in ("error", "accent") else "warning"))
+        if branch.item:
+            spans.append(trusted(branch.item + "  ", "value"))
+        if branch.wrote:
+            spans += [trusted("wrote ", "dim"), trusted(branch.wrote + "  ", "name")]
+        if branch.remark:
+            spans.append(
+                trusted(branch.remark, branch.role if branch.role in ("error", "accent") else "warning")
+            )
         return tuple(spans)
 
     def move_to(self, row: int) -> None:
@@ -147,7 +149,7 @@ class BranchesScreen(OverlayScreen):
             self._place = InsidePlace(place.node, place.step, point=head)
             self.run_worker(self._fetch(), exit_on_error=False)
             return
-        running = any(one.phase == "running" for one in self._branches)
+        running = any(branch.phase == "running" for branch in self._branches)
         if view.inside is not self._inside or running:
             self._inside = view.inside
             self._branches = view.inside.in_order()
@@ -158,7 +160,7 @@ class BranchesScreen(OverlayScreen):
         pane.show_rows(branch_rows(self._branches, self._updates, self._items, self._now()))
         place, inside = self._place, self._session.view.inside
         if place.point is not None:
-            known = {one.path: one for one in self._branches}
+            known = {branch.path: branch for branch in self._branches}
             inside = InsideView(place.node, place.step, len(known), known)
         words = counted(inside)
         where = sanitise_line(place.node, 40)
@@ -180,8 +182,8 @@ class BranchesScreen(OverlayScreen):
         home = not self._detail or getattr(self._detail[0], "path", "") != branch.path
         self._detail = key
         node = self._session.view.graph.node(self._place.node)
-        found = branch_detail(branch, self._updates, self._items, node=node)
-        lines = [piece for line in found for piece in _fit(line, width)]
+        detail = branch_detail(branch, self._updates, self._items, node=node)
+        lines = [piece for line in detail for piece in _fit(line, width)]
         pane.set_titles(branch.path)
         pane.show(lines, home=home)
         if branch.phase == "running":

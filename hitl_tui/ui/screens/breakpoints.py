@@ -40,7 +40,7 @@ class NodeList(LineView):
     def __init__(self, session: ViewSession, node: str) -> None:
         super().__init__("nodes")
         self.session = session
-        known = [one.name for one in session.view.graph.nodes]
+        known = [node.name for node in session.view.graph.nodes]
         # A node may have gone with a new version of the graph's file.
         self.nodes = [*known, *(name for name in session.breakpoints if name not in known)]
         self.cursor_row = self.nodes.index(node) if node in self.nodes else 0
@@ -112,7 +112,9 @@ class BreakpointsScreen(Modal[None]):
         with Vertical(id="dialog") as box:
             box.border_title = Content("Breakpoints")
             yield self._list
-            numbers = [one.name for one in self._session.view.graph.channels if one.type == "number"]
+            numbers = [
+                channel.name for channel in self._session.view.graph.channels if channel.type == "number"
+            ]
             example = f"{numbers[0]} > 2" if numbers else "some_channel == 'a value'"
             yield SafeInput(id="condition", placeholder=f"always; or as in: {example}")
             yield LineView("problem")

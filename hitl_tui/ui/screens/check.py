@@ -136,13 +136,13 @@ class CheckScreen(OverlayScreen):
     def _show(self) -> None:
         self._show_checks()
         view = self.query_one("#findings", LineView)
-        found = self._checked.mismatches if self._checked else ()
-        view.cursor_row = 0 if found else None
+        mismatches = self._checked.mismatches if self._checked else ()
+        view.cursor_row = 0 if mismatches else None
         if self._checked is None:
             rows: list[Line] = [(Span("checking…", "dim"),)]
         else:
-            rows = [finding_row(one) for one in found] or [(Span(f"✔ {self._counted()}", "ok"),)]
-        view.set_titles(f"Findings · {len(found):,}" if found else "Findings")
+            rows = [finding_row(finding) for finding in mismatches] or [(Span(f"✔ {self._counted()}", "ok"),)]
+        view.set_titles(f"Findings · {len(mismatches):,}" if mismatches else "Findings")
         view.show(rows, home=True)
         self._show_meaning()
 
@@ -179,28 +179,28 @@ class CheckScreen(OverlayScreen):
             nothing = "" if self._checked is None else "where something is wrong, this says what it means"
             view.show([(Span(nothing, "dim"),)])
             return
-        one = self._checked.mismatches[row]
-        expected, actual = values_of(one)
+        mismatch = self._checked.mismatches[row]
+        expected, actual = values_of(mismatch)
         width = max(20, self.size.width - 6)
-        rows: list[Line] = [(Span(text),) for text in wrap_line(MEANING[one.kind], width)]
+        rows: list[Line] = [(Span(text),) for text in wrap_line(MEANING[mismatch.kind], width)]
         rows += [
-            (Span("field     ", "dim"), untrusted(one.field, "name")),
+            (Span("field     ", "dim"), untrusted(mismatch.field, "name")),
             (Span("expected  ", "dim"), Span(expected, "added")),
             (Span("found     ", "dim"), Span(actual, "removed")),
         ]
-        if where := self._leads_to(one):
+        if where := self._leads_to(mismatch):
             key = keymap_of(self.app).shown("check.go")
             rows.append((untrusted(f"{key} goes to {where}", "dim", limit=120),))
         view.show(rows)
 
-    def _leads_to(self, one: Mismatch) -> str:
+    def _leads_to(self, finding: Mismatch) -> str:
         """Where enter goes at a finding, in words; "" for nowhere."""
         if not self.leads_to_steps:
             return ""
-        step = f"step {one.step}" if one.step is not None else ""
-        if not one.thread:
+        step = f"step {finding.step}" if finding.step is not None else ""
+        if not finding.thread:
             return step
-        return f"{step} of {one.thread}" if step else one.thread
+        return f"{step} of {finding.thread}" if step else finding.thread
 
     def action_move(self, by: int) -> None:
         """Select another finding."""
@@ -222,6 +222,6 @@ class CheckScreen(OverlayScreen):
         """Go to the step of the selected finding."""
         row = self.query_one("#findings", LineView).cursor_row
         if self._checked and row is not None and self.leads_to_steps:
-            one = self._checked.mismatches[row]
-            if self._leads_to(one):
-                self.dismiss((one.thread, one.step))
+            finding = self._checked.mismatches[row]
+            if self._leads_to(finding):
+                self.dismiss((finding.thread, finding.step))

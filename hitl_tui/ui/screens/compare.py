@@ -150,7 +150,7 @@ class CompareScreen(OverlayScreen):
 
     def _line(self, row: Compared) -> Line:
         role = _ROLES[row.change]
-        width = max((cells(sanitise_line(one.channel, 24)) for one in self._rows), default=0)
+        width = max((cells(sanitise_line(compared.channel, 24)) for compared in self._rows), default=0)
         name = sanitise_line(row.channel, 24)
         what = _WORDS.get(row.change, "")
         room = max(self.query_one("#channels", LineView).scrollable_content_region.width - width - 4, 20)
@@ -166,7 +166,7 @@ class CompareScreen(OverlayScreen):
         )
 
     async def _show_values(self, *, home: bool) -> None:
-        row = next((one for one in self._rows if one.channel == self._selected), None)
+        row = next((compared for compared in self._rows if compared.channel == self._selected), None)
         pane = self.query_one(SideBySide)
         if row is None:
             pane.show_pairs((), home=True)

@@ -312,9 +312,11 @@ class EditScreen(DraftScreen):
             if self.forks:
                 name = self.query_one("#new-thread", Input).value.strip()
                 source = await self.session.hub.open(self.source_thread) if self._foreign else driver
-                made = await source.execute(Fork(self.base_step, name, changes, actor=self._actor, note=note))
+                thread_id = await source.execute(
+                    Fork(self.base_step, name, changes, actor=self._actor, note=note)
+                )
                 self.session.family_stale = True
-                self.dismiss(made)
+                self.dismiss(thread_id)
                 return
             await driver.execute(UpdateState(changes, self.base_step, actor=self._actor, note=note))
         except StaleWriter as error:

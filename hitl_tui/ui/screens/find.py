@@ -83,14 +83,14 @@ class FindScreen(OverlayScreen):
 
     async def _look(self, query: str) -> None:
         session = self._session
-        found = await asyncio.to_thread(find, query, session.view, session.step_view)
-        self._query, self._found, self._looked_for = query, found, query
+        hits = await asyncio.to_thread(find, query, session.view, session.step_view)
+        self._query, self._found, self._looked_for = query, hits, query
         places = self.query_one("#places", LineView)
-        places.cursor_row = 0 if found else None
+        places.cursor_row = 0 if hits else None
         nothing = "nothing found" if query.strip() else "type what to look for"
-        places.show([_line(one) for one in found] or [(Span(nothing, "dim"),)], home=True)
-        count = f"{len(found)} places" if len(found) < MOST else f"the first {MOST} places"
-        places.set_titles("Places", count if found else "")
+        places.show([_line(place) for place in hits] or [(Span(nothing, "dim"),)], home=True)
+        count = f"{len(hits)} places" if len(hits) < MOST else f"the first {MOST} places"
+        places.set_titles("Places", count if hits else "")
         if self._goes:
             self._go(places.cursor_row)
 
@@ -122,11 +122,11 @@ class FindScreen(OverlayScreen):
         self.action_select(0)
 
 
-def _line(one: Found) -> Line:
-    where = cut(one.where, _WHERE)
+def _line(place: Found) -> Line:
+    where = cut(place.where, _WHERE)
     return (
         Span(where + " " * (_WHERE + 2 - cells(where)), "name"),
-        Span(one.before, "dim"),
-        Span(one.match, "accent"),
-        Span(one.after, "dim"),
+        Span(place.before, "dim"),
+        Span(place.match, "accent"),
+        Span(place.after, "dim"),
     )

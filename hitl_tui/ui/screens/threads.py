@@ -77,14 +77,14 @@ class ThreadList(LineView):
         at, rows = self.cursor_row, self.found.rows
         return rows[at] if at is not None and at < len(rows) else None
 
-    def show_threads(self, found: ThreadRows) -> None:
+    def show_threads(self, threads: ThreadRows) -> None:
         """Show these, or what has become of them, as those of `query_text` and `waiting`."""
-        self.found = found
-        rows = found.rows
+        self.found = threads
+        rows = threads.rows
         self.cursor_row = min(self.cursor_row or 0, len(rows) - 1) if rows else None
-        at_top = len(found.top)
+        at_top = len(threads.top)
         first = "longest waiting" if self.waiting else "newest"
-        counted = count(at_top, "thread") if found.whole else f"the {first} {at_top:,}"
+        counted = count(at_top, "thread") if threads.whole else f"the {first} {at_top:,}"
         title = "Threads that wait for a human" if self.waiting else "Threads"
         self.set_titles(title, ("found: " if self.query_text else "") + counted if rows else "")
         if rows:
@@ -153,13 +153,13 @@ class ThreadList(LineView):
         """A thread on one row."""
         if not self.found.rows:
             return self.lines[row]
-        found = self.found.rows[row]
-        thread, depth = found.thread, found.depth
-        if found.left:
-            return (Span(f"{'  ' * depth}  … {found.left:,} more", "dim"),)
+        shown = self.found.rows[row]
+        thread, depth = shown.thread, shown.depth
+        if shown.left:
+            return (Span(f"{'  ' * depth}  … {shown.left:,} more", "dim"),)
         glyph, word, role = _WORDS[thread.status]
         word = "paused" if _is_paused(thread) else word
-        ahead, name, inside = self._named(found)
+        ahead, name, inside = self._named(shown)
         spans = [
             Span(ahead, "accent"),
             Span(name, "name"),
@@ -269,19 +269,19 @@ class ThreadsScreen(OverlayScreen):
         return await self._hub.threads(query, _PAGE, offset, None if query else "", waiting=waiting)
 
     async def _fetch_more(self) -> None:
-        found, known = self._list.found, len(self._list.found.top)
+        threads, known = self._list.found, len(self._list.found.top)
         more = await self._page(known)
-        if self._list.found is found and len(found.top) == known:
-            found.add(more, whole=len(more) < _PAGE)
-            self._list.show_threads(found)
+        if self._list.found is threads and len(threads.top) == known:
+            threads.add(more, whole=len(more) < _PAGE)
+            self._list.show_threads(threads)
 
     async def _fetch_inside(self, row: ThreadRow) -> None:
         """Open a thread's row, or show more of what is inside it."""
-        found, known = self._list.found, self._list.found.known_inside(row.name)
+        threads, known = self._list.found, self._list.found.known_inside(row.name)
         more = await self._hub.threads("", _PAGE, known, row.name)
-        if self._list.found is found and found.known_inside(row.name) == known:
-            found.open(row.name, more)
-            self._list.show_threads(found)
+        if self._list.found is threads and threads.known_inside(row.name) == known:
+            threads.open(row.name, more)
+            self._list.show_threads(threads)
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -300,11 +300,11 @@ class ThreadsScreen(OverlayScreen):
     @on(ThreadList.Moved)
     def _moved(self) -> None:
         """Near the end of what is loaded, or where more is yet to be fetched, fetch the next page."""
-        row, found = self._list.cursor_row or 0, self._list.found
+        row, threads = self._list.cursor_row or 0, self._list.found
         selected = self._list.selected
         if selected is not None and selected.left:
             self._work(self._fetch_inside(selected))
-        elif row + _NEAR > len(found.rows) and not found.whole:
+        elif row + _NEAR > len(threads.rows) and not threads.whole:
             self._work(self._fetch_more())
 
     def _work(self, fetching: Coroutine[Any, Any, None]) -> None:
@@ -320,16 +320,16 @@ class ThreadsScreen(OverlayScreen):
 
     def action_inside(self) -> None:
         """Show what ran inside the selected thread, or hide it again; inside one, hide that one's."""
-        row, at, found = self._list.selected, self._list.cursor_row, self._list.found
+        row, at, threads = self._list.selected, self._list.cursor_row, self._list.found
         if row is None or at is None:
             return
         if row.thread.inside and not row.opened and not row.left:
             self._work(self._fetch_inside(row))
             return
-        outer = at if row.opened else found.outer(at)
+        outer = at if row.opened else threads.outer(at)
         if outer is not None:
-            found.close(found.rows[outer].name)
-            self._list.show_threads(found)
+            threads.close(threads.rows[outer].name)
+            self._list.show_threads(threads)
             self._list.select(outer)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:

@@ -37,11 +37,11 @@ def why_tainted(screen: Host, session: ViewSession, channel: str) -> None:
         checkpoint = session.step_view.checkpoint
         tainted = checkpoint.tainted if checkpoint else ()
         wanted = [taint for taint in tainted if taint.channel == channel] or list(tainted)
-        found: list[Line] = []
+        rows: list[Line] = []
         for taint in wanted:
             ways = lineage_lines(await driver.lineage(taint.channel, step))
-            found += [taint_line(taint), *((trusted("  "), *way) for way in ways), ()]
-        return found or [(Span("nothing from outside is in any channel", "dim"),)]
+            rows += [taint_line(taint), *((trusted("  "), *way) for way in ways), ()]
+        return rows or [(Span("nothing from outside is in any channel", "dim"),)]
 
     title = f"What came from outside, at step {session.step_view.step}"
     screen.app.push_screen(PageScreen(title, lines, screen.keymap.bindings["look.taint"]))
@@ -53,19 +53,19 @@ def show_contract(screen: Host, session: ViewSession) -> None:
     async def lines() -> Sequence[Line]:
         shown = session.step_view
         nodes = {node.name: node for node in session.view.graph.nodes}
-        found: list[Line] = []
+        rows: list[Line] = []
         point = shown.checkpoint
         if point is not None and point.node in nodes:
             made = trusted(f" made step {point.step}", "dim")
-            found += [(untrusted(point.node, "node"), made)]
-            found += [*contract_lines(nodes[point.node], point, shown.updates), ()]
+            rows += [(untrusted(point.node, "node"), made)]
+            rows += [*contract_lines(nodes[point.node], point, shown.updates), ()]
         following = point.next_node if point is not None else None
         if shown.is_head and session.view.progress.next_node is not None:
             following = session.view.progress.next_node
         if following in nodes:
-            found += [(untrusted(following, "node"), trusted(" is next", "dim"))]
-            found += contract_lines(nodes[following], None, ())
-        return found or [(Span("no node made this step, and none is next", "dim"),)]
+            rows += [(untrusted(following, "node"), trusted(" is next", "dim"))]
+            rows += contract_lines(nodes[following], None, ())
+        return rows or [(Span("no node made this step, and none is next", "dim"),)]
 
     screen.app.push_screen(
         PageScreen("What nodes may do, and did", lines, screen.keymap.bindings["look.contract"])
