@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -72,7 +73,7 @@ def reduce_updates(
     values, digests = state.values, state.digests
     latest: dict[str, Change] = {}
     changes = []
-    for name, given in sorted(updates, key=_name):
+    for name, given in sorted(updates, key=itemgetter(0)):
         channel = _channel(name, channels)
         earlier = latest.get(name)
         before = earlier.after if earlier else values[name]
@@ -167,7 +168,3 @@ def _channel(name: str, channels: Mapping[str, BoundChannel]) -> BoundChannel:
     if channel is None:
         raise undeclared(name, channels)
     return channel
-
-
-def _name(update: tuple[str, Any]) -> str:
-    return update[0]

@@ -265,11 +265,11 @@ class ThreadState:
         """
         if node in self.graph.routes:
             try:
-                target, ended = self.next_target(f"route:{node}", state, cursor)
+                if self.terminated(state, cursor) or self.route_from(node, state) != END:
+                    return cursor
             except HitlError:
                 return cursor  # told when the route is taken, with the step safely committed
-            if target != END or ended:
-                return cursor
+            target = END
         else:
             target = self.graph.edges.get(node, "")
         if target == END:
@@ -698,7 +698,7 @@ class Session(ThreadState):
             cursor, ledger = replace(cursor, graph=self.graph.digest), (*ledger, entry)
         if self.store is None and self.sink is None:  # nobody will look at a checkpoint
             self.state = state
-            self._write(self._moved(cursor, now, ledger, head=before.head + 1), ledger)
+            self._write(self._moved(replace(cursor, head=before.head + 1), now, ledger), ledger)
             return
         records = records_of(step, cursor, changes, now, follows=other is None) if self.store else ()
         parent = self._parent_thread()
@@ -710,10 +710,10 @@ class Session(ThreadState):
         snapshot, log_bytes, snapshot_bytes = self._snapshot(
             cursor, log_bytes, state, whole=other is not None
         )
-        cursor = self._moved(
-            cursor,
-            now,
-            ledger,
+        cursor = replace(
+            journal.after_entries(cursor, ledger),
+            version=before.version + 1,
+            updated_at=now,
             head=checkpoint.step,
             last_seq=checkpoint.last_seq,
             last_record_hash=link,
@@ -784,11 +784,10 @@ class Session(ThreadState):
                 entries.append(journal.request_entry(at, request, now))
         return entries
 
-    def _moved(self, cursor: Cursor, now: int, ledger: Sequence[LedgerEntry], **facts: Any) -> Cursor:
-        """The cursor as it is written next, with entries of the ledger and other facts of it."""
-        if ledger:
-            cursor = journal.after_entries(cursor, ledger)
-        return replace(cursor, version=self.cursor.version + 1, updated_at=now, **facts)
+    def _moved(self, cursor: Cursor, now: int, ledger: Sequence[LedgerEntry]) -> Cursor:
+        """The cursor as it is written next, behind entries of the ledger."""
+        cursor = journal.after_entries(cursor, ledger)
+        return replace(cursor, version=self.cursor.version + 1, updated_at=now)
 
     def _write(
         self,

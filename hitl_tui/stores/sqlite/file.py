@@ -234,27 +234,30 @@ class Transaction:
 
     def __init__(self, db: sqlite3.Connection, lock: threading.RLock, path: Path) -> None:
         self._db = db
+        self._cursor: sqlite3.Cursor | None = None
         self._lock = lock
         self._path = path
 
-    def __enter__(self) -> sqlite3.Connection:
+    def __enter__(self) -> sqlite3.Cursor:
         self._lock.acquire()
         try:
-            self._db.execute("BEGIN IMMEDIATE")
+            # One for all statements: making one for each takes a part of it.
+            cursor = self._cursor = self._cursor or self._db.cursor()
+            cursor.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             self._lock.release()
             raise translate(error, self._path) from error
         except BaseException:
             self._lock.release()
             raise
-        return self._db
+        return cursor
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if error is None:
-                self._db.execute("COMMIT")
+            if error is None and self._cursor is not None:
+                self._cursor.execute("COMMIT")
                 return
         except sqlite3.Error as failure:
             error = failure
@@ -280,7 +283,7 @@ class Synced(Transaction):
     The log beside the file is synced as a whole, so all that was committed before is on the disk, too.
     """
 
-    def __enter__(self) -> sqlite3.Connection:
+    def __enter__(self) -> sqlite3.Cursor:
         self._lock.acquire()
         try:
             # SQLite takes this between transactions alone; beside a sync it costs nothing.

@@ -218,7 +218,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
                 self._add_cursor(db, key, info, cursor, last_writer)
 
     def _add_thread(
-        self, db: sqlite3.Connection, info: ThreadInfo, cursor: Cursor, past: Sequence[Past] = ()
+        self, db: sqlite3.Cursor, info: ThreadInfo, cursor: Cursor, past: Sequence[Past] = ()
     ) -> int:
         if db.execute("SELECT 1 FROM thread WHERE id = ?", (info.thread_id,)).fetchone():
             raise name_taken(info.thread_id)
@@ -241,12 +241,12 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         return int(db.execute(_ADD_THREAD, row).lastrowid or 0)
 
     def _add_cursor(
-        self, db: sqlite3.Connection, key: int, info: ThreadInfo, cursor: Cursor, last_writer: str
+        self, db: sqlite3.Cursor, key: int, info: ThreadInfo, cursor: Cursor, last_writer: str
     ) -> None:
         touched = cursor.updated_at >> TOUCHED_SHIFT
         db.execute(_ADD_CURSOR, (*rows.cursor_row(cursor, info.facts_hash, last_writer), key, touched))
 
-    def _add_rows(self, db: sqlite3.Connection, key: int, commit: Commit) -> None:
+    def _add_rows(self, db: sqlite3.Cursor, key: int, commit: Commit) -> None:
         base, point = key << 32, commit.checkpoint
         for record in commit.records:
             row = rows.short(rows.record_row(base, record))
