@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 _PLAIN, _PACKED, _OPAQUE = b"f", b"c", b"o"
+_SAMPLE = 4096
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -65,7 +66,7 @@ def part_of(snapshot: bytes, before: bytes | None) -> bytes:
     again = sum(len(texts[name]) for name in texts.keys() - set(tails))
     # What is stored again and again is worth packing; unpacking is most of the cost of a read.
     if 2 * again > len(data):
-        packed = zlib.compress(data, 1)
+        packed = _packed(data)
         if 2 * len(packed) < len(data):
             kind, data = _PACKED, packed
     return kind + _check(data) + data
@@ -182,6 +183,14 @@ def _part(stored: bytes) -> _Part | None:
         texts[name] = data[place : place + size]
         place += size
     return _Part(texts, head.tails, head.lists)
+
+
+def _packed(data: bytes) -> bytes:
+    """The data compressed, or as it is where a sample says that it would not get half as small."""
+    sample = data[len(data) // 2 :][:_SAMPLE]
+    if len(data) > 4 * _SAMPLE and 2 * len(zlib.compress(sample, 1)) >= len(sample):
+        return data
+    return zlib.compress(data, 1)
 
 
 def _check(data: bytes | memoryview) -> bytes:

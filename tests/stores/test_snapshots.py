@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import string
 from typing import Any
 
 import msgspec
@@ -65,6 +66,19 @@ def test_a_list_that_grows_is_stored_once() -> None:
 def test_what_shrinks_by_half_is_packed() -> None:
     (part,) = parts_of([{"text": "word " * 5000}])
     assert len(part) < 1000
+
+
+def test_what_does_not_shrink_is_stored_as_it_is() -> None:
+    state = {"text": "".join(random.Random(1).choices(string.ascii_letters, k=50_000))}
+    (part,) = parts_of([state])
+    assert (state["text"].encode() in part, read([part])) == (True, state)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_shrinks_in_one_half_alone_comes_back(order: int) -> None:
+    halves = ["word " * 10_000, "".join(random.Random(1).choices(string.ascii_letters, k=50_000))][::order]
+    state = {"text": "".join(halves)}
+    assert read(parts_of([state])) == state
 
 
 def test_what_is_no_snapshot_of_ours_is_kept_as_it_is() -> None:

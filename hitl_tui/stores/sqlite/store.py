@@ -7,7 +7,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, groupby
 from operator import lt
 from pathlib import Path
 from typing import Any, TypeVar
@@ -248,9 +248,9 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def _add_rows(self, db: sqlite3.Cursor, key: int, commit: Commit) -> None:
         base, point = key << 32, commit.checkpoint
-        for record in commit.records:
-            row = rows.short(rows.record_row(base, record))
-            db.execute(_ADD_RECORD[len(row)], row)
+        records = [rows.short(rows.record_row(base, record)) for record in commit.records]
+        for columns, alike in groupby(records, len):
+            db.executemany(_ADD_RECORD[columns], alike)
         if point is not None:
             row = rows.short(rows.checkpoint_row(base, point))
             db.execute(_ADD_CHECKPOINT[len(row)], row)
