@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,6 +44,33 @@ def keep_nodes_apart() -> None:
     from hitl_tui.view.lines import content
 
     keep_output(lambda lines: say(*content(lines), err=True))
+
+
+_BAR_AFTER = 0.5
+"""Seconds until work that goes on is worth a bar."""
+
+
+@contextmanager
+def progress(label: str, *, as_json: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Shows on stderr how far work is that calls it with (done, in all); None where nobody would see it."""
+    err = own_err()
+    if as_json or not err.isatty():
+        yield None
+        return
+    begun, bar = time.monotonic(), None
+    with ExitStack() as stack:
+
+        def far(done: int, of: int) -> None:
+            nonlocal bar
+            if bar is None and time.monotonic() - begun >= _BAR_AFTER:
+                bar = stack.enter_context(click.progressbar(length=of, label=label, file=err))
+            if bar is not None:
+                bar.length = of
+                bar.update(done - bar.pos)
+
+        yield far
+        if bar is not None:
+            bar.update((bar.length or bar.pos) - bar.pos)
 
 
 def one_line(text: str, limit: int = 200) -> str:

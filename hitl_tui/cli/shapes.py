@@ -468,6 +468,7 @@ class VerifyDocument(Document, frozen=True):
     decisions: Annotated[
         tuple[SignedDecision, ...] | None, about("Who has signed what; with `--signers` alone.")
     ]
+    since: Annotated[int, about("The first step that was checked; an anchor vouches for those before it.")]
 
 
 class AnchorDocument(Document, frozen=True):

@@ -18,7 +18,7 @@ from hitl_tui.cli.options import (
     store_option,
     thread_argument,
 )
-from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, say
+from hitl_tui.cli.output import emit, json_option, keep_nodes_apart, progress, say
 from hitl_tui.errors import ExitCode, HitlError, ThreadBusy, UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hitl_tui.config import Settings
     from hitl_tui.engine.audit.anchor import Anchor
     from hitl_tui.engine.audit.findings import VerifyReport
+    from hitl_tui.engine.audit.steps import Watch
     from hitl_tui.stores import Checkpointer
 
 _ANCHORS = "give what `hitl-tui anchor` wrote"
@@ -136,6 +137,12 @@ def import_command(file: Path, thread: str | None, store: str | None, as_json: b
     help="Check against lines that `anchor` wrote.",
 )
 @click.option(
+    "--since",
+    type=click.IntRange(1),
+    metavar="STEP",
+    help="Check only this step, that of an anchor, and what came after it.",
+)
+@click.option(
     "--signers",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -149,6 +156,7 @@ def verify(
     thread: str,
     strict: bool,
     anchors: Path | None,
+    since: int | None,
     signers: Path | None,
     store: str | None,
     as_json: bool,
@@ -161,14 +169,28 @@ def verify(
     A store that was put back to an earlier copy, or written anew as a whole, agrees with itself: what
     `anchor` wrote, kept elsewhere, shows it. Lines about other threads are passed over. With --signers it
     lists who signed which decisions; an unknown or a wrong signature is a finding.
+    A log that was checked when its anchor was taken need not be checked again as a whole: --since STEP
+    checks all decisions, that the step is the one of the anchor, and that what came after follows from it.
+    Earlier steps, and the rest of the store, are not looked at: a change of them is not found so.
     """
     from hitl_tui.cli.opening import find_thread
     from hitl_tui.cli.storage import open_existing
     from hitl_tui.config import load_settings
 
     known = _read_anchors(anchors) if anchors else []
-    with closing(open_existing(load_settings({"store": store}))) as opened:
-        report = _verify(opened, find_thread(opened, thread), strict, known, signers)
+    with (
+        closing(open_existing(load_settings({"store": store}))) as opened,
+        progress("verifying", as_json=as_json) as watch,
+    ):
+        report = _verify(
+            opened,
+            find_thread(opened, thread),
+            strict=strict,
+            anchors=known,
+            signers=signers,
+            since=since or 0,
+            watch=watch,
+        )
     if as_json:
         import msgspec
 
@@ -296,19 +318,27 @@ def _read_anchors(file: Path) -> list[Anchor]:
 
 
 def _verify(
-    store: Checkpointer, thread: str, strict: bool, anchors: list[Anchor], signers: Path | None
+    store: Checkpointer,
+    thread: str,
+    *,
+    strict: bool,
+    anchors: list[Anchor],
+    signers: Path | None,
+    since: int,
+    watch: Watch | None,
 ) -> VerifyReport:
     from hitl_tui.engine.audit.verify import verify_tree as check
     from hitl_tui.signing import AllowedSigners
 
     allowed = AllowedSigners(signers) if signers else None
     if not strict:
-        return check(store, thread, anchors=anchors, signers=allowed)
+        return check(store, thread, anchors=anchors, signers=allowed, since=since, watch=watch)
 
     keep_nodes_apart()
     info = store.info(thread)
     assert info is not None
-    return build_now(store, info).verify(thread, strict=True, anchor=anchors, signers=allowed)
+    runner = build_now(store, info)
+    return runner.verify(thread, strict=True, anchor=anchors, signers=allowed, since=since, watch=watch)
 
 
 def _findings(report: VerifyReport) -> list[str]:
@@ -317,6 +347,8 @@ def _findings(report: VerifyReport) -> list[str]:
     lines = [finding_line(mismatch) for mismatch in report.mismatches]
     also = f", those of {_inside_it(report.threads)} among them" if report.threads else ""
     checked = f"{report.records:,} records and {report.checkpoints:,} checkpoints checked{also}"
+    if report.since:
+        checked += f", of step {report.since} and after it; what lies before it is taken on the anchor's word"
     if report.unchecked:
         checked += f"; --strict would check {report.unchecked:,} more"
     verdict = f"{len(lines):,} finding{'s' if len(lines) > 1 else ''}" if lines else "ok"

@@ -422,17 +422,31 @@ class GraphRunner:
         *,
         anchor: Anchor | Sequence[Anchor] = (),
         signers: Signers | None = None,
+        since: int = 0,
+        watch: Callable[[int, int], object] | None = None,
     ) -> VerifyReport:
         """Check the log of a thread, and of those below it, against itself; changes nothing (SPEC 12).
+
+        A long thread in a SQLite store is checked on all cores; a strict check is one process's.
 
         Args:
             strict: reduce every update again with this graph's reducers.
             anchor: where the thread once stood; it must have stood there, and gone on from there.
             signers: checks who has signed which decisions, as `AllowedSigners`.
+            since: check only this step, which an anchor is about, and those after it.
+            watch: called with (steps done, steps in all) now and then; what it raises ends the check.
         """
         anchors = (anchor,) if isinstance(anchor, Anchor) else anchor
-        graph = self._graph_of(thread_id)
-        return verify_tree(self._store(), thread_id, graph, strict=strict, anchors=anchors, signers=signers)
+        return verify_tree(
+            self._store(),
+            thread_id,
+            self._graph_of(thread_id),
+            strict=strict,
+            anchors=anchors,
+            signers=signers,
+            since=since,
+            watch=watch,
+        )
 
     def replay(self, thread_id: str) -> ReplayReport:
         """Run the graph with the recorded results of its nodes served in order; changes nothing (SPEC 12).

@@ -22,7 +22,7 @@ from hitl_tui.engine.log.records import (
     Totals,
     UpdateRecord,
 )
-from hitl_tui.engine.log.store import UNPRINTABLE, Durability
+from hitl_tui.engine.log.store import UNPRINTABLE, Durability, Reader
 from hitl_tui.engine.log.threads import (
     LONGEST_ID,
     Fault,
@@ -568,8 +568,12 @@ class Checkpointer(ABC):
         return facts_hash(origin.info, origin.shared_entries, origin.past) if origin else b""
 
     @abstractmethod
-    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+    def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
         """See `Store.faults`."""
+
+    def reader(self) -> Reader | None:
+        """See `Store.reader`."""
+        return None
 
     def _unreadable(self, thread_id: str) -> Iterator[Fault]:
         """Who holds a thread and what is asked of it, where that can't be read.

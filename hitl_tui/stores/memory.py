@@ -130,7 +130,7 @@ class MemoryCheckpointer(Checkpointer):
     def graph(self, digest: str) -> StoredGraph | None:
         return self._graphs.get(digest)
 
-    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+    def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
         """None: nobody else can reach what is in memory."""
         return iter(())
 

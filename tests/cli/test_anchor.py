@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
 
+from hitl_tui.cli import output
+from hitl_tui.cli.output import progress
 from tests.support.commands import App
 
 
@@ -32,3 +35,44 @@ def test_a_file_without_an_anchor_is_a_usage_error(review: App, tmp_path: Path) 
         kept.write_text(text)
         review.expect(2, "verify", "r", "--anchor", str(kept))
     review.expect(2, "verify", "r", "--anchor", str(tmp_path / "none"))
+
+
+def test_a_log_is_checked_from_an_anchor_on(review: App, tmp_path: Path) -> None:
+    kept = tmp_path / "anchors.jsonl"
+    line = review.expect(0, "anchor", "r").out
+    kept.write_text(line)
+    step = json.loads(line)["step"]
+    said = review.expect(0, "verify", "r", "--anchor", str(kept), "--since", str(step)).out
+    assert f"of step {step} and after it; what lies before it is taken on the anchor's word" in said
+    document = review.expect(0, "verify", "r", "--anchor", str(kept), "--since", str(step), "--json").document
+    assert (document["since"], document["checkpoints"]) == (step, 1)
+    for wrong in (["--since", str(step)], ["--since", str(step + 1), "--anchor", str(kept)]):
+        review.expect(2, "verify", "r", *wrong)
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_is_drawn_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "_BAR_AFTER", 0)
+    for screen, as_json, drawn in (
+        (Screen(), False, True),
+        (Screen(), True, False),
+        (io.StringIO(), False, False),
+    ):
+        monkeypatch.setattr(output, "own_err", lambda screen=screen: screen)
+        with progress("verifying", as_json=as_json) as far:
+            for step in (0, 256, 512) if far else ():
+                far(step, 768)
+        assert ("verifying" in screen.getvalue() and "100%" in screen.getvalue()) is drawn
+
+
+def test_quick_work_draws_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr(output, "own_err", lambda: screen)
+    with progress("verifying", as_json=False) as far:
+        assert far is not None
+        far(0, 10)
+    assert screen.getvalue() == ""

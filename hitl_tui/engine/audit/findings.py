@@ -73,6 +73,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
         threads: of subgraphs' runs below, which were checked, too.
         missing: threads of such runs that are not in this store; each is a finding, too.
         decisions: who has signed what; None where nobody's signature was checked.
+        since: the first step that was checked; an anchor vouches for what lies before it.
     """
 
     mismatches: tuple[Mismatch, ...] = ()
@@ -82,6 +83,7 @@ class VerifyReport(msgspec.Struct, frozen=True):
     threads: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     decisions: tuple[SignedDecision, ...] | None = None
+    since: int = 0
 
     @property
     def ok(self) -> bool:

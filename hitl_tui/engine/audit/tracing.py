@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -15,27 +16,10 @@ from hitl_tui.engine.log.taint import Tainted, spread
 from hitl_tui.engine.state.canonical import EMPTY_LIST_DIGEST, channel_hash, extend_chain, item_hash
 from hitl_tui.engine.state.channel import BoundChannel
 from hitl_tui.engine.state.reducers import Kind, logged_reducer
-from hitl_tui.engine.state.values import FrozenDict, FrozenList
+from hitl_tui.engine.state.values import FrozenDict, FrozenList, freeze
 from hitl_tui.engine.thread.journal import CHANNELS, decode_snapshot
 from hitl_tui.engine.thread.rebuild import next_value, update_of
 from hitl_tui.errors import HitlError, LogCorrupt, UnknownThread
-
-
-class ChannelSets:
-    """The channels of a thread, as `verify` follows them."""
-
-    def __init__(self, store: Store, thread_id: str, trace: Trace) -> None:
-        self._trace = trace
-        # The graph at hand may not be the one that the thread began with.
-        self._steps = {0} if trace.channels is not None else set()
-        with suppress(LogCorrupt):  # told where the ledger is checked
-            self._steps |= {entry.step for entry in store.ledger(thread_id) if entry.kind == CHANNELS}
-
-    def follow(self, step: int, snapshot: bytes | None) -> None:
-        """After the records of a step: which channels there are from it on, by its snapshot."""
-        if step in self._steps and snapshot is not None:
-            with suppress(Exception):  # told where the snapshot is checked
-                self._trace.keep(decode_snapshot(snapshot))
 
 
 class ReplayedChannels:
@@ -120,12 +104,22 @@ class TaintFinding(NamedTuple):
 class TaintTrace:
     """The tainted channels of a thread, followed step by step; unknown after a gap until the next step."""
 
-    def __init__(self) -> None:
-        self._known: Tainted | None = {}
+    def __init__(self, known: Tainted | None = MappingProxyType({})) -> None:
+        self.known = known
 
     def lose(self) -> None:
         """Something between is missing."""
-        self._known = None
+        self.known = None
+
+    def is_plain(self, point: Checkpoint, records: Sequence[UpdateRecord]) -> bool:
+        """Whether a step has nothing to do with taint; then it is taken with it."""
+        if self.known or point.tainted:
+            return False
+        for record in records:
+            if record.tainted or record.lineage is not None:
+                return False
+        self.known = {}
+        return True
 
     def follow(
         self, point: Checkpoint, records: Sequence[UpdateRecord], intact: bool
@@ -135,12 +129,10 @@ class TaintTrace:
         Args:
             intact: no record of the step was changed, so their lineages are as they were written.
         """
-        before = self._known
-        plain = not point.tainted and not any(record.tainted or record.lineage for record in records)
-        if plain and not before:
-            self._known = {}
+        if self.is_plain(point, records):
             return ()
-        self._known = {taint.channel: taint for taint in point.tainted}
+        before = self.known
+        self.known = {taint.channel: taint for taint in point.tainted}
         if before is None or not intact:
             return ()
         findings: list[TaintFinding] = []
@@ -150,8 +142,8 @@ class TaintTrace:
             if record.lineage:
                 tainted.add(record.channel)
         after = spread(before, [(record.channel, record.lineage) for record in records])
-        if after != self._known:
-            names = (sorted(after), sorted(self._known))
+        if after != self.known:
+            names = (sorted(after), sorted(self.known))
             shown = names if names[0] != names[1] else (list(after.values()), list(point.tainted))
             findings.append(TaintFinding(None, "tainted", *map(str, shown)))
         return tuple(findings)
@@ -196,123 +188,196 @@ class TraceFinding(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """What the hashes of a record should be, by field, and what else was found."""
+    """Which hashes of a record are not what they should be, by field, and what else was found."""
 
     expected: dict[str, bytes]
-    findings: tuple[TraceFinding, ...] = ()
+    findings: list[TraceFinding]
+
+
+class Standing(NamedTuple):
+    """How far a channel was followed: its hash as it should be and as written, None where that is unknown.
+
+    `value` is that of `digest` where it is `known`.
+    """
+
+    digest: bytes | None
+    stored: bytes | None
+    known: bool
+    value: Any
 
 
 class _Channel:
     """How far one channel was followed; `stored` is its last hash as written, `digest` as it should be."""
 
-    __slots__ = ("digest", "stored", "value", "written")
+    __slots__ = ("digest", "stored", "value")
 
-    def __init__(self, value: Any = _UNKNOWN, digest: bytes | None = None) -> None:
+    def __init__(
+        self, value: Any = _UNKNOWN, digest: bytes | None = None, stored: bytes | None = None
+    ) -> None:
         self.value = value
-        self.digest = self.stored = digest
-        self.written = False
+        self.digest = digest
+        self.stored = stored
 
 
 class Trace:
     """All channels of a thread, followed record by record.
 
     Args:
-        channels: the graph's, or None where it is not at hand.
-        strict: reduce by the graph's reducers instead of taking stored results.
+        channels: how far they were followed before; `written`, `private`, `told`: which a record has named,
+            which are private, and of which reducers was told that they are others today.
+        strict: the graph's channels, to reduce by them again instead of taking stored results.
         before: looks up what a record's channel held before its step.
+
+    Attributes:
+        depends: something depended on which channels were written before this began.
     """
 
     def __init__(
         self,
-        channels: Mapping[str, BoundChannel] | None,
-        strict: bool,
+        channels: Mapping[str, Standing],
+        written: Iterable[str] = (),
+        private: Iterable[str] = (),
+        told: Iterable[tuple[str, str]] = (),
+        *,
+        strict: Mapping[str, BoundChannel] | None = None,
         before: Callable[[UpdateRecord], Any] | None = None,
     ) -> None:
-        self.channels = channels
-        self._before = before
         self.strict = strict
-        self.private = {name for name, channel in (channels or {}).items() if channel.visibility == "private"}
-        self.changes = 0
+        self._before = before
+        self.written, self.private, self.told = set(written), set(private), set(told)
+        self.depends = False
+        self._named: set[str] = set()
         self._all = {
-            name: _Channel(channel.default, channel.default_hash)
-            for name, channel in (channels or {}).items()
+            name: _Channel(freeze(one.value) if one.known else _UNKNOWN, one.digest, one.stored)
+            for name, one in channels.items()
         }
-        self._told: set[tuple[str, str]] = set()
+        # What goes into the hash of the state, by channel; those that have changed since it was made.
+        self._parts: dict[str, str] = {}
+        self._order: list[str] = []
+        self._changed = set(self._all)
+        self._state_hash: bytes | None = None
+
+    def standings(self) -> dict[str, Standing]:
+        """How far each channel is followed."""
+        return {
+            name: Standing(one.digest, one.stored, known, one.value if known else None)
+            for name, one in self._all.items()
+            for known in (one.value is not _UNKNOWN,)
+        }
 
     def digest(self, name: str) -> bytes | None:
         """A channel's hash as it should be, None while it is unknown."""
         channel = self._all.get(name)
         return channel.digest if channel else None
 
-    def digests(self) -> dict[str, bytes] | None:
-        """The hashes of all channels, None while one is unknown."""
-        digests = {name: one.digest for name, one in self._all.items() if one.digest is not None}
-        return digests if len(digests) == len(self._all) else None
+    def state_hash(self) -> bytes:
+        """The hash of the state (SPEC 2), b"" while that of a channel is unknown."""
+        if self._state_hash is not None and not self._changed:
+            return self._state_hash
+        parts = self._parts
+        for name in self._changed:
+            digest = self._all[name].digest
+            if digest is None:
+                return b""
+            parts[name] = f'"{name}":"sha256:{digest.hex()}"'
+        self._changed.clear()
+        if len(self._order) != len(parts):
+            self._order = sorted(parts)
+        self._state_hash = sha256(f"{{{','.join([parts[name] for name in self._order])}}}".encode()).digest()
+        return self._state_hash
 
-    def written(self) -> dict[str, bytes]:
+    def written_digests(self) -> dict[str, bytes]:
         """The hashes of the channels that a record names."""
-        return {name: one.digest for name, one in self._all.items() if one.written and one.digest is not None}
+        return {
+            name: one.digest
+            for name, one in self._all.items()
+            if name in self.written and one.digest is not None
+        }
+
+    def missing(self, values: Mapping[str, Any]) -> list[str]:
+        """The channels that a record names, and that a whole state lacks."""
+        if self._all.keys() <= values.keys():
+            return []
+        self.depends = self.depends or not self._all.keys() - values.keys() <= self._named
+        return sorted(self.written_digests().keys() - values.keys())
 
     def learn(self, name: str, value: Any, digest: bytes) -> None:
-        """Take a channel's value from a snapshot."""
-        channel = self._all.setdefault(name, _Channel())
-        channel.value, channel.digest, channel.stored = value, digest, digest
-        self.changes += 1
+        """Take a channel's value and hash from a snapshot."""
+        self._all[name] = _Channel(value, digest, digest)
+        self._changed.add(name)
+
+    def know(self, name: str, value: Any) -> None:
+        """Take a channel's value, which has the hash that it should have."""
+        self._all[name].value = value
 
     def keep(self, values: Mapping[str, Any]) -> None:
         """From here on there are these channels and no others; what was not followed has these values."""
+        self.depends = self.depends or not self._all.keys() <= values.keys()
         self._all = {name: self._all.get(name) or _Channel() for name in values}
+        self.written &= values.keys()
+        self._named &= values.keys()
+        self._parts, self._order, self._changed = {}, [], set(self._all)
         for name, channel in self._all.items():
             if channel.digest is None:
                 self.learn(name, values[name], channel_hash(values[name]))
-        self.changes += 1
 
     def lose(self) -> None:
         """Forget where the channels stand: something between is missing."""
         for channel in self._all.values():
             channel.value, channel.digest, channel.stored = _UNKNOWN, None, None
-        self.changes += 1
+        self._changed = set(self._all)
 
-    def follow(self, record: UpdateRecord, intact: bool) -> Followed:
-        """Take a channel one record further.
+    def follow(self, record: UpdateRecord, intact: bool) -> Followed | None:
+        """Take a channel one record further; None where all is as it should be.
 
         Args:
             intact: the record's own hash is right, so its hashes are as they were written.
         """
-        self.changes += 1
+        name = record.channel
         if record.visibility == "private":
-            self.private.add(record.channel)
-        channel = self._all.setdefault(record.channel, _Channel())
-        channel.written = True
+            self.private.add(name)
+        if name not in self._named:
+            self._named.add(name)
+            self.written.add(name)
+        self._changed.add(name)
+        channel = self._all.get(name)
+        if channel is None:
+            channel = self._all[name] = _Channel()
         expected: dict[str, bytes] = {}
         findings: list[TraceFinding] = []
         if channel.digest is None:
             channel.digest = channel.stored = record.previous_hash
             channel.value = _USUAL_DEFAULTS.get(record.previous_hash, _UNKNOWN)
-        elif record.previous_hash != channel.stored:
+        elif record.previous_hash not in (channel.stored, channel.digest):
             expected["previous_hash"] = channel.digest
-        if record.patched and channel.value is _UNKNOWN:
-            channel.value = self._looked_up(record, channel)
-        update = self._update(record, channel.value)
-        update_hash = record.update_hash if update is _UNKNOWN else item_hash(update)
-        if update_hash != record.update_hash and intact:
-            findings.append(TraceFinding("value", "update", record.update_hash, update_hash))
-            channel.value = _UNKNOWN
-            channel.digest = channel.stored = record.next_hash
-            return Followed(expected, tuple(findings))
-        expected["update_hash"] = update_hash
-        findings += self._changed_reducer(record)
-        digest = self._reduced(channel, record, update, update_hash, findings)
-        if digest is None or (digest != record.next_hash and intact):
-            if digest is not None and not findings:
-                field = "next_hash" if record.result is msgspec.UNSET else "result"
-                findings.append(TraceFinding("value", field, record.next_hash, digest))
-            channel.value = _UNKNOWN if digest != record.next_hash else channel.value
-            digest = record.next_hash
+        if record.patched:
+            if channel.value is _UNKNOWN:
+                channel.value = self._looked_up(record, channel)
+            update = self._update(record, channel.value)
         else:
-            expected["next_hash"] = digest
+            update = freeze(record.update)
+        update_hash = record.update_hash if update is _UNKNOWN else item_hash(update)
+        if update_hash != record.update_hash:
+            if intact:
+                findings.append(TraceFinding("value", "update", record.update_hash, update_hash))
+                channel.value = _UNKNOWN
+                channel.digest = channel.stored = record.next_hash
+                return Followed(expected, findings)
+            expected["update_hash"] = update_hash
+        if self.strict is not None:
+            findings += self._changed_reducer(record, self.strict)
+        digest = self._reduced(channel, record, update, update_hash, findings)
+        if digest != record.next_hash:
+            if digest is None or intact:
+                if digest is not None and not findings:
+                    field = "next_hash" if record.result is msgspec.UNSET else "result"
+                    findings.append(TraceFinding("value", field, record.next_hash, digest))
+                channel.value = _UNKNOWN
+                digest = record.next_hash
+            else:
+                expected["next_hash"] = digest
         channel.digest, channel.stored = digest, record.next_hash
-        return Followed(expected, tuple(findings))
+        return Followed(expected, findings) if expected or findings else None
 
     def _reduced(
         self,
@@ -325,9 +390,9 @@ class Trace:
         """The channel's hash after a record, None where it can't be told."""
         previous = channel.value
         channel.value = _UNKNOWN
-        kind = _kind_by_digests(record)
         if update is _UNKNOWN:
             return None
+        kind = _kind_by_digests(record)
         if kind == "replace":
             channel.value = update
             return channel_hash(update) if isinstance(update, list) else update_hash
@@ -365,8 +430,8 @@ class Trace:
         except LogCorrupt as error:
             findings.append(TraceFinding("value", "result", record.next_hash, error.message))
             return None
-        if self.strict:
-            self._reduce_again(previous, update, record, findings)
+        if self.strict is not None:
+            findings += self._reduced_again(previous, update, record, self.strict)
         return channel_hash(channel.value)
 
     def _update(self, record: UpdateRecord, previous: Any) -> Any:
@@ -388,34 +453,37 @@ class Trace:
                 return value
         return _UNKNOWN
 
-    def _reduce_again(
-        self, previous: Any, update: Any, record: UpdateRecord, findings: list[TraceFinding]
-    ) -> None:
+    def _reduced_again(
+        self, previous: Any, update: Any, record: UpdateRecord, channels: Mapping[str, BoundChannel]
+    ) -> list[TraceFinding]:
         """Run a user's reducer on what it got then."""
-        own = (self.channels or {}).get(record.channel)
+        own = channels.get(record.channel)
         if own is None or previous is _UNKNOWN:
-            return
+            return []
         try:
             value = own.reduce(previous, update)
         except Exception as error:
-            findings.append(TraceFinding("reducer", "result", record.next_hash, _error_text(error)))
-            return
-        if (digest := channel_hash(value)) != record.next_hash:
-            findings.append(TraceFinding("reducer", "result", record.next_hash, digest))
+            return [TraceFinding("reducer", "result", record.next_hash, _error_text(error))]
+        digest = channel_hash(value)
+        if digest == record.next_hash:
+            return []
+        return [TraceFinding("reducer", "result", record.next_hash, digest)]
 
-    def _changed_reducer(self, record: UpdateRecord) -> list[TraceFinding]:
+    def _changed_reducer(
+        self, record: UpdateRecord, channels: Mapping[str, BoundChannel]
+    ) -> list[TraceFinding]:
         """The graph's reducer where it is another one than the record's, told once.
 
         Of a channel that the graph has no more there is none to compare; the ledger tells that it went.
         """
-        own = (self.channels or {}).get(record.channel)
-        if not self.strict or record.op == "set" or own is None:
+        own = channels.get(record.channel)
+        if record.op == "set" or own is None:
             return []
         today = own.reducer.signature
         known = (record.channel, record.reducer)
-        if today == record.reducer or known in self._told:
+        if today == record.reducer or known in self.told:
             return []
-        self._told.add(known)
+        self.told.add(known)
         return [TraceFinding("reducer", "reducer", record.reducer, today)]
 
 

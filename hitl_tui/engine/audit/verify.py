@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from hashlib import sha256
-from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from hitl_tui.engine.audit import signatures
 from hitl_tui.engine.audit.anchor import Anchor, anchors_of, moved
 from hitl_tui.engine.audit.findings import Kind, Mismatch, VerifyReport
-from hitl_tui.engine.audit.gate_trace import GateFinding, GateTrace
-from hitl_tui.engine.audit.tracing import ChannelSets, TaintTrace, Trace
+from hitl_tui.engine.audit.gate_trace import GateTrace
+from hitl_tui.engine.audit.processes import Faults, Processes, processes_for
+from hitl_tui.engine.audit.steps import (
+    WINDOW,
+    RangeReport,
+    Seam,
+    Task,
+    Watch,
+    begun,
+    check_range,
+    gate_mismatches,
+    mismatch,
+    seam_before,
+)
 from hitl_tui.engine.graph.compiled import CompiledGraph
-from hitl_tui.engine.log.events import PRIVATE
-from hitl_tui.engine.log.records import Checkpoint, Cursor, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.records import Cursor, LedgerEntry
 from hitl_tui.engine.log.signing import SignedDecision, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.nodes.children import ChildThread, inner_graph, inside
-from hitl_tui.engine.state.canonical import GrowingHashes, show_hash, state_hash
 from hitl_tui.engine.state.channel import BoundChannel
-from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, ledger_hash, record_hash
-from hitl_tui.engine.thread.journal import decode_snapshot
-from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.engine.thread.hashes import chained, ledger_hash
+from hitl_tui.engine.thread.journal import CHANNELS
 from hitl_tui.engine.thread.session import unbound
 from hitl_tui.errors import GraphInvalid, LogCorrupt, UnknownThread, UsageError
-
-# Steps read at a time.
-_WINDOW = 256
 
 
 def verify(
@@ -40,8 +45,10 @@ def verify(
     channels: Mapping[str, BoundChannel] | None = None,
     *,
     strict: bool = False,
-    watch: Callable[[int, int], object] | None = None,
+    watch: Watch | None = None,
     signers: Signers | None = None,
+    since: int = 0,
+    processes: Processes | None = None,
 ) -> VerifyReport:
     """Check a thread's log and change nothing.
 
@@ -51,330 +58,156 @@ def verify(
             answer in the ledger for every gate that the thread has passed.
         signers: checks the signatures of decisions; None checks only that those are there that must be.
         watch: called with (steps done, steps in all) now and then; what it raises ends the check.
+        since: check only this step and those after it; what they build on is taken as it is stored.
+        processes: check ranges of steps in these at once.
 
     Raises:
         UnknownThread: there is no such thread.
-        UsageError: strict without channels.
+        UsageError: strict without channels or since a step, or there is no such step.
     """
+    options = _Options(strict, watch, signers, since, processes)
+    return _verified(store, thread_id, channels, options).report
+
+
+class _Options(NamedTuple):
+    """How to check: see `verify`."""
+
+    strict: bool = False
+    watch: Watch | None = None
+    signers: Signers | None = None
+    since: int = 0
+    processes: Processes | None = None
+
+
+class _Verified(NamedTuple):
+    """What a check found, and the threads that the thread's steps name, each with the step."""
+
+    report: VerifyReport
+    inner: tuple[tuple[str, int], ...]
+
+
+def _verified(
+    store: Store, thread_id: str, channels: Mapping[str, BoundChannel] | None, options: _Options
+) -> _Verified:
     cursor = store.cursor(thread_id, unchecked=True)
     if cursor is None:
         raise UnknownThread(f"there is no thread {thread_id!r}", "list the threads to see what there is")
-    if strict and channels is None:
+    if options.strict and channels is None:
         raise UsageError("a strict check needs the graph's channels", "verify with the graph at hand")
-    return _Check(store, cursor, channels, strict, signers).run(watch)
+    if options.strict and options.since:
+        raise UsageError("a strict check is one of the whole log", "leave out --since, or --strict")
+    if options.since > max(cursor.head, 0):
+        raise UsageError(f"thread {thread_id!r} has no step {options.since}", f"its newest is {cursor.head}")
+    return _Check(store, cursor, channels, options).run()
 
 
 class _Check:
-    """One pass over one thread."""
+    """The check of one thread."""
 
     def __init__(
-        self,
-        store: Store,
-        cursor: Cursor,
-        channels: Mapping[str, BoundChannel] | None,
-        strict: bool,
-        signers: Signers | None,
+        self, store: Store, cursor: Cursor, channels: Mapping[str, BoundChannel] | None, options: _Options
     ) -> None:
         self.store = store
         self.thread_id = cursor.thread_id
         self.cursor = cursor
-        self.signers = signers
-        self.strict = strict
-        # The ledger, and the gates that are followed by it where all of it is there.
+        self.channels = channels
+        self.options = options
+        # The ledger; the gates are followed by it where all of it is there.
         self.decided: list[LedgerEntry] = []
-        self.gates: GateTrace | None = None
         self.signed: list[SignedDecision] = []
-        self.trace = Trace(channels, strict, self._before)
-        self.sets = ChannelSets(store, self.thread_id, self.trace)
-        self.taint = TaintTrace()
         self.mismatches: list[Mismatch] = []
-        self.seq = 0
-        # The hash of the record before, as stored and as it should be; None after a gap.
-        self.previous: tuple[bytes, bytes] | None = (b"", b"")
-        # The same of the checkpoint before.
-        self.link: tuple[bytes, bytes] | None = (b"", b"")
         self.parts = store.parts(self.thread_id)
         # Where the ledger stood at some time, by the hash there; None where that is not known.
         self.stood: dict[bytes, int] | None = {}
-        self.records = self.checkpoints = self.unchecked = 0
-        # Whether all channels are known, so that a state can be hashed.
-        self.complete = channels is not None
-        self.hashed: tuple[int, bytes] = (-1, b"")
-        # What was said of snapshots that can't be read.
-        self.unreadable = ""
-        self.hashes = GrowingHashes()
 
-    def run(self, watch: Callable[[int, int], object] | None) -> VerifyReport:
-        head = self.cursor.head
-        begun = self._threads()
+    def run(self) -> _Verified:
+        head, options = self.cursor.head, self.options
+        processes = options.processes
+        faults = processes.faults(self.thread_id, options.since) if processes else None
+        begun_with_graph = self._threads()
         ledger = self._ledger()
-        if self.strict and self.stood is not None:
-            self.gates = GateTrace(self.store, self.parts, self.decided)
-        for first in range(0, head + 1, _WINDOW):
-            if watch:
-                watch(first, head + 1)
-            last = min(first + _WINDOW - 1, head)
-            snapshots = self._snapshots(first, last)
-            # Values that no record names are in the first snapshot alone.
-            if first == 0 and begun and 0 not in snapshots and not self.unreadable:
-                self._add("gap", "snapshot", 0, None, step=0)
-            for step, point, records in self._window(first, last):
-                self._step(step, point, records, snapshots.get(step))
-                if step in snapshots:
-                    self._snapshot(step, snapshots.pop(step), point)
-        self._enter(head + 1)
-        self._gates(head, self.gates.end(self.cursor) if self.gates else ())
+        gates = None
+        if options.strict and self.stood is not None:
+            gates = GateTrace(self.store, self.parts, self.decided)
+        reports = list(self._ranges(begun_with_graph, gates))
+        for report in reports:
+            self.mismatches += report.mismatches
+        seam = reports[-1].end if reports else Seam.first(self.channels)
+        for part in self.parts:
+            if part.after_step == head:
+                seam = replace(
+                    seam, previous=begun(seam.previous, part.facts), link=begun(seam.link, part.facts)
+                )
+        self.mismatches += gate_mismatches(head, gates.end(self.cursor) if gates else ())
         self.mismatches += ledger
-        self._cursor()
-        self._faults()
-        return VerifyReport(
+        self._cursor(seam)
+        self._faults(faults.result() if faults else Faults.of(self.store, self.thread_id, options.since))
+        verified = VerifyReport(
             tuple(self.mismatches),
-            self.records,
-            self.checkpoints,
-            self.unchecked,
-            decisions=tuple(self.signed) if self.signers else None,
+            sum(report.records for report in reports),
+            sum(report.checkpoints for report in reports),
+            sum(report.unchecked for report in reports),
+            decisions=tuple(self.signed) if options.signers else None,
+            since=options.since,
         )
+        return _Verified(verified, tuple([pair for report in reports for pair in report.inner]))
 
-    def _before(self, record: UpdateRecord) -> Any:
-        """What a record's channel held before its step, by the snapshots and the log."""
-        values = state_at(self.store, self.thread_id, record.step - 1, only=(record.channel,))
-        return values.get(record.channel)
+    def _ranges(self, begun_with_graph: bool, gates: GateTrace | None) -> Iterator[RangeReport]:
+        """The checks of all steps, range by range; each goes on where the one before it ended."""
+        whole = Task(
+            thread_id=self.thread_id,
+            first=self.options.since,
+            last=self.cursor.head,
+            entry=Seam.first(self.channels),
+            declared=self.channels is not None,
+            private=Seam.first(self.channels).private,
+            anew=self._anew(),
+            stood=self.stood,
+            begun=begun_with_graph,
+        )
+        if whole.first:
+            try:
+                whole = replace(whole, entry=seam_before(self.store, replace(whole, entry=None)))
+            except LogCorrupt:  # nothing to begin with
+                whole = replace(whole, first=0)
+        if whole.first > whole.last:
+            return
+        strict = self.channels if self.options.strict else None
+        processes = None if strict is not None else self.options.processes
+        tasks = _split(whole, processes.ranges(whole.last + 1 - whole.first) if processes else 1)
+        seam = whole.entry
+        assert seam is not None
+        with ExitStack() as stack:
+            begun_checks = stack.enter_context(processes.checks(tasks, self._far)) if processes else None
+            for index, task in enumerate(tasks):
+                report = begun_checks.result(index) if begun_checks else None
+                if report is None or not report.follows(seam):
+                    report = check_range(
+                        self.store,
+                        replace(task, entry=seam),
+                        channels=strict,
+                        gates=gates,
+                        watch=begun_checks.tell if begun_checks else self._far,
+                    )
+                yield report
+                seam = report.end_after(seam)
+
+    def _far(self, step: int) -> None:
+        """Tell how far the check is."""
+        if self.options.watch:
+            first = self.options.since
+            self.options.watch(step - first, self.cursor.head + 1 - first)
+
+    def _anew(self) -> frozenset[int]:
+        """The steps from which on there are other channels than before."""
+        # The graph at hand may not be the one that the thread began with.
+        begins = {0} if self.channels is not None else set()
+        return frozenset(begins | {entry.step for entry in self.decided if entry.kind == CHANNELS})
 
     def _add(self, kind: Kind, field: str, expected: Any, actual: Any, **place: Any) -> None:
-        shown = [show_hash(value) if isinstance(value, bytes) else value for value in (expected, actual)]
-        at: dict[str, Any] = {"seq": None, "step": None, "channel": None, **place}
-        self.mismatches.append(Mismatch(kind=kind, field=field, expected=shown[0], actual=shown[1], **at))
+        self.mismatches.append(mismatch(kind, field, expected, actual, **place))
 
-    # -- steps ------------------------------------------------------------------------------------
-
-    def _window(self, first: int, last: int) -> Iterable[tuple[int, Checkpoint | None, list[UpdateRecord]]]:
-        """The steps of a range, one by one where the range can't be read as a whole."""
-        try:
-            return self._read(first, last)
-        except LogCorrupt as error:
-            if first < last:
-                middle = (first + last) // 2
-                return self._halves(first, middle, last)
-            self._add("unreadable", "step", None, error.message, step=first)
-            self._lose()
-            return ()
-
-    def _halves(
-        self, first: int, middle: int, last: int
-    ) -> Iterator[tuple[int, Checkpoint | None, list[UpdateRecord]]]:
-        # A generator: what can't be read is noted in its place, after the steps before it.
-        yield from self._window(first, middle)
-        yield from self._window(middle + 1, last)
-
-    def _read(self, first: int, last: int) -> list[tuple[int, Checkpoint | None, list[UpdateRecord]]]:
-        page = self.store.checkpoints(self.thread_id, last + 1, last + 1 - first)
-        points = {point.step: point for point in page}
-        records: dict[int, list[UpdateRecord]] = {step: [] for step in range(first, last + 1)}
-        by_seq = _steps_by_seq([points[step] for step in sorted(points)])
-        step = first
-        for record in self.store.records(self.thread_id, first, last):
-            # Either its step or its seq may have been changed, not both in the same way.
-            told = (record.step, by_seq.get(record.seq, record.step))
-            step = min((one for one in told if step <= one <= last), default=step)
-            records[step].append(record)
-        return [(step, points.get(step), own) for step, own in records.items()]
-
-    def _step(
-        self, step: int, point: Checkpoint | None, records: list[UpdateRecord], snapshot: bytes | None
-    ) -> None:
-        self._enter(step)
-        if self.previous is None and point is not None:
-            self.seq = point.first_seq - 1
-        first = self.seq + 1
-        intact = [self._record(step, record) for record in records]
-        self.sets.follow(step, snapshot)
-        if point is None:
-            self._add("gap", "step", step, None, step=step)
-            self.taint.lose()
-            if self.gates:
-                self.gates.lose()
-            self.link = None
-            return
-        self.checkpoints += 1
-        facts = {"parent_step": step - 1, "first_seq": first, "last_seq": self.seq}
-        if records:
-            facts |= {name: getattr(records[0], name) for name in ("invocation", "node", "at")}
-        if point.last_seq > self.seq:
-            self._add("gap", "seq", point.last_seq, self.seq, step=step)
-            self._lose()
-            self.seq = point.last_seq
-            facts.pop("last_seq")
-        wrong = {name: value for name, value in facts.items() if getattr(point, name) != value}
-        for name, expected in wrong.items():
-            self._add("checkpoint", name, expected, getattr(point, name), step=step)
-        wrong |= self._state(point)
-        for record, name, should, actual in self.taint.follow(point, records, all(intact)):
-            place = {"seq": record.seq, "channel": record.channel} if record else {}
-            private = record is not None and record.visibility == "private" and name.endswith("hash")
-            shown = (PRIVATE, PRIVATE) if private else (should, actual)
-            self._add("taint", name, *shown, step=step, **place)
-        self._linked(point, wrong)
-        if self.gates:
-            decided = (self.stood or {}).get(point.ledger_hash)
-            self._gates(step, self.gates.follow(point, records, decided))
-
-    def _gates(self, step: int, findings: Iterable[GateFinding]) -> None:
-        for finding in findings:
-            self._add("gate", finding.field, finding.expected, finding.actual, step=step, seq=finding.n)
-
-    def _enter(self, step: int) -> None:
-        """Go on to a step: the chains go on with the facts of threads that begin with it."""
-        for part in self.parts:
-            if part.after_step == step - 1:
-                self.previous = _begun(self.previous, part.facts)
-                self.link = _begun(self.link, part.facts)
-
-    def _linked(self, point: Checkpoint, wrong: dict[str, Any]) -> None:
-        """Check a checkpoint's own hash, and the decision that it names.
-
-        Args:
-            wrong: fields that were told already, as they should be.
-        """
-        names_none = self.stood is not None and point.ledger_hash not in self.stood
-        if names_none:
-            self._add("checkpoint", "ledger_hash", None, point.ledger_hash, step=point.step)
-        own = point.checkpoint_hash
-        if self.link is None or self.previous is None:
-            self.link = (own, own)
-            return
-        mended = replace(point, **wrong) if wrong else point
-        chains = product((mended,) if mended is point else (mended, point), self.link, self.previous)
-        true = b""
-        for candidate, link, record in chains:
-            computed = checkpoint_hash(candidate, link, record)
-            true = true or computed
-            if computed == own:
-                true = own
-                break
-        else:
-            if not names_none:
-                self._add("checkpoint", "checkpoint_hash", true, own, step=point.step)
-        self.link = (own, true)
-
-    def _state(self, point: Checkpoint) -> dict[str, Any]:
-        """Check a checkpoint's state_hash; gives it as it should be where it was told."""
-        trace = self.trace
-        if self.hashed[0] != trace.changes:
-            digests = trace.digests()
-            self.hashed = (trace.changes, b"" if digests is None else state_hash(digests))
-        expected = self.hashed[1]
-        wrong: dict[str, Any] = {}
-        if not expected:
-            self.unchecked += 1
-        elif point.state_hash == expected:
-            self.complete = True
-        elif trace.channels is not None and point.state_hash == state_hash(trace.written()):
-            # A thread made by `save` has no channels but those that were saved.
-            return wrong
-        elif self.complete:
-            self._add("checkpoint", "state_hash", expected, point.state_hash, step=point.step)
-            wrong["state_hash"] = expected
-        else:
-            self.unchecked += 1
-        return wrong
-
-    def _lose(self) -> None:
-        """Go on after something that is missing: only what follows can tell how it ended."""
-        self.previous = self.link = None
-        self.trace.lose()
-        self.taint.lose()
-        if self.gates:
-            self.gates.lose()
-
-    # -- records ----------------------------------------------------------------------------------
-
-    def _record(self, step: int, record: UpdateRecord) -> bool:
-        """Check a record; True where it is as it was written."""
-        self.records += 1
-        place = {"seq": record.seq, "step": step, "channel": record.channel}
-        true = record_hash(record)
-        intact = true == record.record_hash
-        expected: dict[str, Any] = {"seq": self.seq + 1, "step": step}
-        if record.seq > self.seq + 1 and record_hash(replace(record, seq=self.seq + 1)) != record.record_hash:
-            self._add("gap", "seq", self.seq + 1, record.seq, **place)
-            self._lose()
-            # A store that derives the hash of the record before has lost that, too.
-            intact = True
-        if intact:
-            expected = {}
-            self.seq = record.seq
-        else:
-            self.seq += 1
-        stored, should = self.previous or (record.prev_record_hash,) * 2
-        if record.prev_record_hash not in (stored, should):
-            expected["prev_record_hash"] = should
-        traced = self.trace.follow(record, intact)
-        expected |= traced.expected
-        wrong = {name: value for name, value in expected.items() if getattr(record, name) != value}
-        if not intact:
-            mended = replace(record, **wrong)
-            if should != stored and not wrong:
-                mended = replace(record, prev_record_hash=should)
-            mended_hash = record_hash(mended)
-            if mended_hash != record.record_hash:
-                wrong["record_hash"] = true = mended_hash
-            else:
-                true = record.record_hash
-        private = record.visibility == "private"
-        for name, value in wrong.items():
-            kind: Kind = "channel" if name == "previous_hash" else "value" if name in _VALUES else "record"
-            actual = getattr(record, name)
-            self._add(kind, name, *((PRIVATE, PRIVATE) if private else (value, actual)), **place)
-        for finding in traced.findings:
-            shown = (PRIVATE, PRIVATE) if private else (finding.expected, finding.actual)
-            self._add(finding.kind, finding.field, *shown, **place)
-        self.previous = (record.record_hash, true)
-        return intact
-
-    # -- what stands beside the log -----------------------------------------------------------------
-
-    def _snapshots(self, first: int, last: int) -> dict[int, bytes]:
-        """The snapshots of a range of steps, one by one where they can't be read as a whole."""
-        hashes: dict[int, bytes] = {}
-        with suppress(LogCorrupt):
-            return dict(self.store.snapshots(self.thread_id, first, last))
-        step = last
-        while step >= first:
-            try:
-                newest = self.store.snapshot(self.thread_id, step)
-            except LogCorrupt as error:
-                if error.message != self.unreadable:
-                    self.unreadable = error.message
-                    self._add("unreadable", "snapshot", None, self.unreadable, step=step)
-                step -= 1 + step // 8
-                continue
-            if newest is None or newest[0] < first:
-                break
-            hashes[newest[0]] = newest[1]
-            step = newest[0] - 1
-        return hashes
-
-    def _snapshot(self, step: int, data: bytes, point: Checkpoint | None) -> None:
-        known = len(self.mismatches)
-        try:
-            values = decode_snapshot(data)
-        except Exception as error:
-            self._add("unreadable", "snapshot", None, f"{type(error).__name__}: {error}", step=step)
-            return
-        digests = {name: self.hashes.of(name, value) for name, value in values.items()}
-        for name, value in values.items():
-            digest = digests[name]
-            expected = self.trace.digest(name)
-            if expected is not None and digest != expected:
-                shown = (PRIVATE, PRIVATE) if name in self.trace.private else (expected, digest)
-                self._add("snapshot", "value", *shown, step=step, channel=name)
-            elif expected is None:
-                self.trace.learn(name, value, digest)
-        for name in self.trace.written().keys() - values.keys():
-            self._add("snapshot", "channel", name, None, step=step, channel=name)
-        told = any(mismatch.step == step for mismatch in self.mismatches[known - 1 if known else 0 :])
-        if point is not None and not told and state_hash(digests) != point.state_hash:
-            self._add("snapshot", "state_hash", point.state_hash, state_hash(digests), step=step)
+    # -- what stands beside the steps ---------------------------------------------------------------
 
     def _threads(self) -> bool:
         """What is fixed about the thread, and about those that it was forked from; True where it has begun
@@ -452,16 +285,16 @@ class _Check:
 
     def _signatures(self, entries: list[LedgerEntry]) -> None:
         self.mismatches += signatures.unsigned_answers(entries)
-        if self.signers:
-            self.signed = signatures.decisions(entries, self.signers)
+        if self.options.signers:
+            self.signed = signatures.decisions(entries, self.options.signers)
             self.mismatches += signatures.wrong_signatures(self.signed)
 
-    def _cursor(self) -> None:
-        self._same("last_seq", self.seq)
-        if self.previous is not None:
-            self._same("last_record_hash", self.previous)
-        if self.link is not None:
-            self._same("checkpoint_hash", self.link)
+    def _cursor(self, seam: Seam) -> None:
+        self._same("last_seq", seam.seq)
+        if seam.previous is not None:
+            self._same("last_record_hash", seam.previous)
+        if seam.link is not None:
+            self._same("checkpoint_hash", seam.link)
         if any(mismatch.kind in ("cursor", "request", "thread") for mismatch in self.mismatches):
             return
         try:
@@ -469,7 +302,7 @@ class _Check:
         except LogCorrupt as error:
             self._add("cursor", "digest", None, error.message, step=self.cursor.head)
 
-    def _faults(self) -> None:
+    def _faults(self, faults: Faults) -> None:
         """What lies beside the log."""
         info = self.store.info(self.thread_id)
         # A graph's hash is its name, which stands in the thread's facts and in its cursor.
@@ -477,14 +310,10 @@ class _Check:
             stored = self.store.graph(digest)
             if self.cursor.version and (stored is None or sha256(stored.body).hexdigest() != digest):
                 self._add("thread", "graph", digest, None if stored is None else "another graph")
-        try:
-            faults = list(self.store.faults(self.thread_id))
-            now = self.store.cursor(self.thread_id, unchecked=True)
-        except LogCorrupt as error:
-            self._add("unreadable", "thread", None, error.message)
-            return
-        if now is not None and now.version == self.cursor.version:
-            for fault in faults:
+        if faults.unreadable is not None:
+            self._add("unreadable", "thread", None, faults.unreadable)
+        elif faults.version in (None, self.cursor.version):
+            for fault in faults.faults:
                 self._add("row", fault.field, fault.expected, fault.actual, seq=fault.number)
 
     def _same(self, name: str, expected: Any) -> None:
@@ -494,21 +323,18 @@ class _Check:
             self._add("cursor", name, allowed[-1], actual, step=self.cursor.head)
 
 
-def _begun(link: tuple[bytes, bytes] | None, facts: bytes) -> tuple[bytes, bytes] | None:
-    return link and (chained(link[0], facts), chained(link[1], facts))
-
-
-def _steps_by_seq(points: list[Checkpoint]) -> dict[int, int]:
-    """The step of each seq, from checkpoints that go on where the one before them ended."""
-    steps: dict[int, int] = {}
-    for before, point, following in zip([None, *points], points, [*points[1:], None], strict=False):
-        joined = before is None or before.last_seq + 1 == point.first_seq
-        if joined and (following is None or following.first_seq == point.last_seq + 1):
-            steps |= dict.fromkeys(range(point.first_seq, point.last_seq + 1), point.step)
-    return steps
-
-
-_VALUES = ("update_hash", "next_hash")
+def _split(whole: Task, count: int) -> list[Task]:
+    """A range as so many that follow one another; only the first knows where it begins."""
+    if count == 1:
+        return [whole]
+    steps = -(-(whole.last + 1 - whole.first) // count)
+    steps += -steps % WINDOW
+    firsts = [whole.first, *range((whole.first // WINDOW) * WINDOW + steps, whole.last + 1, steps)]
+    lasts = [*(first - 1 for first in firsts[1:]), whole.last]
+    return [
+        replace(whole, first=first, last=last, entry=None if index else whole.entry)
+        for index, (first, last) in enumerate(zip(firsts, lasts, strict=True))
+    ]
 
 
 def verify_tree(
@@ -518,27 +344,42 @@ def verify_tree(
     *,
     strict: bool = False,
     anchors: Sequence[Anchor] = (),
-    watch: Callable[[int, int], object] | None = None,
+    watch: Watch | None = None,
     signers: Signers | None = None,
+    since: int = 0,
 ) -> VerifyReport:
     """Check a thread and the threads of its subgraphs' runs, and change nothing.
+
+    A long thread of a store that other processes can read is checked on all cores.
 
     Args:
         graph: the thread's; the threads below are checked with the graphs inside it.
         strict, watch, signers: as for `verify`.
         anchors: where threads stood; those of other threads than these are passed over.
+        since: check only this step and what came after it, on the word of an anchor that stood there: what
+            lies before it, the store as a whole and threads that ran inside earlier steps are not looked at.
 
     Raises:
         UnknownThread, UsageError: as `verify`.
-        UsageError: no anchor is about the thread.
+        UsageError: no anchor is about the thread, or about that step of it.
     """
-    if anchors and not anchors_of(store, thread_id, anchors):
+    known = anchors_of(store, thread_id, anchors)
+    if anchors and not known:
         named = ", ".join(sorted({repr(anchor.thread) for anchor in anchors})[:3])
         raise UsageError(
             f"none of these anchors is about thread {thread_id!r}, but about {named}",
             f"see `hitl-tui anchor {thread_id}`",
         )
-    report = _verify_tree(store, thread_id, graph, strict=strict, watch=watch, signers=signers)
+    if since and all(anchor.step != since for anchor in known):
+        steps = ", ".join(str(step) for step in sorted({anchor.step for anchor in known})[-3:])
+        raise UsageError(
+            f"no anchor says where thread {thread_id!r} stood at step {since}",
+            f"give --since one of the steps that the anchors are about: {steps}"
+            if known
+            else "give the anchor of that step with --anchor: what lies before it is taken on its word",
+        )
+    options = _Options(strict, watch, signers, since)
+    report = _verify_tree(store, thread_id, graph, options)
     for name in (thread_id, *report.threads) if anchors else ():
         mismatches = tuple(moved(store, name, anchors))
         inside = "" if name == thread_id else name
@@ -548,22 +389,24 @@ def verify_tree(
 
 
 def _verify_tree(
-    store: Store,
-    thread_id: str,
-    graph: CompiledGraph | None,
-    *,
-    strict: bool,
-    watch: Callable[[int, int], object] | None,
-    signers: Signers | None,
+    store: Store, thread_id: str, graph: CompiledGraph | None, options: _Options
 ) -> VerifyReport:
-    channels = graph.channels if graph else None
-    report = verify(store, thread_id, channels, strict=strict, watch=watch, signers=signers)
-    report = replace(report, mismatches=(*_of_store(store), *report.mismatches))
+    cursor = store.cursor(thread_id, unchecked=True)
+    with processes_for(store, cursor.head - options.since if cursor else 0) as processes:
+        whole = processes.faults(None) if processes and not options.since else None
+        report, named = _verified(
+            store, thread_id, graph.channels if graph else None, options._replace(processes=processes)
+        )
+        if not options.since:
+            faults = whole.result() if whole else Faults.of(store, None)
+            report = replace(report, mismatches=(*_of_store(faults), *report.mismatches))
     info, cursor = store.info(thread_id), store.cursor(thread_id, unchecked=True)
     if info is None or cursor is None:
         return report
+    # A log with findings may tell otherwise of what is below than the check of it has come upon.
+    told = named if options.since or report.ok else None
     try:
-        below = inside(store, cursor)
+        below = inside(store, cursor, steps=told, given_up=not options.since)
     except LogCorrupt:
         return report  # told of the thread's own log, which alone knows what is below
     for thread in below:
@@ -571,20 +414,17 @@ def _verify_tree(
             report = _without(report, thread, thread_id) if thread.needed else report
             continue
         report = _added(report, thread.thread_id, VerifyReport(tuple(_ownership(store, thread))))
-        for part in _verify_one(
-            store, thread.thread_id, info, graph, strict=strict, watch=watch, signers=signers
-        ):
+        for part in _verify_one(store, thread.thread_id, info, graph, options._replace(since=0)):
             report = _added(report, thread.thread_id, part)
     return report
 
 
-def _of_store(store: Store) -> Iterator[Mismatch]:
+def _of_store(faults: Faults) -> Iterator[Mismatch]:
     """What is wrong with the store as a whole."""
-    try:
-        for fault in store.faults(None):
-            yield Mismatch("row", fault.number, None, None, fault.field, fault.expected, fault.actual)
-    except LogCorrupt as error:
-        yield Mismatch("unreadable", None, None, None, "store", None, error.message)
+    for fault in faults.faults:
+        yield Mismatch("row", fault.number, None, None, fault.field, fault.expected, fault.actual)
+    if faults.unreadable is not None:
+        yield Mismatch("unreadable", None, None, None, "store", None, faults.unreadable)
 
 
 def _ownership(store: Store, inner: ChildThread) -> Iterator[Mismatch]:
@@ -614,27 +454,20 @@ def _without(report: VerifyReport, gone: ChildThread, root: str) -> VerifyReport
 
 
 def _verify_one(
-    store: Store,
-    thread_id: str,
-    root: ThreadInfo,
-    graph: CompiledGraph | None,
-    *,
-    strict: bool,
-    watch: Callable[[int, int], object] | None,
-    signers: Signers | None,
+    store: Store, thread_id: str, root: ThreadInfo, graph: CompiledGraph | None, options: _Options
 ) -> Iterator[VerifyReport]:
     try:
-        info = store.info(thread_id)
+        info, cursor = store.info(thread_id), store.cursor(thread_id, unchecked=True)
         own = None
         try:
             own = inner_graph(graph, info.source, root.source) if graph and info else None
         except GraphInvalid as error:
-            if strict and info:
+            if options.strict and info:
                 yield _only("node", "subgraph", info.graph_name, error.message)
-        channels = own.channels if own else None
-        yield verify(
-            store, thread_id, channels, strict=strict and own is not None, watch=watch, signers=signers
-        )
+        with processes_for(store, cursor.head if cursor else 0) as processes:
+            how = options._replace(strict=options.strict and own is not None, processes=processes)
+            report = _verified(store, thread_id, own.channels if own else None, how).report
+        yield report
     except LogCorrupt as error:
         yield _only("unreadable", "thread", None, error.message)
 
@@ -654,4 +487,5 @@ def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyR
         tuple(dict.fromkeys((*report.threads, thread_id))),
         report.missing,
         None if report.decisions is None else (*report.decisions, *signed),
+        report.since,
     )

@@ -26,6 +26,9 @@ Durability = Literal["decisions", "steps", "none"]
 entries of the ledger, all, or none.  With "none" nothing ever waits for the disk, and a power cut may
 damage the store."""
 
+Reader = tuple[str, str]
+"""A function, as "module:name", and the place that it opens a store of."""
+
 UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """What no thread's name may hold."""
 
@@ -97,12 +100,18 @@ class Store(Protocol):
     def parts(self, thread_id: str) -> list[Part]:
         """Who wrote which rows of a thread's log, its own part last."""
 
-    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+    def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
         """What is stored twice and differs, or belongs to nothing: of a thread, or of the store as a whole.
+
+        Args:
+            since: of a thread: sums over steps before this one are taken as they are stored.
 
         Raises:
             LogCorrupt: it can't be read.
         """
+
+    def reader(self) -> Reader | None:
+        """What opens the same store in another process, for reading; None where only this one can read it."""
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         """The forks of a thread, oldest first."""

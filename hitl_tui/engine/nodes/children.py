@@ -56,7 +56,14 @@ def named(point: Checkpoint) -> list[str]:
     return [outcome.thread for outcome in point.branches if outcome.thread]
 
 
-def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) -> list[ChildThread]:
+def inside(
+    store: Store,
+    cursor: Cursor,
+    above: frozenset[str] = frozenset(),
+    *,
+    steps: Sequence[tuple[str, int]] | None = None,
+    given_up: bool = True,
+) -> list[ChildThread]:
     """All threads below a thread, each before those below it; some may not be in the store.
 
     A fork is told of those of the steps that it shares, too.  What is below a thread whose own log can't
@@ -64,14 +71,17 @@ def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) ->
 
     Args:
         above: the threads that this one is inside of.
+        steps: the threads that its steps name, each with the step, oldest first; None reads them.
+        given_up: also those that it has begun and that no step names.
 
     Raises:
         LogCorrupt: the log of the thread itself can't be read.
     """
     children: dict[str, ChildThread] = {}
-    for thread_id, step, needed in _threads_of(store, cursor):
+    made = _named(store, cursor) if steps is None else reversed(steps)
+    for thread_id, step, needed in (*((*pair, True) for pair in made), *_at_cursor(cursor)):
         children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, step, needed))
-    for thread_id in owned(store, cursor.thread_id):
+    for thread_id in owned(store, cursor.thread_id) if given_up else ():
         children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, None, needed=False))
     below: dict[str, ChildThread] = {}
     around = above | {cursor.thread_id}
@@ -84,13 +94,17 @@ def inside(store: Store, cursor: Cursor, above: frozenset[str] = frozenset()) ->
     return list(below.values())
 
 
-def _threads_of(store: Store, cursor: Cursor) -> Iterator[tuple[str, int | None, bool]]:
-    """The threads that a thread itself tells of: in its steps, and where it stands."""
+def _named(store: Store, cursor: Cursor) -> Iterator[tuple[str, int]]:
+    """The threads that the steps of a thread name, each with the step, newest first."""
     before = cursor.head + 1
     while points := store.checkpoints(cursor.thread_id, before, _PAGE):
         for point in points:
-            yield from ((name, point.step, True) for name in named(point))
+            yield from ((name, point.step) for name in named(point))
         before = points[-1].step
+
+
+def _at_cursor(cursor: Cursor) -> Iterator[tuple[str, int | None, bool]]:
+    """The threads that a thread tells of where it stands."""
     for request in cursor.pending:
         if request.thread:
             yield request.thread, None, True

@@ -296,11 +296,11 @@ class FileCheckpointer(Checkpointer):
         body = read_file(graph_file(self.path, digest)) if _DIGEST.fullmatch(digest) else None
         return None if body is None else StoredGraph(digest, body)
 
-    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+    def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
         # Files that the cursor does not reach are what a killed writer left; nobody reads them.
         if thread_id is not None:
             thread = self._thread(thread_id)
-            yield from thread.spending_faults(thread.cursor(unchecked=True).head)
+            yield from thread.spending_faults(thread.cursor(unchecked=True).head, since)
             yield from self._unreadable(thread_id)
 
     def children(self, thread_id: str) -> list[ThreadInfo]:

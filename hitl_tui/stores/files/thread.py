@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -110,11 +111,17 @@ class ThreadFiles:
             spent.append(Spent.of(point))
         return spent
 
-    def spending_faults(self, last: int) -> Iterator[Fault]:
-        """Notes of what the steps took that are not what these took."""
+    def spending_faults(self, last: int, since: int = 0) -> Iterator[Fault]:
+        """Notes of what the steps took that are not what these took; a note before `since` is believed."""
         info = self.origin.info
+        first = 0 if info.parent is None else info.fork_step + 1
         noted: list[Spent] = []
-        for step in range(0 if info.parent is None else info.fork_step + 1, last + 1):
+        for step in range(since - 1, first - 1, -1):
+            with suppress(LogCorrupt):  # told of the step itself
+                if (spent := self._point(step)[1]) is not None:
+                    first, noted = step + 1, spent
+                    break
+        for step in range(first, last + 1):
             try:
                 point, spent = self._point(step)
             except LogCorrupt:

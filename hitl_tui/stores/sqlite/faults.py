@@ -53,8 +53,12 @@ def of_file(run: Rows) -> Iterator[Fault]:
         yield Fault("cursor", None, name, None)
 
 
-def of_thread(run: Rows, key: int, origin: Origin, cursor: Cursor | None) -> Iterator[Fault]:
-    """Rows of a thread that nothing leads to, and columns that differ from what they were copied from."""
+def of_thread(run: Rows, key: int, origin: Origin, cursor: Cursor | None, since: int = 0) -> Iterator[Fault]:
+    """Rows of a thread that nothing leads to, and columns that differ from what they were copied from.
+
+    Args:
+        since: what the steps took until this one is taken as it was noted.
+    """
     if cursor is None:
         return
     info, base = origin.info, key << 32
@@ -71,7 +75,7 @@ def of_thread(run: Rows, key: int, origin: Origin, cursor: Cursor | None) -> Ite
             for (row_id,) in run(sql, (first, end)):
                 yield Fault(table, row_id & rows.NUMBER, None, "a row that is no part of the log")
     yield from _columns(run, key, origin, cursor)
-    yield from _spending(run, base)
+    yield from _spending(run, base, since)
 
 
 def _columns(run: Rows, key: int, origin: Origin, cursor: Cursor) -> Iterator[Fault]:
@@ -93,11 +97,16 @@ def _columns(run: Rows, key: int, origin: Origin, cursor: Cursor) -> Iterator[Fa
             yield Fault(f"cursor.{name}", None, expected, actual)
 
 
-def _spending(run: Rows, base: int) -> Iterator[Fault]:
+def _spending(run: Rows, base: int, since: int) -> Iterator[Fault]:
     """Notes of what the steps took that are not what these took."""
     place, earlier = base - 1, list[Spent]()
     for row_id, body in run(
-        "SELECT id, body FROM spending WHERE id BETWEEN ? AND ?", (base, base + rows.NUMBER)
+        "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+        (base, base + since - 1),
+    ):
+        place, earlier = row_id, rows.spending_of(body)
+    for row_id, body in run(
+        "SELECT id, body FROM spending WHERE id > ? AND id <= ? ORDER BY id", (place, base + rows.NUMBER)
     ):
         expected = summed([*earlier, *map(rows.spent_of, run(SPENDING, (place, row_id)))])
         place, earlier = row_id, rows.spending_of(body)

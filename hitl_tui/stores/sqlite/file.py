@@ -27,6 +27,9 @@ _LOG_BYTES = 8 << 20
 
 _SYNCHRONOUS: dict[Durability, str] = {"decisions": "NORMAL", "steps": "FULL", "none": "OFF"}
 
+# How much of a file that is read as a whole is mapped: a call for each of its small pages takes longer.
+_MAPPED = 1 << 40
+
 _MAGIC = b"SQLite format 3\x00"
 _HEADER = 100
 _APPLICATION_ID_AT = 68
@@ -81,6 +84,23 @@ def open_file(path: Path, durability: Durability = "decisions") -> sqlite3.Conne
     except HitlError:
         db.close()
         raise
+    return db
+
+
+def open_reading(path: Path) -> sqlite3.Connection:
+    """A connection that reads a store which is open elsewhere, all of it; raises as `open_file`."""
+    try:
+        db = sqlite3.connect(
+            f"{path.as_uri()}?mode=ro",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=BUSY_SECONDS,
+            factory=Connection,
+        )
+        db.execute(f"PRAGMA mmap_size = {_MAPPED}")
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
     return db
 
 
@@ -318,9 +338,9 @@ class StoreFile:
     path: Path
     durability: Durability
 
-    def _open(self) -> None:
+    def _open(self, *, reading: bool = False) -> None:
         self._lock = threading.RLock()
-        self._use(open_file(self.path, self.durability))
+        self._use(open_reading(self.path) if reading else open_file(self.path, self.durability))
 
     def _use(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -390,6 +410,10 @@ class Presence:
                 "put the store itself back in its place, or leave and open the other file",
             )
         self._changes = self._db.total_changes
+
+    def is_there(self) -> bool:
+        """Whether others find the file by its name."""
+        return self._file is not None and file_identity(self._path) == self._file
 
     def restored(self) -> sqlite3.Connection | None:
         """A connection to the file, written again where it had gone; None where it never had.

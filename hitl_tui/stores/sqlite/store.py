@@ -23,7 +23,7 @@ from hitl_tui.engine.log.records import (
     StoredGraph,
     UpdateRecord,
 )
-from hitl_tui.engine.log.store import Durability
+from hitl_tui.engine.log.store import Durability, Reader
 from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, Stamp, ThreadInfo, ThreadSummary
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import HitlError
@@ -155,6 +155,11 @@ _LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
 _TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
+def read_only(path: str) -> SQLiteCheckpointer:
+    """The store of a file that another process has open, for reading alone."""
+    return SQLiteCheckpointer(path, reading=True)
+
+
 class SQLiteCheckpointer(StoreFile, Checkpointer):
     """A store in one SQLite file, usable from several threads and processes.
 
@@ -163,17 +168,20 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             alone.
         durability: which commits no power cut takes back: "decisions" those with entries of the ledger,
             "steps" all, "none" none.
+        reading: a file that is a store is opened to be read alone.
 
     Raises:
         StoreUnusable: not ours, made by a newer hitl-tui, read-only, locked or full.
         LogCorrupt: ours, but damaged.
     """
 
-    def __init__(self, path: str | os.PathLike[str], durability: Durability = "decisions") -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], durability: Durability = "decisions", *, reading: bool = False
+    ) -> None:
         super().__init__()
         self.path = Path(os.path.abspath(os.path.expanduser(path)))
         self.durability = check_durability(durability)
-        self._open()
+        self._open(reading=reading)
         self._keys: dict[str, int] = {}
         # The `touched` of threads that we hold: nobody else moves them meanwhile.
         self._touched: dict[int, int] = {}
@@ -290,14 +298,18 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         body = self._value(bytes, "SELECT body FROM graph WHERE digest = ?", (digest,))
         return None if body is None else StoredGraph(digest, body)
 
-    def faults(self, thread_id: str | None) -> Iterator[Fault]:
+    def faults(self, thread_id: str | None, since: int = 0) -> Iterator[Fault]:
         if thread_id is None:
             yield from faults.of_file(self._rows)
         elif (origin := self._origin(thread_id)) is not None:
             key, cursor = self._key(thread_id), self.cursor(thread_id, unchecked=True)
             with self._decoding():
-                yield from faults.of_thread(self._rows, key, origin, cursor)
+                yield from faults.of_thread(self._rows, key, origin, cursor, since)
             yield from self._unreadable(thread_id)
+
+    def reader(self) -> Reader | None:
+        # A file that was moved is still open here, and found by nobody else.
+        return (f"{__name__}:{read_only.__name__}", str(self.path)) if self._presence.is_there() else None
 
     def children(self, thread_id: str) -> list[ThreadInfo]:
         fetched = self._rows(_CHILDREN, (self._find(thread_id),))

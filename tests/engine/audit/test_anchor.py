@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hitl_tui import GraphRunner
 from hitl_tui.engine.audit.anchor import Anchor, anchor, read_anchor
 from hitl_tui.engine.audit.verify import verify_tree
 from hitl_tui.engine.thread.session import now_us
@@ -87,3 +88,37 @@ def test_anchors_of_other_threads_alone_are_a_usage_error() -> None:
 def test_a_line_that_is_no_anchor(line: str) -> None:
     with pytest.raises(UsageError, match="no line of an anchor"):
         read_anchor(line)
+
+
+class TestSince:
+    """A log that is checked from an anchor's step on."""
+
+    @pytest.fixture
+    def made(self) -> GraphRunner:
+        return run(MemoryCheckpointer(), 12)
+
+    def test_what_came_after_the_anchor_is_checked_and_follows_from_it(self, made: GraphRunner) -> None:
+        known = made.anchor("t")
+        made.update_state("t", {"total": 1}, actor="ann")
+        report = made.verify("t", anchor=known, since=known.step)
+        assert report.ok
+        assert (report.since, report.checkpoints) == (known.step, 2)
+
+    def test_another_log_than_the_anchor_names_is_found(self, made: GraphRunner) -> None:
+        known = run(MemoryCheckpointer(), 12).anchor("t")
+        report = made.verify("t", anchor=known, since=known.step)
+        assert [(one.kind, one.field) for one in report.mismatches] == [
+            ("anchor", "checkpoint_hash"),
+            ("anchor", "ledger_hash"),
+        ]
+
+    def test_it_takes_the_word_of_an_anchor_of_that_step(self, made: GraphRunner) -> None:
+        known = made.anchor("t")
+        for anchors in ((), (known,)):
+            with pytest.raises(UsageError, match="no anchor says where thread 't' stood at step 3"):
+                made.verify("t", anchor=anchors, since=3)
+
+    def test_a_strict_check_is_of_the_whole_log(self, made: GraphRunner) -> None:
+        known = made.anchor("t")
+        with pytest.raises(UsageError, match="whole log"):
+            made.verify("t", strict=True, anchor=known, since=known.step)

@@ -1,0 +1,298 @@
+"""Checks of one store in processes of their own, so that all cores work on a long log.
+
+Each opens the store for reading by itself, and nothing of a user's graph is loaded there.  What a process
+does not bring back, as one that was killed, is done again by who asked.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from typing import IO, Any, NamedTuple
+
+from hitl_tui.engine.audit.steps import RangeReport, Task, check_range
+from hitl_tui.engine.log.store import Reader, Store
+from hitl_tui.engine.log.threads import Fault
+from hitl_tui.errors import LogCorrupt
+
+SMALLEST = 20_000
+"""Steps of a thread for which starting processes is worth it."""
+_MOST = 8
+_RANGES = 4
+"""Ranges for each process: what is left at the end is spread, and what has to be done again is little."""
+_TOLD_EVERY = 0.1
+"""Seconds."""
+# Nothing is imported from the current directory, which may be anybody's.
+_PROGRAM = (
+    "import sys; sys.path[:] = sys.argv[1:]; from hitl_tui.engine.audit.processes import serve; serve()"
+)
+
+
+class Faults(NamedTuple):
+    """What lies beside the log of a thread, or of a store as a whole; `unreadable` is why that is not known.
+
+    `version` is the thread's cursor's, -1 where there is none.
+    """
+
+    faults: tuple[Fault, ...]
+    unreadable: str | None
+    version: int
+
+    @classmethod
+    def of(cls, store: Store, thread_id: str | None, since: int = 0) -> Faults:
+        """As `Store.faults` has them."""
+        faults: list[Fault] = []
+        version = -1
+        try:
+            faults.extend(store.faults(thread_id, since))  # what comes before an error is kept
+            cursor = store.cursor(thread_id, unchecked=True) if thread_id is not None else None
+            version = cursor.version if cursor else -1
+        except LogCorrupt as error:
+            return cls(tuple(faults), error.message, version)
+        return cls(tuple(faults), None, version)
+
+
+class _Range(NamedTuple):
+    task: Task
+
+
+class _Faults(NamedTuple):
+    thread_id: str | None
+    since: int
+
+
+class _Far(NamedTuple):
+    """Steps checked since the last word."""
+
+    steps: int
+
+
+class Checks:
+    """Ranges that are being checked."""
+
+    def __init__(self, first: int, futures: Sequence[Future[Any]], far: Callable[[int], object]) -> None:
+        self._steps = first
+        self._lock = threading.Lock()
+        self._futures = futures
+        self._far = far
+
+    def result(self, index: int) -> RangeReport | None:
+        """What the check of a range came to; None where that is not known."""
+        while True:
+            self.tell()
+            try:
+                report = self._futures[index].result(_TOLD_EVERY)
+            except TimeoutError:
+                continue
+            return report if isinstance(report, RangeReport) else None
+
+    def tell(self, _step: int = 0) -> None:
+        """Say how far they are, all together."""
+        self._far(self._steps)
+
+    def count(self, steps: int) -> None:
+        """So many more steps are checked."""
+        with self._lock:
+            self._steps += steps
+
+
+class PendingFaults(NamedTuple):
+    """Faults that are being looked for."""
+
+    store: Store
+    job: _Faults
+    future: Future[Any]
+
+    def result(self) -> Faults:
+        """What was found."""
+        faults = self.future.result()
+        return faults if isinstance(faults, Faults) else Faults.of(self.store, *self.job)
+
+
+Job = tuple[Any, "Future[Any]", Callable[[int], object]]
+
+
+class Processes:
+    """Processes that read one store; end them with `close`."""
+
+    def __init__(self, store: Store, reader: Reader, count: int) -> None:
+        self._store = store
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._children = [_Child(reader) for _ in range(count)]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(child,), daemon=True) for child in self._children
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def ranges(self, steps: int) -> int:
+        """In how many ranges to check so many steps."""
+        return max(1, min(len(self._children) * _RANGES, steps * _RANGES // SMALLEST))
+
+    @contextmanager
+    def checks(self, tasks: Sequence[Task], far: Callable[[int], object]) -> Iterator[Checks]:
+        """Check ranges of steps; `far` is told the next step now and then, and what it raises ends it."""
+        futures: list[Future[Any]] = [Future() for _ in tasks]
+        checks = Checks(tasks[0].first, futures, far)
+        for task, future in zip(tasks, futures, strict=True):
+            self._jobs.put((_Range(task), future, checks.count))
+        try:
+            yield checks
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def faults(self, thread_id: str | None, since: int = 0) -> PendingFaults:
+        """Look for faults, as `Faults.of` does."""
+        job, future = _Faults(thread_id, since), Future[Any]()
+        self._jobs.put((job, future, lambda steps: None))
+        return PendingFaults(self._store, job, future)
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
+        for child in self._children:
+            child.close()
+        for _ in self._threads:
+            self._jobs.put(None)
+        for thread, child in zip(self._threads, self._children, strict=True):
+            thread.join()
+            child.release()
+
+    def _serve(self, child: _Child) -> None:
+        while (job := self._jobs.get()) is not None:
+            work, future, told = job
+            if future.set_running_or_notify_cancel():
+                future.set_result(child.do(work, told))
+
+
+class _Child:
+    """One process."""
+
+    def __init__(self, reader: Reader) -> None:
+        argv = [sys.executable, "-P", "-c", _PROGRAM, *filter(None, sys.path)]
+        self._process: subprocess.Popen[bytes] | None = None
+        with suppress(OSError):
+            self._process = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+            self._send(reader)
+
+    @property
+    def pid(self) -> int:
+        """Its number, 0 where it could not begin."""
+        return self._process.pid if self._process else 0
+
+    def do(self, work: Any, told: Callable[[int], object]) -> Any:
+        """What comes of a job; None where that is not known."""
+        try:
+            self._send(work)
+            while isinstance(answer := self._receive(), _Far):
+                told(answer.steps)
+            return answer
+        except (OSError, ValueError, EOFError, pickle.PickleError):
+            return None
+
+    def close(self) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def release(self) -> None:
+        """Close the pipes to it, which nobody uses any more."""
+        for pipe in (self._process.stdin, self._process.stdout) if self._process else ():
+            with suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+
+    def _send(self, what: Any) -> None:
+        if self._process is None or self._process.stdin is None:
+            raise OSError("the process did not begin")
+        _write(self._process.stdin, what)
+
+    def _receive(self) -> Any:
+        if self._process is None or self._process.stdout is None:
+            raise OSError("the process did not begin")
+        return pickle.load(self._process.stdout)
+
+
+def _write(pipe: IO[bytes], what: Any) -> None:
+    pipe.write(pickle.dumps(what))
+    pipe.flush()
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+@contextmanager
+def processes_for(store: Store, steps: int) -> Iterator[Processes | None]:
+    """Processes for the check of a thread; None where it is short, or its store only this process's."""
+    count = min(cores(), _MOST)
+    reader = store.reader() if steps >= SMALLEST and count > 1 and sys.executable else None
+    if reader is None:
+        yield None
+        return
+    processes = Processes(store, reader, count)
+    try:
+        yield processes
+    finally:
+        processes.close()
+
+
+# -- in the process ---------------------------------------------------------------------------------
+
+
+def serve() -> None:
+    """Do what is asked on stdin, until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who began it ends it
+    answers, sys.stdout = sys.stdout.buffer, sys.stderr
+    jobs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(sys.stdin.buffer, jobs), daemon=True).start()
+    opener, place = jobs.get()
+    module, _, name = opener.partition(":")
+    store: Store = getattr(importlib.import_module(module), name)(place)
+    while True:
+        job = jobs.get()
+        try:
+            answer = _done(store, job, answers)
+        except Exception:  # whoever asked does it again, and sees what is wrong
+            answer = None
+        _write(answers, answer)
+
+
+def _listen(asked: IO[bytes], jobs: queue.SimpleQueue[Any]) -> None:
+    try:
+        while True:
+            jobs.put(pickle.load(asked))
+    except Exception:
+        os._exit(0)  # nobody waits for what is being done
+
+
+def _done(store: Store, job: _Range | _Faults, answers: IO[bytes]) -> RangeReport | Faults:
+    if isinstance(job, _Faults):
+        return Faults.of(store, *job)
+    task = job.task
+    told, next_word = task.first, 0.0
+
+    def far(step: int) -> None:
+        nonlocal told, next_word
+        if (now := time.monotonic()) >= next_word:
+            _write(answers, _Far(step - told))
+            told, next_word = step, now + _TOLD_EVERY
+
+    report = check_range(store, task, watch=far)
+    _write(answers, _Far(task.last + 1 - told))
+    return report
