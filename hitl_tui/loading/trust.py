@@ -39,6 +39,8 @@ _MOST_GRAPHS = 500
 _SHOWN_FILES = 6
 _SHOWN_TEXT = 200
 _SUFFIXES = (*all_suffixes(), ".pyc")
+_NAMED = "named"
+"""How a graph is known that this user named on the command line: it came with no store."""
 
 
 class NotTrusted(UsageError):
@@ -171,14 +173,13 @@ class Trust:
         if not self._store or read.is_ours:
             return
         entry = self._entries().get(_key(self._store, read))
-        before = None if entry is None else entry.files
-        hashes = read.hashes(before or ())
-        if before == hashes:
+        hashes = read.hashes(entry.files if entry else ())
+        if entry is not None and entry.files == hashes:
             return
         if self._given:
-            self._keep(read, hashes, "--trust")
-        elif before is None or not all(_is_own(Path(path)) for path in _changed(before, hashes)):
-            raise NotTrusted(self._question(read, hashes, before))
+            self._keep(read, hashes, entry.how if entry else "--trust")
+        elif entry is None or _why_again(entry, hashes):
+            raise NotTrusted(self._question(read, hashes, entry))
 
     def record(self, source: Mapping[str, Any], how: str = "") -> None:
         """Keep that a graph of this source was built, with all that it has loaded.
@@ -191,17 +192,13 @@ class Trust:
             return
         hashes = read.hashes()
         known = self._entries().get(_key(self._store, read))
-        if known is None or known.files != hashes:
-            self._keep(read, hashes, how or (known.how if known else "named"))
+        if known is None or known.files != hashes or how not in ("", known.how):
+            self._keep(read, hashes, how or (known.how if known else _NAMED))
 
-    def _question(
-        self, read: _Source, hashes: Mapping[str, str], before: Mapping[str, str] | None
-    ) -> Question:
+    def _question(self, read: _Source, hashes: Mapping[str, str], known: _Entry | None) -> Question:
         what = _quoted(read.spec)
-        if before is None:
-            why = "you have not run this graph from this store yet"
-        else:
-            why = "files of this graph changed, and others than you may write them"
+        before = known.files if known else None
+        why = _why_again(known, hashes) if known else "you have not run this graph from this store yet"
         lines = [f"store: {_quoted(self._store)}", f"graph: {what}"]
         lines += [f"directory: {_quoted(read.directory)}"] if read.directory else []
         lines += [
@@ -219,7 +216,8 @@ class Trust:
                 ("gone", [path for path in before if path not in hashes]),
             ):
                 lines += _few(word, paths)
-        return Question(why, what, tuple(lines), lambda: self._keep(read, dict(hashes), "asked"))
+        how = known.how if known else "asked"
+        return Question(why, what, tuple(lines), lambda: self._keep(read, dict(hashes), how))
 
     def _entries(self) -> dict[str, _Entry]:
         """What is kept; a file that can't be read is as none: its user is asked again."""
@@ -243,6 +241,15 @@ class Trust:
                 replace_file(self._file, data + b"\n", durable=False)
         except (OSError, StoreUnusable) as error:
             log.warning("what may run is known to this process alone: %s", error)
+
+
+def _why_again(known: _Entry, now: Mapping[str, str]) -> str:
+    """Why files that have changed are asked about, "" where they are the user's own to edit."""
+    if not all(_is_own(Path(path)) for path in _changed(known.files, now)):
+        return "files of this graph changed, and others than you may write them"
+    if known.how != _NAMED:
+        return "files of this graph changed, and it came with a store that was made elsewhere"
+    return ""
 
 
 def _key(store: str, read: _Source) -> str:

@@ -75,6 +75,29 @@ def test_whoever_edits_a_file_of_their_own_is_never_asked(place: Place) -> None:
         place.trust().record(place.source)
 
 
+@pytest.mark.parametrize("given", [False, True], ids=["asked", "--trust"])
+def test_a_file_that_came_with_a_store_is_asked_about_again_when_it_changed_until_it_is_named(
+    place: Place, given: bool
+) -> None:
+    if given:
+        place.trust(given=True).check(place.source)
+    else:
+        with pytest.raises(NotTrusted) as refused:
+            place.trust().check(place.source)
+        refused.value.question.agree()
+    place.trust().record(place.source)
+    assert not place.asked()
+    place.file.write_text("2\n")
+    assert f"changed: {place.file}" in place.asked()
+    with pytest.raises(NotTrusted, match="came with a store that was made elsewhere") as again:
+        place.trust().check(place.source)
+    again.value.question.agree()
+    assert not place.asked()
+    place.trust().record(place.source, "named")
+    place.file.write_text("3\n")
+    assert not place.asked()
+
+
 def shared(path: Path, *, group: bool) -> None:
     """Let others write a file or a folder."""
     if group:
