@@ -119,10 +119,10 @@ class _Layer(msgspec.Struct):
     def add_keys(self, value: object, file: TomlFile) -> None:
         """The table of keys: `run.step = "n"` and `"run.step" = "n"` are the same action."""
         if not isinstance(value, dict):
-            self._take(_KEYS, value, file.where(_KEYS), 'must be a table, as in [keys] and "run.step" = "n"')
+            self._take(_KEYS, value, file.place(_KEYS), 'must be a table, as in [keys] and "run.step" = "n"')
             return
         wishes = {".".join(path): (wish, file.place(_KEYS, *path)) for path, wish in _leaves(value)}
-        self._take(_KEYS, {name: wish for name, (wish, _) in wishes.items()}, file.where(_KEYS), "")
+        self._take(_KEYS, {name: wish for name, (wish, _) in wishes.items()}, file.place(_KEYS), "")
         self.key_places = {name: place for name, (_, place) in wishes.items()}
 
     def _take(self, name: str, value: object, origin: str, problem: str) -> None:
@@ -155,10 +155,10 @@ def _from_file() -> _Layer:
         if key == _KEYS:
             layer.add_keys(value, file)
         elif key in _SETTINGS or key == _ASCII:
-            layer.add(key, value, file.where(key))
+            layer.add(key, value, file.place(key))
         else:
             known = (*_SETTINGS, _ASCII, _KEYS)
-            layer.problems.append(f"{file.where(key)}: unknown key {key!r}: {did_you_mean(key, known)}")
+            layer.problems.append(f"{file.place(key)}: unknown key {key!r}: {did_you_mean(key, known)}")
     return layer
 
 

@@ -174,12 +174,8 @@ class TomlFile(msgspec.Struct, frozen=True):
     text: str
     values: dict[str, Any]
 
-    def where(self, key: str, table: str = "") -> str:
-        """`file:line` of a key of a table ("" for the top), `file` where it can't be told."""
-        return self.place(*(name for name in (table, key) if name))
-
     def place(self, *path: str) -> str:
-        """`file:line` of a path of keys, or of the nearest table around it."""
+        """`file:line` of a path of keys, or of the nearest table around it; `file` where it can't be told."""
         line = line_of(line_index(self.text), path)
         return f"{self.path}:{line}" if line else str(self.path)
 

@@ -80,13 +80,13 @@ def counted(inside: InsideView) -> str:
     return ", ".join([first, *(part for part in rest if not part.endswith(" done"))])
 
 
-def short_count(inside: InsideView, glyphs: Glyphs = UNICODE) -> str:
+def short_count(inside: InsideView) -> str:
     """ "3/10 ✗1", as beside a node of the picture."""
     phases = inside.phases()
     if not phases and not inside.total:
         return ""
-    failed = f" {glyphs.failed}{phases['failed']}" if "failed" in phases else ""
-    waits = f" {glyphs.waiting}{phases['waiting']}" if "waiting" in phases else ""
+    failed = f" {UNICODE.failed}{phases['failed']}" if "failed" in phases else ""
+    waits = f" {UNICODE.waiting}{phases['waiting']}" if "waiting" in phases else ""
     return f"{phases.get('ok', 0)}/{inside.total or len(inside.branches)}{failed}{waits}"
 
 
@@ -124,7 +124,7 @@ def items_of(values: Mapping[str, Any], over: str) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def item_text(branch: BranchView, items: Sequence[Any], limit: int = _ITEM) -> str:
+def item_text(branch: BranchView, items: Sequence[Any]) -> str:
     """What a branch is about, on one line; a private list shows nothing of its items."""
     if not 0 <= branch.index < len(items):
         return ""
@@ -132,8 +132,8 @@ def item_text(branch: BranchView, items: Sequence[Any], limit: int = _ITEM) -> s
     if kind(item) == "object" and item:
         # The first texts of it say more than the names of its fields.
         texts = [value for value in item.values() if isinstance(value, str) and value]
-        return sanitise_line(" · ".join(text[:limit] for text in texts[:2]), limit) or inline(item, limit)
-    return "" if item is PRIVATE else inline(item, limit)
+        return sanitise_line(" · ".join(text[:_ITEM] for text in texts[:2]), _ITEM) or inline(item, _ITEM)
+    return "" if item is PRIVATE else inline(item, _ITEM)
 
 
 def overwriters(updates: Sequence[AppliedUpdate]) -> dict[tuple[str, str], str]:
@@ -215,12 +215,9 @@ _NAMED: Final = 8
 
 
 def branch_lens(
-    updates: Sequence[AppliedUpdate],
-    branches: Sequence[BranchOutcome],
-    glyphs: Glyphs = UNICODE,
-    most: int = _SHOWN,
+    updates: Sequence[AppliedUpdate], branches: Sequence[BranchOutcome], glyphs: Glyphs = UNICODE
 ) -> tuple[Line, ...]:
-    """Lines for all updates of a step by its branches; of many branches the first `most`.
+    """Lines for all updates of a step by its branches; of many branches the first ones.
 
     Branches that were not needed are named in one line at the end.
     """
@@ -232,14 +229,14 @@ def branch_lens(
     by = overwriters(updates)
     begun = [outcome for outcome in branches if outcome.status != "unneeded"]
     lines: list[Line] = []
-    for outcome in begun[:most]:
+    for outcome in begun[:_SHOWN]:
         lines += outcome_lines(outcome, glyphs)
         for update in groups[outcome.path]:
             lines += update_lines(update, glyphs)
             if update.channel in outcome.overridden:
                 lines.append(_overwritten(by.get((outcome.path, update.channel), "")))
-    if len(begun) > most:
-        lines.append((trusted(f"{glyphs.ellipsis} and {len(begun) - most:,} more branches", "dim"),))
+    if len(begun) > _SHOWN:
+        lines.append((trusted(f"{glyphs.ellipsis} and {len(begun) - _SHOWN:,} more branches", "dim"),))
     known = {outcome.path for outcome in branches}
     lines += lens([update for update in updates if update.path not in known], glyphs)
     return (*lines, *_unneeded([outcome for outcome in branches if outcome.status == "unneeded"], glyphs))

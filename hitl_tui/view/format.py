@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Mapping
 from itertools import islice
@@ -254,9 +253,3 @@ def ago(at: int, now: int) -> str:
         if seconds >= length:
             return f"{seconds // length} {unit} ago"
     return "just now"
-
-
-def clock(at: int, offset_minutes: int = 0) -> str:
-    """ "14:03:59" of microseconds since the epoch, in a zone given by its offset from UTC."""
-    seconds = at // _SECOND + offset_minutes * 60
-    return str(datetime.timedelta(seconds=seconds % 86_400)).rjust(8, "0")

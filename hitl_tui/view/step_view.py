@@ -27,8 +27,7 @@ Mark = Literal["+", "≠", "=", "✎", " "]
 class ChannelRow:
     """A channel at a step: what the step did to it (`mark`, `word`) and its value on one line.
 
-    `changed_by` is who wrote it in this very step, "" where nobody did.  `tainted`: it holds something from
-    outside.
+    `tainted`: it holds something from outside.
     """
 
     name: str
@@ -39,7 +38,6 @@ class ChannelRow:
     preview: str
     value: Line
     visibility: Visibility
-    changed_by: str
     tainted: bool = False
 
 
@@ -92,13 +90,12 @@ def _step_view(
     written: dict[str, list[AppliedUpdate]] = {}
     for update in updates:
         written.setdefault(update.channel, []).append(update)
-    node = writer(checkpoint) if checkpoint else ""
     declared = {channel.name: channel for channel in view.graph.channels}
     names = [*declared, *(name for name in values if name not in declared)]
     tainted = {taint.channel for taint in checkpoint.tainted} if checkpoint else set()
     branches = checkpoint.branches if checkpoint else ()
     rows = tuple(
-        _row(name, declared.get(name), values.get(name), written.get(name, ()), node, tainted=name in tainted)
+        _row(name, declared.get(name), values.get(name), written.get(name, ()), tainted=name in tainted)
         for name in names
     )
     return StepView(
@@ -129,7 +126,6 @@ def _row(
     info: ChannelInfo | None,
     value: Any,
     updates: Sequence[AppliedUpdate],
-    node: str,
     *,
     tainted: bool,
 ) -> ChannelRow:
@@ -146,7 +142,6 @@ def _row(
         preview=plain_text(line),
         value=line,
         visibility="private" if private else "public",
-        changed_by=_changed_by(updates, node),
         tainted=tainted,
     )
 
@@ -164,10 +159,3 @@ def _mark(updates: Sequence[AppliedUpdate]) -> tuple[Mark, str]:
         return "+", "new"
     grew = kind(before) == kind(after) and kind(after) in ("list", "object") and len(after) > len(before)
     return ("+", "grew") if grew else ("≠", "changed")
-
-
-def _changed_by(updates: Sequence[AppliedUpdate], node: str) -> str:
-    if not updates:
-        return ""
-    last = updates[-1]
-    return sanitise(last.actor, multiline=False) if last.op == "set" and last.actor else node

@@ -158,7 +158,7 @@ def _wrapped(text: str) -> Any:
 def _toml(path: Path) -> Any:
     from hitl_tui.loading.toml import read_toml
 
-    return read_toml(path).where("a", "b")
+    return read_toml(path).place("b", "a")
 
 
 def _toml_texts(text: str) -> Any:

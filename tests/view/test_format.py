@@ -78,8 +78,6 @@ def test_a_preview_does_not_go_through_a_huge_list() -> None:
         pytest.param(fmt.ago(0, 59_000_000), "just now", id="just now"),
         pytest.param(fmt.ago(0, 300_000_000), "5 m ago", id="minutes ago"),
         pytest.param(fmt.ago(0, 3 * 86_400_000_000), "3 d ago", id="days ago"),
-        pytest.param(fmt.clock(50_639_000_000), "14:03:59", id="a time of day"),
-        pytest.param(fmt.clock(0, -60), "23:00:00", id="a time west of Greenwich"),
     ],
 )
 def test_amounts(shown: str, text: str) -> None:

@@ -121,13 +121,13 @@ def test_a_private_update_shows_nothing_of_it_even_if_values_came_along() -> Non
 
 def test_channel_rows_of_the_head() -> None:
     rows = {row.name: row for row in head_step(played(tapes.advisor_tape())).rows}
-    marks = [(row.mark, row.word, row.changed_by) for row in rows.values()]
+    marks = [(row.mark, row.word) for row in rows.values()]
     assert marks == [
-        ("+", "grew", "advisor"),
-        (" ", "untouched", ""),
-        ("≠", "changed", "advisor"),
-        ("=", "written, same value", "advisor"),
-        (" ", "untouched", ""),
+        ("+", "grew"),
+        (" ", "untouched"),
+        ("≠", "changed"),
+        ("=", "written, same value"),
+        (" ", "untouched"),
     ]
     assert rows["latest_draft"].preview.startswith("text 316 “A closure")
     assert rows["messages"].kind == "list"
@@ -140,11 +140,10 @@ def test_rows_of_a_past_step_and_of_an_edit() -> None:
     past = past_step(view, view.checkpoints[1], tape.states[1], tape.updates[1])
     assert not past.is_head
     assert past.step == 1
-    assert next(row for row in past.rows if row.name == "latest_draft").changed_by == "worker"
     by_ann = update("a", "b", "b", op="set", actor="ann")
     edited = past_step(view, view.checkpoints[2], {"c": "b"}, [by_ann])
     row = edited.rows[-1]
-    assert (row.name, row.mark, row.word, row.changed_by) == ("c", "✎", "set by hand", "ann")
+    assert (row.name, row.mark, row.word) == ("c", "✎", "set by hand")
 
 
 def test_why_a_step_went_on_as_it_did_is_told_with_it_and_on_the_card() -> None:
@@ -164,7 +163,7 @@ def test_nothing_on_a_pane_steers_the_terminal(tape: tapes.Tape) -> None:
     card = review_card(view.progress.pending[0], view, view.values, version=Version(3, "w\x1b", ""))
     shown = [
         *words(step.lens),
-        *(row.preview + row.name + row.changed_by for row in step.rows),
+        *(row.preview + row.name for row in step.rows),
         *words((*card.words, *card.about, card.facts)),
         card.title,
         status(view, tapes.T0).turn,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Container, Mapping
 from typing import Any
 
 from msgspec import UNSET
@@ -80,21 +80,14 @@ def _route_function(context: Context, route: RouteTable, path: toml.KeyPath) -> 
         return None
     if route.channel:
         context.check_channel((*path, "channel"), route.channel.partition(".")[0])
-        return _by_value(route.channel, frozenset(route.map))
+        return lambda state: _key(state[route.channel], route.map)
     with context.problems.at((*path, "function")):
-        return _by_function(find_function(route.function, context.directory), frozenset(route.map))
+        function = find_function(route.function, context.directory)
+        return lambda state: _key(function(state), route.map)
     return None
 
 
-def _by_value(channel: str, keys: frozenset[str]) -> RouteFunction:
-    return lambda state: _key(state[channel], keys)
-
-
-def _by_function(function: Callable[[WorkflowState], Any], keys: frozenset[str]) -> RouteFunction:
-    return lambda state: _key(function(state), keys)
-
-
-def _key(value: Any, keys: frozenset[str]) -> str:
+def _key(value: Any, keys: Container[str]) -> str:
     """A value as a key of the map: text without the space around it, everything else as JSON."""
     key = value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return _OTHERS if key not in keys and _OTHERS in keys else key
@@ -152,7 +145,7 @@ def build_gate(context: Context, node: str, table: GateTable, path: toml.KeyPath
             title=table.title,
             choices=choices,
             subject=table.subject or None,
-            payload=_payload(table.show) if table.show else None,
+            payload=(lambda state: {name: state[name] for name in table.show}) if table.show else None,
             recommended=table.recommended or None,
             reviewers=tuple(table.reviewers),
             quorum=table.quorum,
@@ -209,16 +202,12 @@ def _choice(context: Context, table: ChoiceTable, path: toml.KeyPath) -> GateCho
     if table.words and context.check_channel((*path, "words"), table.words) and table.words in table.set:
         context.problems.add((*path, "words"), f"set gives {table.words!r} a value already", "keep one")
     text: TextUse = ("required" if table.words else "optional") if table.text is UNSET else table.text
-    values = _with_words(table.set, table.words) if table.words else table.set
+
+    def with_words(_state: WorkflowState, words: str) -> Mapping[str, Any]:
+        return {**table.set, table.words: words}
+
+    values = with_words if table.words else table.set
     return GateChoice(table.id, table.label or table.id, table.key, text, values)
-
-
-def _with_words(values: Mapping[str, Any], channel: str) -> Callable[[WorkflowState, str], Mapping[str, Any]]:
-    return lambda _state, words: {**values, channel: words}
-
-
-def _payload(names: Sequence[str]) -> Callable[[WorkflowState], dict[str, Any]]:
-    return lambda state: {name: state[name] for name in names}
 
 
 def _check_shown(context: Context, path: toml.KeyPath, name: str) -> None:

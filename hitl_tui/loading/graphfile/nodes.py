@@ -24,7 +24,7 @@ from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.loading import toml
 from hitl_tui.loading.graphfile.decode import Context
 from hitl_tui.loading.graphfile.functions import find_file, find_function
-from hitl_tui.loading.graphfile.shape import MapTable, NodeTable, RetryTable, SubgraphTable
+from hitl_tui.loading.graphfile.shape import MapTable, NodeTable, SubgraphTable
 from hitl_tui.workflows.parts import ask
 
 STATE = "workflow_state"
@@ -143,10 +143,16 @@ def build_node(
     function = _function(context, table, path, reads, writes)
     if function is None or len(context.problems) > before:
         return None
+    given = table.retry
+    retry = (
+        RetryPolicy(max_attempts=given)
+        if isinstance(given, int)
+        else RetryPolicy(given.max_attempts, given.wait, given.backoff, given.jitter)
+    )
     options = {
         "reads": reads,
         "writes": writes,
-        "retry": _retry(table.retry),
+        "retry": retry,
         "timeout": None if table.timeout is UNSET else table.timeout,
         "external": table.external,
         "on_taint": table.on_taint,
@@ -175,11 +181,7 @@ def _function(
         with context.problems.at((*path, "function")):
             return find_function(table.function, context.directory)
         return None
-    return _nothing
-
-
-def _nothing(_state: WorkflowState) -> None:
-    """A gate node: the question after it does the work."""
+    return lambda state: None  # a gate node: the question after it does the work
 
 
 def _agent_node(
@@ -258,12 +260,6 @@ def _json(reply: str) -> Any:
 
 def _shown(reply: str) -> str:
     return repr(reply if len(reply) <= 120 else f"{reply[:119]}…")
-
-
-def _retry(given: int | RetryTable) -> RetryPolicy:
-    if isinstance(given, int):
-        return RetryPolicy(max_attempts=given)
-    return RetryPolicy(given.max_attempts, given.wait, given.backoff, given.jitter)
 
 
 Load = Callable[[Path], GraphRunner]

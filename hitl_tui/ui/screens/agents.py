@@ -78,7 +78,6 @@ class TryDialog(Modal[SettingsChange | None]):
         self._doubted: object = None
 
     def compose(self) -> ComposeResult:
-        """A sentence, the fields, the answers."""
         with Vertical(id="dialog") as box:
             box.border_title = Content("Try otherwise")
             yield LineView("try-words")
@@ -281,7 +280,6 @@ class AgentsScreen(OverlayScreen):
         self._known: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """Agents, what the selected one remembers, the state."""
         yield LineView("agents", "Agents")
         with Room(id="memory"):
             yield LineView("turns", "Turns")

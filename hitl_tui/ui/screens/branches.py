@@ -108,7 +108,6 @@ class BranchesScreen(OverlayScreen):
         self._detail: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """The list, the selected branch, the keys."""
         yield BranchList()
         yield LineView("branch", "Branch")
         yield KeysBar()

@@ -108,7 +108,6 @@ class BreakpointsScreen(Modal[None]):
         self._list = NodeList(session, node)
 
     def compose(self) -> ComposeResult:
-        """The nodes, the condition of the chosen one, what is wrong with it."""
         with Vertical(id="dialog") as box:
             box.border_title = Content("Breakpoints")
             yield self._list

@@ -81,7 +81,6 @@ class CheckScreen(OverlayScreen):
         self._checked: Checked | None = None
 
     def compose(self) -> ComposeResult:
-        """What is checked, what was found, what that means."""
         yield LineView("checks", "Verify")
         yield LineView("findings", "Findings")
         yield LineView("finding", "What it means")

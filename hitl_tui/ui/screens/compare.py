@@ -46,7 +46,6 @@ class CompareHead(LineBar):
     side = 0
 
     def bar(self, width: int) -> Line:
-        """The spans."""
         if self.places is None:
             return (ours(" compare ", "brand"),)
         spans: list[Span] = [ours(" compare ", "brand"), Span(" ")]
@@ -101,7 +100,6 @@ class CompareScreen(OverlayScreen):
         self._rows: tuple[Compared, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """Places, channels, values."""
         yield CompareHead()
         yield LineView("channels", "Channels")
         yield SideBySide()

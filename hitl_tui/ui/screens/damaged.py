@@ -73,7 +73,6 @@ class DamagedScreen(CheckScreen):
         self._word = leave
 
     def compose(self) -> ComposeResult:
-        """Why it can't be opened, then what a check finds."""
         yield LineView("damage", "This thread can't be opened")
         yield LineView("checks", "Verify")
         yield LineView("findings", "Findings")

@@ -75,7 +75,6 @@ class Dialog(Modal[DialogResult | None]):
         self._fields = fields
 
     def compose(self) -> ComposeResult:
-        """Sentences, fields, answers."""
         with Vertical(id="dialog") as box:
             box.border_title = Content(sanitise(self._title, multiline=False))
             yield LineView("dialog-text")
@@ -136,7 +135,6 @@ class Labelled(Vertical):
         self._field = field
 
     def compose(self) -> ComposeResult:
-        """The field; the label is its border's title."""
         field = SafeInput(self._field.value, id=self._field.id)
         field.border_title = Content(sanitise(self._field.label, multiline=False))
         yield field

@@ -45,7 +45,6 @@ class EditHead(LineBar):
     line: Line = ()
 
     def bar(self, width: int) -> Line:
-        """The spans."""
         return self.line
 
 
@@ -172,7 +171,6 @@ class EditScreen(DraftScreen):
         self._preview: Preview | None = None
 
     def compose(self) -> ComposeResult:
-        """Editor and preview side by side, then the fields."""
         yield EditHead(id="edit-head")
         if self._failed is not None:
             yield LineView("edit-why", f"{sanitise_line(self._failed.node, _NAME)} failed")

@@ -33,7 +33,6 @@ class FindFooter(KeysBar):
         self.ways = ways
 
     def bar(self, width: int) -> Line:
-        """The spans."""
         walk = Span(f"  then {self.ways[0]} next, {self.ways[1]} the one before", "dim")
         return (*super().bar(width), walk)
 
@@ -63,7 +62,6 @@ class FindScreen(OverlayScreen):
         self._goes = False  # once what stands in the field has been looked for
 
     def compose(self) -> ComposeResult:
-        """The text, the places, the keys."""
         yield SafeInput(self._query, id="find", placeholder="find in channels, values, steps and notes")
         yield LineView("places", "Places")
         yield FindFooter(self._ways)

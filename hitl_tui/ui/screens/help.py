@@ -73,7 +73,6 @@ class HelpScreen(OverlayScreen):
         self._keymap = keymap
 
     def compose(self) -> ComposeResult:
-        """The page."""
         yield LineView("help", "Keys, words and signs")
         yield KeysBar(KEYS_OF_PAGE)
 

@@ -37,7 +37,6 @@ class InputsScreen(Modal[dict[str, Any] | None]):
         self._graph = graph
 
     def compose(self) -> ComposeResult:
-        """The fields, with an example in each that is empty."""
         with Vertical(id="inputs") as box:
             box.border_title = Content(sanitise(f"Start {self._graph.name}", multiline=False))
             yield LineView("inputs-text")

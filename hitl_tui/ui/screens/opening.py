@@ -61,7 +61,6 @@ class OpeningScreen(Screen[None]):
             self.early_keys.append(event.key)
 
     def compose(self) -> ComposeResult:
-        """The frames."""
         yield _Bar("header", Content.assemble((" hitl-tui ", "bold $primary"), ("  opening…", "$muted")))
         with Horizontal(id="body"):
             yield _Pane("graph", "Graph")

@@ -97,7 +97,6 @@ class PageScreen(OverlayScreen):
         self._load = load
 
     def compose(self) -> ComposeResult:
-        """The page."""
         yield LineView("help", self._title)
         yield KeysBar(KEYS_OF_PAGE)
 

@@ -48,7 +48,6 @@ class RollbackDialog(Modal[None]):
         self._under_way = False
 
     def compose(self) -> ComposeResult:
-        """A sentence, the entries, why, the answers."""
         some = bool(remaining(self._entries))
         go = Option("go", "r", "roll back", "runs them one after the other")
         with Vertical(id="dialog") as box:

@@ -247,7 +247,6 @@ class ThreadsScreen(OverlayScreen):
         self._list = ThreadList(current, now)
 
     def compose(self) -> ComposeResult:
-        """Search, list, keys."""
         yield SafeInput(id="search", placeholder="search: part of a name")
         yield self._list
         yield KeysBar(_keys(waiting=False))

@@ -43,7 +43,6 @@ class ValueScreen(DraftScreen):
         super().__init__(draft)
 
     def compose(self) -> ComposeResult:
-        """Editor and difference side by side."""
         yield EditHead(id="edit-head")
         yield from self._body("Your version")
         yield KeysBar(KEYS_OF_EDITOR)

@@ -49,7 +49,6 @@ class FieldBox(Vertical):
         self.entry = _entry(field, number)
 
     def compose(self) -> ComposeResult:
-        """Name, entry, problem."""
         yield self._head
         yield self.entry
         yield self._problem
@@ -157,11 +156,10 @@ class AnswerForm(VerticalScroll, can_focus=False):
         if wrong:
             wrong[0].entry.focus()
 
-    def focus_first(self, *, last: bool = False) -> None:
+    def focus_first(self) -> None:
         """Begin to type."""
-        boxes = self.boxes
-        if boxes:
-            boxes[-1 if last else 0].entry.focus()
+        if self.boxes:
+            self.boxes[0].entry.focus()
 
     def action_move(self, by: int) -> None:
         """To another field, or out of the form."""

@@ -89,7 +89,6 @@ class ReviewPane(Vertical):
         self._wrapped_for = 0
 
     def compose(self) -> ComposeResult:
-        """Words, reason, choices, and a line about what happens next."""
         yield LineView("card-text")
         yield LineView("card-label")
         yield AnswerForm()
