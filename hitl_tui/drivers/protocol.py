@@ -98,6 +98,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     unfinished: Unfinished | None = None
     signing_key: str = ""
 
+    @property
+    def state_hash(self) -> bytes:
+        """The hash of the newest state, to go with what a person decides on it; b"" before the first step."""
+        return self.checkpoints[-1].state_hash if self.checkpoints else b""
+
 
 class Checked(msgspec.Struct, frozen=True):
     """What a check of a thread found, and how much it looked at.

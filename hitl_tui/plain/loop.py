@@ -334,11 +334,11 @@ class _Session:
         self._say_standing(self.context.snapshot())
 
     def _extend(self) -> None:
-        ready_to(self.context, ExtendLimits)
+        seen = ready_to(self.context, ExtendLimits).state_hash
         typed = self.context.console.ask("Which limit, as in max_iterations=50; empty changes none:")
         if typed:
             limits = dict([read_limit(typed)])
-            self.context.run(self.context.driver.execute(ExtendLimits(limits, self.context.actor)))
+            self.context.run(self.context.driver.execute(ExtendLimits(limits, self.context.actor, seen=seen)))
             self._say_standing(self.context.snapshot())
 
     def _cancel(self) -> None:
@@ -348,7 +348,9 @@ class _Session:
             return
         note = self.context.console.ask("Why, for the record; empty for nothing:") or None
         try:
-            self.context.run(self.context.driver.execute(Cancel(self.context.actor, note)))
+            self.context.run(
+                self.context.driver.execute(Cancel(self.context.actor, note, snapshot.state_hash))
+            )
         except HitlError as error:
             give_back(self.context, error, snapshot.progress.head, ("words were", note))
             return

@@ -150,6 +150,12 @@ class RunView:
         """The checkpoint of a step, where it is loaded."""
         return find_step(self.checkpoints, step)
 
+    @property
+    def state_hash(self) -> bytes:
+        """The hash of the newest state, to go with what a person decides on it; b"" before the first step."""
+        newest = self.checkpoint(self.progress.head)
+        return newest.state_hash if newest else b""
+
 
 _step_of = attrgetter("step")
 

@@ -222,6 +222,17 @@ async def test_enter_alone_ends_no_thread():
         assert not it.commands("cancel")
 
 
+async def test_the_end_of_a_thread_is_decided_with_the_state_that_was_on_screen():
+    async with desk() as it:
+        await it.press("x")
+        await it.shows("end the thread for good")
+        await it.press("e")
+        await it.until(lambda: it.commands("cancel"))
+        (command,) = it.commands("cancel")
+        newest = it.session.view.checkpoints[-1]
+        assert command["seen"] == newest.state_hash != b""
+
+
 async def test_what_a_node_prints_is_shown_as_its_text() -> None:
     def speak(state: Any) -> None:
         print("a word from the node")

@@ -30,7 +30,7 @@ from hitl_tui.errors import StaleWriter, UsageError, in_words
 def shown(session: Session, seen: bytes = b"") -> bytes:
     """What a person had before them who decides: what their screen says, else the state that they named.
 
-    A decision names the step that it is about, and is refused where the thread stands at another one.
+    An edit and an answer name the step that they are about, and are refused where the thread has moved.
     """
     return seen or (state_hash(session.state.digests) if session.cursor.head >= 0 else b"")
 
@@ -263,6 +263,7 @@ class ExtendLimits(Command[None], frozen=True):
 
     Args:
         limits: names as in `Limits`; None takes a limit away.
+        seen: the hash of the state that was before the person who decides.
 
     Raises:
         UsageError: no such limit, or a value that is none.
@@ -271,6 +272,7 @@ class ExtendLimits(Command[None], frozen=True):
     limits: Mapping[str, int | float | None]
     actor: str | None = None
     note: str | None = None
+    seen: bytes = b""
 
 
 def extend_limits(session: Session, command: ExtendLimits) -> None:
@@ -280,7 +282,7 @@ def extend_limits(session: Session, command: ExtendLimits) -> None:
     if cursor.reason == "limit":
         cursor = replace(cursor, status="waiting", reason="paused")
     data = {name: [getattr(known, name), value] for name, value in limits.items()}
-    seen = shown(session)
+    seen = shown(session, command.seen)
     entry = decision_entry(
         session, [], "extend", actor=command.actor, note=command.note, seen=seen, data=data
     )
@@ -297,6 +299,9 @@ class Cancel(Command[None], frozen=True):
 
     A new invocation or a fork may go on from it.
 
+    Args:
+        seen: the hash of the state that was before the person who decides.
+
     Raises:
         UsageError: it is completed or cancelled already.
     """
@@ -304,6 +309,7 @@ class Cancel(Command[None], frozen=True):
     takes_graph: ClassVar[bool] = False
     actor: str | None = None
     note: str | None = None
+    seen: bytes = b""
 
 
 def cancel(session: Session, command: Cancel) -> None:
@@ -314,5 +320,6 @@ def cancel(session: Session, command: Cancel) -> None:
             f"thread {session.thread_id!r} is {cursor.status} already", "fork it to go on from it"
         )
     abandon(session)
-    entry = decision_entry(session, [], "cancel", actor=command.actor, note=command.note, seen=shown(session))
+    seen = shown(session, command.seen)
+    entry = decision_entry(session, [], "cancel", actor=command.actor, note=command.note, seen=seen)
     session.commit_cursor(replace(cursor, status="cancelled", reason="user", pending=()), [entry])

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from hitl_tui.engine.commands.decisions import decision_entry
+from hitl_tui.engine.commands.decisions import decision_entry, shown
 from hitl_tui.engine.commands.running import Rollback
 from hitl_tui.engine.graph.compensation import UNDO_FAILED, UNDONE, RollbackEntry, unknown_handler
 from hitl_tui.engine.graph.compiled import Node
@@ -203,7 +203,8 @@ class RollbackLoop(RunLoop):
         for request in cursor.pending:
             self._write_down(ledger, "withdrawn", request=request, actor=self._command.actor)
         data = {"entries": [_named(entry) for one in reversed(self._todo) for entry in _remaining(one)]}
-        self._write_down(ledger, "rollback", actor=self._command.actor, note=self._command.note, data=data)
+        actor, note = self._command.actor, self._command.note
+        self._write_down(ledger, "rollback", actor=actor, note=note, seen=shown(session), data=data)
         # An attempt that a crash or a person ended counts, if it was one at undoing.
         attempt = cursor.attempt if cursor.position == ROLLBACK else 1
         session.commit_cursor(

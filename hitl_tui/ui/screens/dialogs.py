@@ -17,7 +17,6 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input
 
-from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.commands import Cancel, CancelAttempt, ExtendLimits, Fork
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.modal import Host, Modal
@@ -140,8 +139,9 @@ class Labelled(Vertical):
         yield field
 
 
-def ask_cancel(screen: Host, driver: Driver, node: str | None, actor: str) -> None:
+def ask_cancel(screen: Host, session: ViewSession, actor: str) -> None:
     """Ask whether to give up the node in flight or to end the thread."""
+    driver, node = session.driver, session.view.running_node
     # The way back comes first, so that enter alone ends nothing.
     options = [Option("back", "ask.back", "go back")]
     options += [Option("attempt", "g", f"give up {node}", "the thread waits before it")] if node else []
@@ -153,7 +153,7 @@ def ask_cancel(screen: Host, driver: Driver, node: str | None, actor: str) -> No
         if answer.id == "attempt":
             screen.command(driver.execute(CancelAttempt()))
         elif answer.id == "thread":
-            screen.command(driver.execute(Cancel(actor)))
+            screen.command(driver.execute(Cancel(actor, seen=session.view.state_hash)))
 
     text = ["All steps stay, and can be looked at and forked."]
     title = f"Cancel {node}, or the thread?" if node else "Cancel the thread?"
@@ -285,7 +285,7 @@ def ask_limits(screen: Host, session: ViewSession, actor: str) -> None:
             screen.tell(str(error), "Limits", "warning")
             return
         whole = {name: int(value) if value == int(value) else value for name, value in raised.items()}
-        screen.command(session.driver.execute(ExtendLimits(whole, actor)))
+        screen.command(session.driver.execute(ExtendLimits(whole, actor, seen=session.view.state_hash)))
 
     text = ["A limit has stopped the run. The new limits go into the log."]
     screen.app.push_screen(Dialog("Raise the limits", text, options, fields), answered)

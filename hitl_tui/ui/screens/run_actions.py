@@ -30,7 +30,7 @@ def _shown(do: OnSession) -> Do:
 def _cancel(screen: RunScreen, session: ViewSession) -> None:
     from hitl_tui.ui.screens.dialogs import ask_cancel
 
-    ask_cancel(screen, session.driver, session.view.running_node, screen.actor)
+    ask_cancel(screen, session, screen.actor)
 
 
 def _break(screen: RunScreen, session: ViewSession) -> None:

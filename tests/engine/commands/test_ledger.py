@@ -35,9 +35,9 @@ def a_day_of_decisions(store: Checkpointer) -> Desk:
     with pytest.raises(AnswerRefused):
         desk.do(Answer(wanted, "approve", step=2, actor="bob", note="quick"))
     desk.do(Answer(wanted, "accept", step=3, actor="bob", note="go on"))
-    desk.do(ExtendLimits({"max_iterations": 50}, actor="cy", note="longer"))
+    desk.do(ExtendLimits({"max_iterations": 50}, actor="cy", note="longer", seen=b"2" * 32))
     desk.run()
-    desk.do(Cancel(actor="ann", note="enough"))
+    desk.do(Cancel(actor="ann", note="enough", seen=b"3" * 32))
     return desk
 
 
@@ -54,7 +54,8 @@ def test_who_decided_what_when_and_why(store: Checkpointer) -> None:
         ("request", 6, None, "verdict"),
         ("cancel", 6, "ann", "enough"),
     ]
-    assert entries[1].seen == b"1" * 32
+    seen = {entry.kind: entry.seen for entry in entries if entry.kind in ("update_state", "extend", "cancel")}
+    assert seen == {"update_state": b"1" * 32, "extend": b"2" * 32, "cancel": b"3" * 32}
     assert entries[1].data["channels"] == ["draft"]
     assert entries[4].data == {"answer": "accept"}
     assert entries[0].data["payload"] == "draft 1"
@@ -110,6 +111,10 @@ def test_a_decision_keeps_the_hash_of_the_state_that_it_is_about(store: Checkpoi
     runner.update_state("t", {"draft": "clearer"}, expected_step=head.step, actor="ann")
     edited = runner.history("t")[0]
     runner.extend_limits("t", max_iterations=99)
+    runner.fork("t", 2, "u", actor="ann")
+    runner.rollback("u", actor="ann")
+    forked = [entry.seen for entry in store.ledger("u") if entry.kind == "rollback"]
+    assert forked == [head.state_hash]
     runner.cancel("t", actor="ann")
     kept = [(entry.kind, entry.seen) for entry in store.ledger("t") if entry.seen]
     assert kept == [
