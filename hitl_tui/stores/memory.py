@@ -99,6 +99,8 @@ class MemoryCheckpointer(Checkpointer):
             if refusal is not None:
                 raise refusal
             thread.add(commit)
+            if commit.gives_back:
+                thread.lease = None
             if commit.graph is not None:
                 self._graphs[commit.graph.digest] = commit.graph
 

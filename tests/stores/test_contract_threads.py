@@ -13,7 +13,7 @@ from hitl_tui import MemoryCheckpointer
 from hitl_tui.engine.log.records import Cursor
 from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest
-from hitl_tui.errors import ThreadBusy, UnknownThread, UsageError
+from hitl_tui.errors import StaleWriter, ThreadBusy, UnknownThread, UsageError
 from hitl_tui.stores import Checkpointer
 from tests.stores.log_writer import GRAPH, NOW, Writer, entry, info, start
 from tests.support.spec import spec
@@ -208,6 +208,18 @@ class TestLease:
         assert writer.store.lease("t") is None
         with pytest.raises(ThreadBusy, match="nobody"):
             writer.store.renew("t", writer.lease.token, NOW + 99)
+
+    def test_goes_with_the_commit_that_gives_it_back_or_stays_with_a_refused_one(
+        self, writer: Writer
+    ) -> None:
+        last = msgspec.structs.replace(writer.commit_of({"messages": "bye"}), gives_back=True)
+        with pytest.raises(StaleWriter):
+            writer.store.commit("t", msgspec.structs.replace(last, expected_version=7))
+        assert writer.store.lease("t") == writer.lease
+        writer.store.commit("t", last)
+        assert (writer.store.lease("t"), writer.cursor.head) == (None, 0)
+        with pytest.raises(ThreadBusy, match="nobody"):
+            writer.store.commit("t", writer.commit_of({}))
 
     def test_carries_what_is_asked_of_its_holder(self, writer: Writer) -> None:
         assert writer.store.pause_request("t") is None

@@ -287,7 +287,8 @@ class StoredGraph(NamedTuple):
 class Commit(msgspec.Struct, frozen=True, gc=False):
     """All that one transaction writes: either all of it is there after a crash, or none.
 
-    `graph` is the graph that the thread runs on from here, where the store may not have it yet.
+    `graph` is the graph that the thread runs on from here, where the store may not have it yet; `gives_back`
+    says that its writer holds the thread no more behind it.
     """
 
     cursor: Cursor
@@ -298,3 +299,4 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     snapshot: bytes | None = None
     ledger: tuple[LedgerEntry, ...] = ()
     graph: StoredGraph | None = None
+    gives_back: bool = False

@@ -313,7 +313,7 @@ class RunLoop:
         if note:
             data = {"reason": reason}
             entries.append(journal.ledger_entry(cursor, "stop", at=session.clock(), note=note, data=data))
-        session.commit_cursor(cursor, entries)
+        session.commit_cursor(cursor, entries, last=True)
         return ""
 
     def _open(self, requests: Sequence[Request], cursor: Cursor | None = None) -> None:

@@ -728,11 +728,17 @@ class Session(ThreadState):
             self.sink(StepCommitted(checkpoint, updates, self.progress))
             self._warn(before)
 
-    def commit_cursor(self, cursor: Cursor, ledger: Sequence[LedgerEntry] = ()) -> None:
-        """Write a change of the cursor, and entries of the ledger, without a step."""
+    def commit_cursor(
+        self, cursor: Cursor, ledger: Sequence[LedgerEntry] = (), *, last: bool = False
+    ) -> None:
+        """Write a change of the cursor, and entries of the ledger, without a step.
+
+        Args:
+            last: nothing more is written for now: the lease is given back with it.
+        """
         before, now = self.cursor, self.clock()
         ledger = self._bound(cursor.pending, ledger, now)
-        self._write(self._moved(cursor, now, ledger), ledger)
+        self._write(self._moved(cursor, now, ledger), ledger, last=last)
         if self.sink:
             self.sink(ProgressChanged(self.progress))
             self._warn(before)
@@ -797,6 +803,7 @@ class Session(ThreadState):
         records: tuple[UpdateRecord, ...] = (),
         checkpoint: Checkpoint | None = None,
         snapshot: bytes | None = None,
+        last: bool = False,
     ) -> None:
         if self.store:
             new = self._lease is None and not self.exists
@@ -811,6 +818,7 @@ class Session(ThreadState):
                 snapshot=snapshot,
                 ledger=tuple(ledger),
                 graph=self.graph.info.stored if kept else None,
+                gives_back=last and self._lease is not None,
             )
             if new:
                 self.store.create_thread(self.info, self.cursor, commit)
@@ -818,6 +826,8 @@ class Session(ThreadState):
                 self._acquire(self.store)
             else:
                 self.store.commit(self.thread_id, commit)
+                if last:
+                    self._lease = None
         self.cursor = cursor
         for entry in ledger:
             self.emit(LedgerWritten(entry))

@@ -286,6 +286,8 @@ class FileCheckpointer(Checkpointer):
             self._sync(*{file.parent for file, _ in files})
             self._replace(thread.cursor_file, moved)
             self._sync(thread.path)
+            if commit.gives_back:
+                remove_file(thread.lease_file)
 
     def cursor(self, thread_id: str, *, unchecked: bool = False) -> Cursor | None:
         thread = self._find(thread_id)

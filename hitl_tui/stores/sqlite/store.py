@@ -152,6 +152,7 @@ _LET_GO = (
     "it tells who holds the thread alone: where nobody runs it, delete the rows of the tables lease and pause"
 )
 _LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
+_GIVE_BACK = "DELETE FROM lease WHERE thread = ? AND token = ?"
 _TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -208,6 +209,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
             if db.execute(_MOVE_CURSOR, moved).rowcount != 1:
                 raise self._refusal(thread_id, key, commit)
             self._add_rows(db, key, commit)
+            if commit.gives_back:
+                db.execute(_GIVE_BACK, (key, commit.lease_token))
             touched = cursor.updated_at >> TOUCHED_SHIFT
             if touched != self._touched.get(key):
                 db.execute(_TOUCH, (touched, key))
@@ -365,7 +368,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
 
     def release(self, thread_id: str, token: str) -> None:
         with giving_back(token), self._writing as db:
-            db.execute("DELETE FROM lease WHERE thread = ? AND token = ?", (self._find(thread_id), token))
+            db.execute(_GIVE_BACK, (self._find(thread_id), token))
 
     def request_pause(self, thread_id: str, request: PauseRequest | None) -> None:
         key = self._key(thread_id)

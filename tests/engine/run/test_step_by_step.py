@@ -37,6 +37,7 @@ def test_a_thread_goes_on_step_by_step_as_in_one_run(store: Checkpointer) -> Non
     for _ in range(LAST):
         result = runner.step(thread_id="t")
         assert runner.get_state("t") == dict(result) == counter(store).get_state("t")
+        assert store.lease("t") is None
         stood.append((result.status, result.reason, result.step, result["n"]))
     paused = [("waiting", "paused", step, step) for step in range(1, LAST)]
     assert stood == [*paused, ("completed", "end", LAST, LAST)]
