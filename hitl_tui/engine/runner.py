@@ -550,7 +550,7 @@ class GraphRunner:
         name = thread_id or f"{self.graph.name}-{uuid.uuid4().hex[:8]}"
         if kept := self._kept(name):
             session = kept[0]
-            session.sink = sink
+            session.sink, session.signer = sink, self.signer
         elif self.store is not None and self.store.info(name) is not None:
             session = self.open(name, sink)
         else:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 _PLAIN, _PACKED, _OPAQUE = b"f", b"c", b"o"
-_SAMPLE = 4096
+_SAMPLE = 1024
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -188,7 +188,7 @@ def _part(stored: bytes) -> _Part | None:
 def _packed(data: bytes) -> bytes:
     """The data compressed, or as it is where a sample says that it would not get half as small."""
     sample = data[len(data) // 2 :][:_SAMPLE]
-    if len(data) > 4 * _SAMPLE and 2 * len(zlib.compress(sample, 1)) >= len(sample):
+    if len(data) > 16 * _SAMPLE and 2 * len(zlib.compress(sample, 1)) >= len(sample):
         return data
     return zlib.compress(data, 1)
 

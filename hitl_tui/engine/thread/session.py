@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -455,11 +456,13 @@ class _LeaseKeeper:
                 for session in self._running:
                     try:
                         session.renew_lease()
-                    except HitlError as error:
+                    except Exception as error:  # the others' are to be renewed all the same
                         log.warning("the lease of %s could not be renewed: %s", session.thread_id, error)
 
 
 _keepers: WeakKeyDictionary[Store, _LeaseKeeper] = WeakKeyDictionary()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keepers.clear)  # their threads are the parent's
 
 
 class Session(ThreadState):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import sqlite3
 import threading
 from contextlib import closing
@@ -107,6 +110,38 @@ def test_each_step_finds_the_context_of_its_caller() -> None:
         who.set(name)
         runner.step(thread_id="t")
     assert seen == ["ann", "ben"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no SIGINT to send to oneself")
+def test_ctrl_c_ends_the_node_and_the_thread_goes_on_with_the_next_call(store: Checkpointer) -> None:
+    hangs = True
+
+    async def wait(state: Any) -> dict[str, Any]:
+        if hangs:
+            asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGINT)
+            await asyncio.sleep(60)
+        return {"n": state["n"] + 1}
+
+    runner = counter(store, wait)
+    with pytest.raises(KeyboardInterrupt):
+        runner.step(thread_id="t")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    hangs = False
+    assert runner.get_state("t")["n"] == 0
+    assert runner.step(thread_id="t")["n"] == 1
+
+
+def test_what_a_node_leaves_on_the_loop_is_ended_with_its_call() -> None:
+    left: list[asyncio.Task[None]] = []
+
+    async def leave(state: Any) -> dict[str, Any]:
+        left.append(asyncio.get_running_loop().create_task(asyncio.sleep(60)))
+        return {"n": state["n"] + 1}
+
+    runner = counter(None, leave)
+    for _ in range(2):
+        runner.step(thread_id="t")
+        assert left.pop().cancelled()
 
 
 def test_threads_that_step_the_same_runner_each_go_on_with_their_own(store: Checkpointer) -> None:
