@@ -61,7 +61,7 @@ class _Thread:
             self.checkpoints.append(commit.checkpoint)
             self.last_writer = writer(commit.checkpoint)
         if commit.snapshot is not None:
-            before = self.snapshots[-1][1] if self.snapshots else None
+            before = (part for _, part in reversed(self.snapshots))
             self.snapshots.append((commit.cursor.head, snapshots.part_of(commit.snapshot, before)))
         self.cursor = commit.cursor
 

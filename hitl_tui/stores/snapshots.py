@@ -1,11 +1,13 @@
 """Snapshots as stored: each holds only what is new since the one before it.
 
 A list that merely grew is stored as its new elements, so that all snapshots of an append-only channel
-together take what its value takes, once.  All is done on JSON text: nothing is decoded to values.
+together take what its value takes, once.  Of another large value what is there already is named by where it
+stands in the snapshot before.  All is done on JSON text: nothing is decoded to values.
 """
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
@@ -16,6 +18,17 @@ import msgspec
 _PLAIN, _PACKED, _OPAQUE = b"f", b"c", b"o"
 _SAMPLE = 1024
 
+_SMALLEST_SHARED = 4096
+"""Bytes of JSON from which on it is looked for what a value shares with the one before it."""
+_LONGEST_CHAIN = 16
+"""Snapshots of a value that build on one another, so that reading one reads no more than these."""
+# JSON is compared in pieces that end where an item does, wherever what stands before them has moved to.
+_PIECE = re.compile(rb'.{0,2048}?[]}"],|.{1,2048}', re.DOTALL)
+
+
+_Run = tuple[int, int, int]
+"""From where to where bytes of the value before stand, and how many follow that are not there."""
+
 
 class _Head(msgspec.Struct, frozen=True):
     """What stands before the texts of a part.
@@ -23,19 +36,27 @@ class _Head(msgspec.Struct, frozen=True):
     `sizes` has, for each channel, the length of its text in bytes.  For the names in `tails` that is a
     list that goes on where the part before ends.  `lists` has, for each whole list, the length of its
     JSON and the SHA-256 of all but its last byte, by which the next snapshot tells that it merely grew.
+    For the names in `shared` it is what the value in the part before lacks; `chains` says of how many parts
+    a value is made so.
     """
 
     sizes: dict[str, int]
     tails: tuple[str, ...]
     lists: dict[str, tuple[int, bytes]]
+    shared: dict[str, list[_Run]] = {}
+    chains: dict[str, int] = {}
 
 
 class _Part(NamedTuple):
-    """What one snapshot adds: the JSON of channels, to be read with the `tails` and `lists` of its head."""
+    """What one snapshot adds: the JSON of channels, to be read with what its head says of them."""
 
     texts: Mapping[str, memoryview]
-    tails: tuple[str, ...]
-    lists: Mapping[str, tuple[int, bytes]]
+    head: _Head
+
+    @property
+    def open(self) -> set[str]:
+        """The channels that the part before is needed for."""
+        return {*self.head.tails, *self.head.shared}
 
 
 _encode = msgspec.json.Encoder().encode
@@ -43,27 +64,46 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 _decode_values = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def part_of(snapshot: bytes, before: bytes | None) -> bytes:
-    """What to store of a snapshot, given what was stored of the thread's snapshot before it."""
+def part_of(snapshot: bytes, before: Iterable[bytes]) -> bytes:
+    """What to store of a snapshot.
+
+    Args:
+        before: what was stored of the thread's snapshots before it, newest first; no more are taken than
+            needed.
+    """
     try:
         values = _decode_values(snapshot)
     except msgspec.MsgspecError:
         return _OPAQUE + snapshot
-    known = {} if before is None or (earlier := _part(before)) is None else earlier.lists
+    rest = iter(before)
+    newest = _part(first) if (first := next(rest, None)) else None
     texts: dict[str, bytes | memoryview] = {}
     tails: list[str] = []
     lists: dict[str, tuple[int, bytes]] = {}
+    large: list[str] = []
     for name, raw in values.items():
         text = texts[name] = memoryview(raw)
-        if text[0] != ord("["):
-            continue
-        lists[name], tail = _list(text, known.get(name))
+        tail = None
+        if text[0] == ord("["):
+            lists[name], tail = _list(text, newest.head.lists.get(name) if newest else None)
         if tail is not None:
             texts[name] = tail
             tails.append(name)
-    head = _encode(_Head({name: len(text) for name, text in texts.items()}, tuple(tails), lists))
+        elif newest and len(text) >= _SMALLEST_SHARED and name in newest.texts:
+            large.append(name)
+    chains = {name: newest.head.chains[name] for name in tails if newest and name in newest.head.chains}
+    shared: dict[str, list[_Run]] = {}
+    if newest and large:
+        large = [name for name in large if newest.head.chains.get(name, 0) < _LONGEST_CHAIN]
+        for name, pieces in _pieces(newest, rest, large).items():
+            runs, own = _runs(b"".join(_value(pieces)), bytes(texts[name]))
+            if 2 * len(own) <= len(texts[name]):
+                shared[name], texts[name] = runs, own
+                chains[name] = newest.head.chains.get(name, 0) + 1
+    sizes = {name: len(text) for name, text in texts.items()}
+    head = _encode(_Head(sizes, tuple(tails), lists, shared, chains))
     kind, data = _PLAIN, b"".join((len(head).to_bytes(4), head, *texts.values()))
-    again = sum(len(texts[name]) for name in texts.keys() - set(tails))
+    again = sum(len(texts[name]) for name in texts.keys() - set(tails) - shared.keys())
     # What is stored again and again is worth packing; unpacking is most of the cost of a read.
     if 2 * again > len(data):
         packed = _packed(data)
@@ -81,7 +121,7 @@ def whole(parts: Iterable[bytes]) -> bytes:
     rest = iter(parts)
     newest = next(rest)
     part = _part(newest)
-    return newest[1:] if part is None else _text(part, _joined(part, rest))
+    return newest[1:] if part is None else _text(part, _pieces(part, rest, part.open))
 
 
 def each_whole(parts: Iterable[bytes], before: Iterable[bytes]) -> Iterator[bytes]:
@@ -93,7 +133,7 @@ def each_whole(parts: Iterable[bytes], before: Iterable[bytes]) -> Iterator[byte
     Raises:
         ValueError: a part is damaged or missing.
     """
-    pieces: dict[str, list[memoryview]] | None = None
+    pieces: _Pieces | None = None
     for stored in parts:
         part = _part(stored)
         if part is None:
@@ -101,56 +141,98 @@ def each_whole(parts: Iterable[bytes], before: Iterable[bytes]) -> Iterator[byte
             yield stored[1:]
             continue
         if pieces is None:
-            pieces = _pieces(part, iter(before))
+            pieces = _pieces(part, iter(before), part.texts)
         else:
-            if not pieces.keys() >= set(part.tails):
-                raise ValueError("a snapshot before this one is missing")
-            pieces = {
-                name: [*pieces[name], _inside(part, name)] if name in part.tails else [_inside(part, name)]
-                for name in part.lists
-            }
-        yield _text(part, {name: _list_of(pieces[name]) for name in part.tails})
+            pieces = {name: _grown(part, name, pieces) for name in part.texts}
+        yield _text(part, pieces)
 
 
-def _text(part: _Part, grown: Mapping[str, Iterable[bytes | memoryview]]) -> bytes:
-    """A snapshot as JSON, given the texts of the lists that go on."""
+_Pieces = dict[str, list[bytes | memoryview]]
+"""The JSON of channels, each as a value and the insides of lists to be added to it."""
+
+
+def _text(part: _Part, pieces: _Pieces) -> bytes:
+    """A snapshot as JSON, given the pieces of the channels that its part does not have whole."""
     text: list[bytes | memoryview] = [b"{"]
     for name, own in part.texts.items():
         text += (b"," if len(text) > 1 else b"", _encode(name), b":")
-        text += grown.get(name, (own,))
+        text += _value(pieces[name]) if name in pieces else (own,)
     text.append(b"}")
     # Put together in one go: a copy of a long list on the way costs as much as reading it.
     return b"".join(text)
 
 
-def _joined(part: _Part, rest: Iterator[bytes]) -> dict[str, list[bytes | memoryview]]:
-    """The texts of the lists of a part that go on, in pieces."""
-    return {name: _list_of(found) for name, found in _pieces(part, rest).items() if name in part.tails}
-
-
-def _pieces(part: _Part, rest: Iterator[bytes]) -> dict[str, list[memoryview]]:
-    """The insides of the lists of a part, oldest piece first."""
-    pieces = {name: [_inside(part, name)] for name in part.lists}
-    waiting = set(part.tails)
-    while waiting:
-        earlier = _part(next(rest, _OPAQUE))
-        if earlier is None or not waiting <= earlier.texts.keys():
-            raise ValueError("a snapshot before this one is missing")
-        for name in waiting:
-            pieces[name].append(_inside(earlier, name))
-        waiting &= set(earlier.tails)
-    return {name: found[::-1] for name, found in pieces.items()}
-
-
-def _list_of(pieces: Iterable[memoryview]) -> list[bytes | memoryview]:
+def _value(pieces: list[bytes | memoryview]) -> list[bytes | memoryview]:
+    """A value as JSON, in pieces to be joined."""
+    first, *more = pieces
+    if not more:
+        return [first]
     text: list[bytes | memoryview] = []
-    for piece in filter(len, pieces):
-        text += (b"," if text else b"[", piece)
+    for inside in filter(len, (first[1:-1], *more)):
+        text += (b"," if text else b"[", inside)
     return [*(text or [b"["]), b"]"]
 
 
-def _inside(part: _Part, name: str) -> memoryview:
-    return part.texts[name][1:-1]
+def _pieces(newest: _Part, rest: Iterator[bytes], names: Iterable[str]) -> _Pieces:
+    """The pieces of some channels of a part, by the parts before it, newest first."""
+    part, wanted = newest, set(names)
+    chain = [(part, wanted)]
+    while waiting := wanted & part.open:
+        earlier = _part(next(rest, _OPAQUE))
+        if earlier is None or not waiting <= earlier.texts.keys():
+            raise ValueError("a snapshot before this one is missing")
+        part, wanted = earlier, waiting
+        chain.append((part, wanted))
+    pieces: _Pieces = {}
+    for part, wanted in reversed(chain):
+        pieces = {name: _grown(part, name, pieces) for name in wanted}
+    return pieces
+
+
+def _grown(part: _Part, name: str, before: _Pieces) -> list[bytes | memoryview]:
+    """The pieces of a channel in a part, given those in the part before, which are used up."""
+    own = part.texts[name]
+    if name not in part.open:
+        return [own]
+    if name not in before:
+        raise ValueError("a snapshot before this one is missing")
+    if name in part.head.tails:
+        before[name].append(own[1:-1])
+        return before[name]
+    return [_spliced(b"".join(_value(before[name])), part.head.shared[name], own)]
+
+
+def _runs(old: bytes, new: bytes) -> tuple[list[_Run], bytes]:
+    """How the bytes of `new` come from those of `old`, and those that do not."""
+    places, place = {}, 0
+    for piece in _PIECE.findall(old):
+        places[piece] = place
+        place += len(piece)
+    runs: list[_Run] = []
+    own: list[bytes] = []
+    start = stop = length = 0
+    for piece in _PIECE.findall(new):
+        if length == 0 and old.startswith(piece, stop):
+            stop += len(piece)
+        elif (place := places.get(piece, -1)) >= 0:
+            runs.append((start, stop, length))
+            start, stop, length = place, place + len(piece), 0
+        else:
+            own.append(piece)
+            length += len(piece)
+    return [*runs, (start, stop, length)], b"".join(own)
+
+
+def _spliced(old: bytes, runs: list[_Run], own: memoryview) -> bytes:
+    """What `_runs` was given, from what it gave."""
+    text: list[bytes | memoryview] = []
+    place = 0
+    for start, stop, length in runs:
+        if not 0 <= start <= stop <= len(old) or not 0 <= length <= len(own) - place:
+            raise ValueError("a snapshot does not go on from the one before it")
+        text += (old[start:stop], own[place : place + length])
+        place += length
+    return b"".join(text)
 
 
 def _list(text: memoryview, before: tuple[int, bytes] | None) -> tuple[tuple[int, bytes], bytes | None]:
@@ -182,7 +264,7 @@ def _part(stored: bytes) -> _Part | None:
     for name, size in head.sizes.items():
         texts[name] = data[place : place + size]
         place += size
-    return _Part(texts, head.tails, head.lists)
+    return _Part(texts, head)
 
 
 def _packed(data: bytes) -> bytes:

@@ -449,7 +449,7 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozen
         if stored is not None:
             yield {"graph": msgspec.Raw(stored.body)}
     steps = [] if secret else _snapshot_steps(store, thread_id, cursor.head)
-    part: bytes | None = None
+    parts: list[bytes] = []
     for first in range(0, cursor.head + 1, _WINDOW):
         last = min(first + _WINDOW - 1, cursor.head)
         records: dict[int, list[UpdateRecord]] = {}
@@ -461,8 +461,8 @@ def _lines(store: Checkpointer, info: ThreadInfo, cursor: Cursor, secret: frozen
                 "records": [_shown_record(record, secret) for record in records.get(point.step, ())],
             }
             if point.step in steps and (snapshot := store.snapshot(thread_id, point.step)):
-                part = snapshots.part_of(snapshot[1], part)
-                line["snapshot"] = b64encode(part).decode()
+                parts.insert(0, snapshots.part_of(snapshot[1], parts))
+                line["snapshot"] = b64encode(parts[0]).decode()
             yield line
     for entry in store.ledger(thread_id)[: cursor.ledger_n]:
         yield {"decision": _shown(replace(entry, data=None) if secret else entry, secret)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hitl_tui.stores import snapshots
@@ -28,7 +28,7 @@ def packed(state: dict[str, Any]) -> bytes:
 def parts_of(states: list[dict[str, Any]]) -> list[bytes]:
     parts: list[bytes] = []
     for state in states:
-        parts.append(snapshots.part_of(packed(state), parts[-1] if parts else None))
+        parts.append(snapshots.part_of(packed(state), parts[::-1]))
     return parts
 
 
@@ -36,9 +36,27 @@ def read(parts: list[bytes]) -> Any:
     return msgspec.json.decode(snapshots.whole(reversed(parts)))
 
 
+@pytest.fixture
+def all_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of any size share what they can, and build on one another thrice at most."""
+    monkeypatch.setattr(snapshots, "_SMALLEST_SHARED", 1)
+    monkeypatch.setattr(snapshots, "_LONGEST_CHAIN", 3)
+
+
+@pytest.mark.usefixtures("all_shared")
+@given(changes=st.lists(change, max_size=12))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_state_comes_back_though_all_is_shared(changes: list[tuple[str, str, Any]]) -> None:
+    check_states(changes)
+
+
 @given(changes=st.lists(change, max_size=12))
 @settings(max_examples=150, deadline=None)
 def test_every_state_comes_back(changes: list[tuple[str, str, Any]]) -> None:
+    check_states(changes)
+
+
+def check_states(changes: list[tuple[str, str, Any]]) -> None:
     states: list[dict[str, Any]] = [{}]
     for name, kind, new in changes:
         state = dict(states[-1])
@@ -50,10 +68,13 @@ def test_every_state_comes_back(changes: list[tuple[str, str, Any]]) -> None:
             state[name] = new
         states.append(state)
     parts = parts_of(states)
+    in_turn = list(snapshots.each_whole(parts, []))
     for place, state in enumerate(states):
         found = read(parts[: place + 1])
         assert found == state
         assert list(found) == list(state)
+        assert in_turn[place] == packed(state)
+        assert list(snapshots.each_whole(parts[place:], parts[:place][::-1])) == in_turn[place:]
 
 
 def test_a_list_that_grows_is_stored_once() -> None:
@@ -61,6 +82,27 @@ def test_a_list_that_grows_is_stored_once() -> None:
     entries = [f"{text.getrandbits(800):x}" for _ in range(1000)]
     parts = parts_of([{"entries": entries[:count], "n": count} for count in range(100, 1001, 100)])
     assert sum(map(len, parts)) < 1.1 * len(msgspec.json.encode(entries))
+
+
+def test_what_stays_of_a_large_value_is_stored_once_for_a_while() -> None:
+    text = random.Random(1)
+    document = {f"part{n}": {"text": f"{text.getrandbits(400):x}", "n": n} for n in range(1000)}
+    states = []
+    for n in range(20):
+        document = {**document, f"part{n * 37}": {"n": -n}}
+        document.pop(f"part{n * 41 + 1}", None)
+        states.append({"document": document, "rows": [*document.values()]})
+    parts = parts_of(states)
+    assert [len(part) > 100_000 for part in parts] == [n in (0, 17) for n in range(20)]
+    assert max(len(part) for n, part in enumerate(parts) if n not in (0, 17)) < 4_000
+    assert [read(parts[: n + 1]) for n in range(20)] == states
+
+
+def test_what_names_more_than_the_value_before_has_is_an_error() -> None:
+    first, _ = parts_of([{"a": "x" * 5_000}, {}])
+    _, second = parts_of([{"a": "y" * 6_000 + "x" * 5_000}, {"a": "y" * 6_000 + "x" * 5_001}])
+    with pytest.raises(ValueError, match="does not go on"):
+        snapshots.whole([second, first])
 
 
 def test_what_shrinks_by_half_is_packed() -> None:
@@ -82,9 +124,9 @@ def test_what_shrinks_in_one_half_alone_comes_back(order: int) -> None:
 
 
 def test_what_is_no_snapshot_of_ours_is_kept_as_it_is() -> None:
-    part = snapshots.part_of(b"\x00state", None)
+    part = snapshots.part_of(b"\x00state", [])
     assert snapshots.whole([part]) == b"\x00state"
-    assert read([part, snapshots.part_of(packed({"a": [1]}), part)]) == {"a": [1]}
+    assert read([part, snapshots.part_of(packed({"a": [1]}), [part])]) == {"a": [1]}
 
 
 def test_a_missing_or_damaged_part_is_an_error() -> None:

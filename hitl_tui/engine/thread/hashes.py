@@ -89,7 +89,8 @@ def record_hash(record: UpdateRecord) -> bytes:
         facts += b"result"  # its value is in `next_hash`
     if record.patched:
         # Their values are in their hashes, but there are many ways to say what changed.
-        facts += _encode((record.patched, [getattr(record, name) for name in record.patched]))
+        edits = [getattr(record, name) for name in record.patched]
+        facts += _encode((record.patched, [None if one is msgspec.UNSET else one for one in edits]))
     hashes = record.prev_record_hash + record.previous_hash + record.update_hash + record.next_hash
     return sha256(hashes + facts).digest()
 

@@ -156,8 +156,7 @@ class ThreadFiles:
                 spent = summed([*self.spending(head), Spent.of(point)])
             yield number_file(self.path, "steps", point.step), shapes.step_file(commit, point, spent)
         if commit.snapshot is not None:
-            steps = self._snapshot_steps(head)
-            part = snapshots.part_of(commit.snapshot, self._part(steps[0]) if steps else None)
+            part = snapshots.part_of(commit.snapshot, map(self._part, self._snapshot_steps(head)))
             yield number_file(self.path, "snapshots", commit.cursor.head), part
 
     def _point(self, step: int) -> tuple[Checkpoint, list[Spent] | None]:

@@ -270,8 +270,7 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
                 db.execute(_ADD_SPENDING, (base | point.step, spent))
         if commit.snapshot is not None:
             head = base | commit.cursor.head
-            newest = db.execute(_SNAPSHOT, (base, head - 1)).fetchone()
-            part = snapshots.part_of(commit.snapshot, newest[1] if newest else None)
+            part = snapshots.part_of(commit.snapshot, self._parts(base, head - 1))
             db.execute(_ADD_SNAPSHOT, (head, part))
         for entry in commit.ledger:
             db.execute(_ADD_LEDGER, rows.ledger_row(base, entry))

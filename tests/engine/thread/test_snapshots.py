@@ -82,10 +82,10 @@ def thread(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_all_snapshots_together_are_a_constant_factor_of_the_log(thread: Thread) -> None:
-    total, part = 0, None
+    parts: list[bytes] = []
     for step, _ in snapshots(thread.store):
-        part = part_of((thread.store.snapshot("t", step) or (0, b""))[1], part)
-        total += len(part)
+        parts.insert(0, part_of((thread.store.snapshot("t", step) or (0, b""))[1], parts))
+    total = sum(map(len, parts))
     default = len(canonical(thread.channel.default))
     # What an append-only channel holds is kept once.
     factor = 2 if isinstance(thread.channel.default, list) else 10
