@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import zip_longest
-from typing import Annotated, Any, Final, Literal
+from itertools import pairwise, zip_longest
+from typing import Annotated, Any, Final, Literal, TypeVar, overload
 
 import msgspec
 
@@ -19,27 +19,123 @@ from hitl_tui.engine.state.canonical import equal
 from hitl_tui.view.lines import on_terminal
 from hitl_tui.view.sanitise import sanitise
 from hitl_tui.view.spans import Line, Role, Span, plain_text, untrusted
-from hitl_tui.view.value_lines import laid_out, value_lines
+from hitl_tui.view.value_lines import JsonLines, laid_out, value_lines
 
 _EXACT_LINES: Final = 1_000
 _EXACT_PAIRS: Final = 50_000
 _JSON_LINES: Final = 5_000
 _DEPTH: Final = 8
 
+T = TypeVar("T")
+
 Opcode = tuple[bool, int, int, int, int]
 """Whether the items are equal, and their ranges in the old and in the new sequence."""
+
+
+Kind = Literal["same", "added", "removed"]
 
 
 class DiffLine(msgspec.Struct, frozen=True, gc=False):
     """A line of a diff, sanitised."""
 
-    kind: Literal["same", "added", "removed"]
+    kind: Kind
     text: str
 
 
-def text_diff(before: str, after: str) -> tuple[DiffLine, ...]:
+class Diff(Sequence[DiffLine]):
+    """The lines of two sequences, in order, each made when it is asked for.
+
+    Args:
+        old, new: the lines.
+        ranges: equal and changed ranges of them, in order.
+    """
+
+    def __init__(self, old: Sequence[str], new: Sequence[str], ranges: Iterable[Opcode]) -> None:
+        self._runs: list[tuple[Kind, Sequence[str], int]] = []
+        self._starts = [0]
+        for same, old_start, old_end, new_start, new_end in ranges:
+            if same:
+                self._add("same", old, old_start, old_end)
+            else:
+                self._add("removed", old, old_start, old_end)
+                self._add("added", new, new_start, new_end)
+
+    def _add(self, kind: Kind, lines: Sequence[str], start: int, end: int) -> None:
+        if end <= start:
+            return
+        at = self._starts[-1]
+        if self._runs and kind == "same":
+            before, _, first = self._runs[-1]
+            if before == kind and first + at - self._starts[-2] == start:
+                self._starts[-1] += end - start
+                return
+        self._runs.append((kind, lines, start))
+        self._starts.append(at + end - start)
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    @overload
+    def __getitem__(self, at: int) -> DiffLine: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[DiffLine]: ...
+    def __getitem__(self, at: int | slice) -> DiffLine | list[DiffLine]:
+        if isinstance(at, slice):
+            return [self[number] for number in range(*at.indices(len(self)))]
+        number = at + len(self) if at < 0 else at
+        kind, lines, place = self._place(number)
+        return DiffLine(kind, sanitise(lines[place]))
+
+    def _place(self, at: int) -> tuple[Kind, Sequence[str], int]:
+        if not 0 <= at < len(self):
+            raise IndexError(at)
+        run = bisect_right(self._starts, at) - 1
+        kind, lines, start = self._runs[run]
+        return kind, lines, start + at - self._starts[run]
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The text of each line."""
+        return _Each(self, lambda at: self[at].text)
+
+    @property
+    def kinds(self) -> Sequence[Kind]:
+        """The kind of each line; no text is made for it."""
+        return _Each(self, lambda at: self._place(at)[0])
+
+    @property
+    def changed(self) -> list[int]:
+        """The numbers of the lines that are not the same."""
+        runs = zip(self._runs, pairwise(self._starts), strict=True)
+        return [at for (kind, _, _), ends in runs if kind != "same" for at in range(*ends)]
+
+
+class _Each(Sequence[T]):
+    """Something of each line, made when it is asked for."""
+
+    def __init__(self, lines: Sequence[object], make: Callable[[int], T]) -> None:
+        self._lines = lines
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[T]: ...
+    def __getitem__(self, at: int | slice) -> T | list[T]:
+        if isinstance(at, slice):
+            return [self._make(number) for number in range(*at.indices(len(self)))]
+        if not -len(self) <= at < len(self):
+            raise IndexError(at)
+        return self._make(at % len(self))
+
+
+def text_diff(before: str, after: str) -> Diff:
     """The lines of both texts, in order."""
-    return _lines_diff(_split(before), _split(after))
+    old, new = _split(before), _split(after)
+    return Diff(old, new, opcodes(old, new))
 
 
 def changed_lines(before: str, after: str) -> int:
@@ -48,33 +144,82 @@ def changed_lines(before: str, after: str) -> int:
     return sum(old_end - old + new_end - new for same, old, old_end, new, new_end in changes if not same)
 
 
-def value_diff(before: Any, after: Any) -> tuple[DiffLine, ...]:
-    """`text_diff` for texts; for other values that of their first lines as JSON, laid out."""
+def value_diff(before: Any, after: Any) -> Diff:
+    """`text_diff` for texts; for other values that of their lines as JSON, laid out.
+
+    What both share is passed over as a whole.
+    """
     if isinstance(before, str) and isinstance(after, str):
         return text_diff(before, after)
-    old, new = _laid_out(before), _laid_out(after)
-    changes = _lines_diff(old[:_JSON_LINES], new[:_JSON_LINES])
-    left = max(len(old), len(new)) - _JSON_LINES
-    return (*changes, DiffLine("same", f"… {left:,} more lines")) if left > 0 else changes
+    if before is PRIVATE or after is PRIVATE:
+        old, new = value_lines(before, "text"), value_lines(after, "text")
+        return Diff(old, new, opcodes(old, new))
+    left, right = laid_out(before), laid_out(after)
+    return Diff(left, right, _Values(left, right).ranges(left, right))
 
 
-def _laid_out(value: Any) -> Sequence[str]:
-    return value_lines(value, "text") if value is PRIVATE else laid_out(value)
+class _Values:
+    """Two values laid out as lines, compared part by part."""
+
+    def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
+        self._old = old
+        self._new = new
+
+    def ranges(self, old: JsonLines, new: JsonLines, i: int = 0, j: int = 0) -> Iterator[Opcode]:
+        """Equal and changed ranges of the lines of two parts, which begin at these lines."""
+        i_end, j_end = i + len(old), j + len(new)
+        if not old.starts or not new.starts or not _is_alike(old.value, new.value):
+            yield from self._lines(i, i_end, j, j_end)
+            return
+        yield True, i, i + 1, j, j + 1
+        keyed = isinstance(old.value, dict)
+        befores, afters = (list(one.values()) if keyed else one for one in (old.value, new.value))
+        by = list if keyed else _by_value
+        for same, first, end, to, to_end in opcodes(by(old.value), by(new.value)):
+            if not same and (keyed or end - first != to_end - to):
+                yield from self._lines(
+                    i + old.starts[first], i + old.starts[end], j + new.starts[to], j + new.starts[to_end]
+                )
+                continue
+            for at, place in zip(range(first, end), range(to, to_end), strict=True):
+                begins, ends = i + old.starts[at], i + old.starts[at + 1]
+                starts, stops = j + new.starts[place], j + new.starts[place + 1]
+                # Behind the last of them there is no comma.
+                as_last = (at == len(befores) - 1) == (place == len(afters) - 1)
+                if as_last and _is_same(befores[at], afters[place]):
+                    yield True, begins, ends, starts, stops
+                elif as_last and _is_alike(befores[at], afters[place]):
+                    yield from self.ranges(old.child(at), new.child(place), begins, starts)
+                else:
+                    yield from self._lines(begins, ends, starts, stops)
+        yield True, i_end - 1, i_end, j_end - 1, j_end
+
+    def _lines(self, i: int, i_end: int, j: int, j_end: int) -> Iterator[Opcode]:
+        """The same of any lines, by their texts."""
+        if max(i_end - i, j_end - j) > _JSON_LINES:
+            yield False, i, i_end, j, j_end
+            return
+        for same, first, end, to, to_end in opcodes(self._old[i:i_end], self._new[j:j_end]):
+            yield same, i + first, i + end, j + to, j + to_end
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """Whether two parts are the very same, or scalars that are written the same."""
+    return old is new or (type(old) is type(new) and isinstance(old, (str, int)) and bool(old == new))
+
+
+def _is_alike(old: Any, new: Any) -> bool:
+    """Whether both are objects, or both are lists."""
+    return any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list))
+
+
+def _by_value(value: list[Any]) -> list[Hashable]:
+    """Scalars by what they are; lists and objects by which they are: what stays is shared."""
+    return [id(one) if isinstance(one, (list, dict)) else (type(one), one) for one in value]
 
 
 def _split(text: str) -> list[str]:
     return text.replace("\r\n", "\n").split("\n") if text else []
-
-
-def _lines_diff(old: Sequence[str], new: Sequence[str]) -> tuple[DiffLine, ...]:
-    lines: list[DiffLine] = []
-    for same, old_start, old_end, new_start, new_end in opcodes(old, new):
-        if same:
-            lines += (DiffLine("same", sanitise(line)) for line in old[old_start:old_end])
-        else:
-            lines += (DiffLine("removed", sanitise(line)) for line in old[old_start:old_end])
-            lines += (DiffLine("added", sanitise(line)) for line in new[new_start:new_end])
-    return tuple(lines)
 
 
 def opcodes(old: Sequence[Hashable], new: Sequence[Hashable]) -> Iterator[Opcode]:
@@ -235,9 +380,9 @@ _SIGNS: Final = {"same": "    ", "added": "  + ", "removed": "  - "}
 _ROLES: Final[dict[str, Role]] = {"same": "dim", "added": "added", "removed": "removed"}
 
 
-def near_changes(lines: Sequence[DiffLine]) -> tuple[list[DiffLine | None], int]:
+def near_changes(lines: Diff) -> tuple[list[DiffLine | None], int]:
     """The changed lines and those around them, None where some were left out; and how many more there are."""
-    near = [at for at, line in enumerate(lines) if line.kind != "same"]
+    near = lines.changed
     wanted = sorted(
         {at + by for at in near for by in range(-_CONTEXT, _CONTEXT + 1)} & set(range(len(lines)))
     )
@@ -266,7 +411,7 @@ def _channel(row: Compared) -> Iterator[Line]:
     yield from changes(value_diff(row.before, row.after))
 
 
-def changes(lines: Sequence[DiffLine]) -> Iterator[Line]:
+def changes(lines: Diff) -> Iterator[Line]:
     """The changed lines with some around them, cut where there are too many."""
     shown, left = near_changes(lines)
     for line in shown:

@@ -30,7 +30,7 @@ def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
         return (PRIVATE_TEXT,)
     if mode == "text":
         return _TextLines(value) if isinstance(value, str) else laid_out(value)
-    return _JsonLines(value)
+    return JsonLines(value)
 
 
 def read_lines(value: Any) -> tuple[Sequence[str], Sequence[str]]:
@@ -49,9 +49,9 @@ def read_lines(value: Any) -> tuple[Sequence[str], Sequence[str]]:
     return lines, gutter
 
 
-def laid_out(value: Any) -> Sequence[str]:
+def laid_out(value: Any) -> JsonLines:
     """Pretty JSON whose texts keep their line breaks, so that they can be read and compared line by line."""
-    return _JsonLines(value, breaks=True)
+    return JsonLines(value, breaks=True)
 
 
 class _Lines(Sequence[str]):
@@ -87,45 +87,49 @@ class _TextLines(_Lines):
         return sanitise(self._raw[at])
 
 
-class _JsonLines(_Lines):
+class JsonLines(_Lines):
     """Pretty JSON.  A container knows where each child begins, and lays a child out when it is reached.
 
     With `breaks` a text of several lines takes as many, each after the first below its opening quote.
+
+    Attributes:
+        value: what is laid out.
+        starts: the line on which each child of a container begins, and its last line; [] for what takes one.
     """
 
     def __init__(
         self, value: Any, label: str = "", comma: str = "", depth: int = 0, *, breaks: bool = False
     ) -> None:
-        self._value = value
+        self.value = value
         self._label = _INDENT * depth + label
         self._comma = comma
         self._depth = depth
         self._breaks = breaks
         self._parts: Sequence[str] = ()
         self._keys = list(value) if isinstance(value, Mapping) else None
-        self._starts: list[int] = []
-        self._child: tuple[int, _JsonLines] | None = None
+        self.starts: list[int] = []
+        self._child: tuple[int, JsonLines] | None = None
         if _is_open(value, depth):
             children = value if self._keys is None else value.values()
-            self._starts = list(
+            self.starts = list(
                 accumulate((_count_lines(child, depth + 1, breaks) for child in children), initial=1)
             )
         elif breaks and isinstance(value, str):
             self._parts = value.replace("\r\n", "\n").split("\n")
-        self._count = self._starts[-1] + 1 if self._starts else max(len(self._parts), 1)
+        self._count = self.starts[-1] + 1 if self.starts else max(len(self._parts), 1)
 
     def line(self, at: int) -> str:
         if self._count == len(self._parts) > 1:
             return self._part(at)
-        if not self._starts:
-            return f"{self._label}{_flat(self._value)}{self._comma}"
+        if not self.starts:
+            return f"{self._label}{_flat(self.value)}{self._comma}"
         opening, closing = "{}" if self._keys is not None else "[]"
         if at == 0:
             return self._label + opening
         if at == self._count - 1:
             return _INDENT * self._depth + closing + self._comma
-        index = bisect_right(self._starts, at) - 1
-        return self._at(index).line(at - self._starts[index])
+        index = bisect_right(self.starts, at) - 1
+        return self.child(index).line(at - self.starts[index])
 
     def _part(self, at: int) -> str:
         """A line of a text; the quotes are around all of it."""
@@ -135,14 +139,14 @@ class _JsonLines(_Lines):
         words = f"{_INDENT * self._depth} {words[1:]}"
         return words + self._comma if at == self._count - 1 else words[:-1]
 
-    def _at(self, index: int) -> _JsonLines:
+    def child(self, index: int) -> JsonLines:
         """The child of that number; the newest is kept, for lines are mostly asked for in order."""
         if self._child is None or self._child[0] != index:
             key = None if self._keys is None else self._keys[index]
-            child = self._value[index if key is None else key]
+            child = self.value[index if key is None else key]
             label = "" if key is None else f"{_text(str(key))}: "
-            comma = "," if index < len(self._value) - 1 else ""
-            self._child = index, _JsonLines(child, label, comma, self._depth + 1, breaks=self._breaks)
+            comma = "," if index < len(self.value) - 1 else ""
+            self._child = index, JsonLines(child, label, comma, self._depth + 1, breaks=self._breaks)
         return self._child[1]
 
 

@@ -71,7 +71,8 @@ async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str
 
 async def _diff(session: ViewSession, channel: str, versions: Versions, value: Any) -> ValueText:
     (newest, who, _), (previous, _, before) = versions.found[0], versions.found[1]
-    texts, kinds, changed = await _made(session, "diff", (before, value), lambda: _diff_rows(before, value))
+    rows = await _made(session, "diff", (before, value), lambda: value_diff(before, value))
+    changed = len(rows.changed)
     note = (
         trusted(
             f"{changed} {'line' if changed == 1 else 'lines'} changed since step {previous.step} · by ", "dim"
@@ -79,14 +80,7 @@ async def _diff(session: ViewSession, channel: str, versions: Versions, value: A
         untrusted(who, "name"),
         trusted(f" at step {newest.step}", "dim"),
     )
-    return ValueText(channel, "diff", texts, kinds, note=note)
-
-
-def _diff_rows(before: Any, value: Any) -> tuple[tuple[str, ...], tuple[str, ...], int]:
-    """Texts and kinds of the rows of a diff, and how many differ."""
-    rows = value_diff(before, value)
-    kinds = tuple(row.kind for row in rows)
-    return tuple(row.text for row in rows), kinds, sum(kind != "same" for kind in kinds)
+    return ValueText(channel, "diff", rows.texts, rows.kinds, note=note)
 
 
 async def _blame(session: ViewSession, channel: str) -> ValueText:

@@ -66,13 +66,14 @@ def test_large_texts_have_a_diff(old: list[str], new: list[str]) -> None:
 
 
 def test_a_diff_is_sanitised() -> None:
-    assert text_diff("a\x1b", "a\u202e") == (DiffLine("removed", "a␛"), DiffLine("added", "a⟨U+202E⟩"))
+    told = [*text_diff("a\x1b", "a\u202e")]
+    assert told == [DiffLine("removed", "a␛"), DiffLine("added", "a⟨U+202E⟩")]
 
 
 def test_values_that_are_no_texts_differ_in_their_json() -> None:
     lines = value_diff({"a": 1, "b": 2}, {"a": 1, "b": 3})
     assert [line.text for line in lines if line.kind == "added"] == ['  "b": 3']
-    assert value_diff(PRIVATE, PRIVATE) == (DiffLine("same", "[private]"),)
+    assert [*value_diff(PRIVATE, PRIVATE)] == [DiffLine("same", "[private]")]
 
 
 @given(JSON)
@@ -121,7 +122,51 @@ def test_what_is_laid_out_differs_from_json_by_its_line_breaks_alone(value: Any)
 def test_a_changed_line_of_a_text_inside_a_value_is_one_changed_line() -> None:
     found = value_diff(["one\ntwo\nthree"], ["one\n2\nthree"])
     assert [line.text.strip() for line in found if line.kind != "same"] == ["two", "2"]
-    assert value_diff("1", 1) == (DiffLine("removed", '"1"'), DiffLine("added", "1"))
+    assert [*value_diff("1", 1)] == [DiffLine("removed", '"1"'), DiffLine("added", "1")]
+
+
+@given(JSON, JSON, st.data())
+def test_a_diff_of_values_tells_the_lines_of_both(one: Any, other: Any, data: st.DataObject) -> None:
+    inner = st.recursive(
+        st.sampled_from([one, other, 1, True, "a\nb", "x", {}, []]),
+        lambda part: st.lists(part, max_size=4) | st.dictionaries(st.sampled_from("abc"), part, max_size=3),
+    )
+    before, after = data.draw(inner), data.draw(inner)
+    found = value_diff(before, after)
+    if isinstance(before, str) and isinstance(after, str):
+        return
+    assert [line.text for line in found if line.kind != "added"] == [*laid_out(before)]
+    assert [line.text for line in found if line.kind != "removed"] == [*laid_out(after)]
+    assert found.changed == [at for at, line in enumerate(found) if line.kind != "same"]
+    assert [*found.kinds] == [line.kind for line in found]
+    assert [*found.texts] == [line.text for line in found]
+
+
+def test_a_changed_leaf_of_a_large_value_is_found_without_reading_the_rest() -> None:
+    class Unread(str):
+        def __str__(self) -> str:
+            raise AssertionError("its text was made")
+
+    parts = {f"part{n}": [Unread("x" * 100)] * 50 for n in range(200)}
+    found = value_diff({**parts, "at": {"n": 1}}, {**parts, "at": {"n": 2}})
+    assert len(found) == 200 * 52 + 2 + 4
+    assert [found[at].text for at in found.changed] == ['    "n": 1', '    "n": 2']
+
+
+def test_what_is_added_to_a_long_list_is_all_that_differs() -> None:
+    items = [{"n": n} for n in range(4_000)]
+    found = value_diff(items, [*items[1:], {"n": -1}])
+    assert [line.text.strip() for line in found[:5]] == ["[", "{", '"n": 0', "},", "{"]
+    assert [found[at].text.strip() for at in found.changed] == [
+        "{",
+        '"n": 0',
+        "},",
+        "}",
+        "},",
+        "{",
+        '"n": -1',
+        "}",
+    ]
 
 
 def versions(*values: Any) -> list[tuple[Any, Any]]:

@@ -121,11 +121,9 @@ class DraftScreen(RoleScreen):
 
     def _show_change(self, name: str, before: Any, value: Any) -> None:
         rows = value_diff(before, value)
-        same = all(row.kind == "same" for row in rows)
         pane = self.query_one("#preview", ValuePane)
-        lines, kinds = tuple(row.text for row in rows), tuple(row.kind for row in rows)
-        pane.show_text(ValueText(name, "diff", lines, kinds), titled=False)
-        pane.set_titles("No change yet" if same else "Before and after")
+        pane.show_text(ValueText(name, "diff", rows.texts, rows.kinds), titled=False)
+        pane.set_titles("Before and after" if rows.changed else "No change yet")
 
     def action_editor(self) -> None:
         """Edit in the user's own editor; the text comes back into this one."""
