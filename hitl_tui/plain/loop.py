@@ -37,7 +37,7 @@ from hitl_tui.plain.inside import look_within
 from hitl_tui.plain.trust import declassify, reveal, why_tainted
 from hitl_tui.view.answers import read_limit
 from hitl_tui.view.card import review_card
-from hitl_tui.view.findings import MEANING, finding_line
+from hitl_tui.view.findings import MEANING, checked_words, finding_line
 from hitl_tui.view.format import typed_input
 from hitl_tui.view.lines import content, name
 from hitl_tui.view.request_lines import question
@@ -77,20 +77,12 @@ def check(context: Context, typed: str) -> None:
     if kind is None:
         raise UsageError(f"there is no check {typed!r}", "V, V strict or V replay")
     checked: Checked = context.run(context.driver.check(kind, lambda done, total: None))
-    context.console.say(_counted(checked))
+    words = checked_words(checked)
+    context.console.say(f"{words[0].upper()}{words[1:]}.")
     for mismatch in checked.mismatches[:_SHOWN]:
         context.console.say(*content([finding_line(mismatch)]), f"  {MEANING[mismatch.kind]}")
     if len(checked.mismatches) > _SHOWN:
         context.console.say(f"And {len(checked.mismatches) - _SHOWN} more.")
-
-
-def _counted(checked: Checked) -> str:
-    wrong = len(checked.mismatches)
-    verdict = f"{wrong} findings" if wrong > 1 else "1 finding" if wrong else "Nothing is wrong"
-    words = f"{verdict}: {checked.steps:,} steps, {checked.records:,} records"
-    if checked.kind == "replay":
-        words += f", the results of {checked.nodes:,} nodes served"
-    return words + (f"; {checked.unchecked:,} states not compared." if checked.unchecked else ".")
 
 
 OpenDriver = Callable[[], Awaitable[tuple[Hub, Driver]]]

@@ -12,7 +12,7 @@ from hitl_tui.engine.commands import PrepareGraph
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.engine.log.records import ROLLBACK
 from hitl_tui.view.cells import cells, cut
-from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.rows import wrap_line, wrapped
 from hitl_tui.view.run_view import RetryNotice
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import ViewSession
@@ -211,12 +211,10 @@ def failure_lines(session: ViewSession, ways: Mapping[str, str], width: int) -> 
     if error is None:
         return ()
     lines: list[Line] = [(untrusted(error.title, "error"),)]
-    for text, role in ((_why(error), "plain"), (error.hint, "dim")):
+    told: tuple[tuple[str, Role], ...] = (_why(error), "plain"), (error.hint, "dim")
+    for text, role in told:
         for row in sanitise(text).split("\n")[:12] if text else ():
-            lines += [
-                (Span(piece, "dim" if role == "dim" else "plain"),)
-                for piece in wrap_line(row, max(width, 12))
-            ]
+            lines += wrapped(row, max(width, 12), role) or [()]
     tried = f"attempt {error.attempt}; nothing of it was committed" if error.node else "committed steps stay"
     lines += [*_dim(tried, width), _keys(_again(session, ways))[1:]]
     if error.node:
@@ -232,4 +230,4 @@ def failure_lines(session: ViewSession, ways: Mapping[str, str], width: int) -> 
 
 
 def _dim(text: str, width: int) -> list[Line]:
-    return [(Span(row, "dim"),) for row in wrap_line(sanitise_line(text, _SAID), max(width, 12))]
+    return wrapped(sanitise_line(text, _SAID), max(width, 12), "dim")

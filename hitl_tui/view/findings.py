@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from hitl_tui.drivers.protocol import Checked
 from hitl_tui.engine.audit.findings import Kind, Mismatch
 from hitl_tui.engine.log.signing import SignedDecision
+from hitl_tui.view.format import count
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Span, untrusted
 
@@ -33,6 +35,16 @@ MEANING: Final[Mapping[Kind, str]] = {
 """What a finding of each kind means, in one sentence."""
 
 _SHORT, _LONG = 60, 200
+
+
+def checked_words(checked: Checked) -> str:
+    """What a check has come to, and how much it has looked at."""
+    wrong = len(checked.mismatches)
+    verdict = count(wrong, "finding") if wrong else "nothing is wrong"
+    words = f"{verdict}: {checked.steps:,} steps, {checked.records:,} records"
+    if checked.kind == "replay":
+        words += f", the results of {checked.nodes:,} nodes served"
+    return words + (f"; {checked.unchecked:,} states not compared" if checked.unchecked else "")
 
 
 def place_of(finding: Mismatch) -> str:

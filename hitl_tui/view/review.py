@@ -30,7 +30,7 @@ from hitl_tui.view.card import (
 )
 from hitl_tui.view.form import Form, Path, Reading, mismatch, read_form
 from hitl_tui.view.keymap import Keymap, Option
-from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.rows import wrap_line, wrapped
 from hitl_tui.view.run_view import RunView
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.spans import Line, Role, Span, plain_text, trusted, untrusted
@@ -627,7 +627,7 @@ class Review:
 
 def _note_rows(words: str, role: Role, width: int) -> list[Line]:
     """Anybody's words may be in it; one row where `width` is 0."""
-    return [(untrusted(row, role),) for row in wrap_line(sanitise_line(words, _NOTE), width)]
+    return wrapped(sanitise_line(words, _NOTE), width, role)
 
 
 def _wrapped(lines: tuple[Line, ...], width: int) -> list[Line]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from hitl_tui.view.cells import cells, cut
 from hitl_tui.view.sanitise import sanitise
-from hitl_tui.view.spans import Line, Span
+from hitl_tui.view.spans import Line, Role, Span, untrusted
 
 _WORDS: Final = re.compile(r"\s*\S+|\s+")
 _TAB: Final = "    "
@@ -38,6 +38,11 @@ def wrap_line(text: str, width: int, indent: str = "") -> list[str]:
                 row, used = indent, len(indent)
             row, used = row + piece, used + cells(piece)
     return [*rows, row] if row.strip() or not rows else rows
+
+
+def wrapped(text: str, width: int, role: Role = "plain") -> list[Line]:
+    """Anybody's text in rows of a width; none for an empty one."""
+    return [(untrusted(row, role),) for row in wrap_line(text, width)] if text else []
 
 
 def wrap_spans(line: Line, width: int) -> Iterator[Line]:

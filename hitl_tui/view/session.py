@@ -322,6 +322,10 @@ class ViewSession:
             for stamped in events
         ) or (len(events) > 500)
 
+    async def driver_of(self, thread_id: str) -> Driver:
+        """The driver of a thread: this one's own, or another's of the hub."""
+        return self.driver if thread_id == self.thread_id else await self.hub.open(thread_id)
+
     async def refresh_family(self) -> bool:
         """Fetch the relatives for the timeline; False if they are as before."""
         self.family_stale = False
@@ -374,7 +378,7 @@ class ViewSession:
         if place is None or self._past.find(place) is not None:
             return True
         thread_id, step = place
-        driver = self.driver if thread_id == self.thread_id else await self.hub.open(thread_id)
+        driver = await self.driver_of(thread_id)
         values = await driver.state_at(step)
         updates = (await driver.updates(step, step))[step]
         if ticket != self._ticket:

@@ -15,12 +15,11 @@ from textual.worker import Worker, WorkerState
 
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.engine.commands import ClearTurns, ConfigureAgents, Fork, Step
-from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult, fork_name
 from hitl_tui.ui.screens.modal import Host, Modal, Severity
 from hitl_tui.ui.screens.opening import BREAKPOINTS
-from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
+from hitl_tui.ui.screens.page import KeysBar, OverlayScreen, failure_words
 from hitl_tui.ui.widgets.choices import Choices
 from hitl_tui.ui.widgets.form import AnswerForm
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, Room
@@ -37,7 +36,7 @@ from hitl_tui.view.agents import (
 )
 from hitl_tui.view.format import count
 from hitl_tui.view.keymap import Option
-from hitl_tui.view.rows import wrap_line, wrap_spans
+from hitl_tui.view.rows import wrap_line, wrap_spans, wrapped
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -189,8 +188,7 @@ class TryDialog(Modal[SettingsChange | None]):
         """What is refused says why."""
         error = event.worker.error
         if event.state is WorkerState.ERROR and error is not None:
-            words = f"{error.message} — {error.hint}" if isinstance(error, HitlError) else str(error)
-            self._say(words, "error")
+            self._say(failure_words(error), "error")
 
     def action_close(self) -> None:
         """Leave; nothing is changed."""
@@ -229,8 +227,7 @@ async def _change(screen: Host, session: ViewSession, change: SettingsChange) ->
 
 async def _try_in_fork(screen: Host, session: ViewSession, change: SettingsChange) -> None:
     trial = change.trial
-    own = trial.thread_id == session.thread_id
-    driver = session.driver if own else await session.hub.open(trial.thread_id)
+    driver = await session.driver_of(trial.thread_id)
     await driver.execute(
         Fork(
             trial.base,
@@ -327,7 +324,7 @@ class AgentsScreen(OverlayScreen):
             pane.show(())
             return
         width = max(pane.scrollable_content_region.width, 20)
-        words = [(Span(row, "accent"),) for row in wrap_line(memory_words(info), width)]
+        words = wrapped(memory_words(info), width, "accent")
         lines = (*agent_lines(info), (), *words, (), *turn_lines(info.turns, whole=self._whole))
         pane.show([row for line in lines for row in wrap_spans(line, width)])
         where = "in a channel" if info.history else "its own"

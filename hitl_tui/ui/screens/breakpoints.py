@@ -20,7 +20,7 @@ from hitl_tui.ui.screens.modal import Modal
 from hitl_tui.ui.widgets.lines import ROLE_CLASSES, LineView, ours
 from hitl_tui.ui.widgets.safe_text import SafeInput
 from hitl_tui.view.glyphs import UNICODE
-from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.rows import wrapped
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -162,7 +162,7 @@ class BreakpointsScreen(Modal[None]):
 
     def _wrapped(self, text: str) -> list[Line]:
         width = max(self.query_one("#problem", LineView).content_size.width, 20)
-        return [(Span(row, "error"),) for row in wrap_line(sanitise_line(text, 400), width)]
+        return wrapped(sanitise_line(text, 400), width, "error")
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:

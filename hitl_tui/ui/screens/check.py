@@ -19,8 +19,8 @@ from hitl_tui.errors import HitlError
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.page import KeysBar, OverlayScreen
 from hitl_tui.ui.widgets.lines import LineView, ours
-from hitl_tui.view.findings import MEANING, finding_row, values_of
-from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.findings import MEANING, checked_words, finding_row, values_of
+from hitl_tui.view.rows import wrapped
 from hitl_tui.view.spans import Line, Span, untrusted
 
 CHECKS: Final[tuple[tuple[Check, str, str], ...]] = (
@@ -140,7 +140,8 @@ class CheckScreen(OverlayScreen):
         if self._checked is None:
             rows: list[Line] = [(Span("checking…", "dim"),)]
         else:
-            rows = [finding_row(finding) for finding in mismatches] or [(Span(f"✔ {self._counted()}", "ok"),)]
+            well = Span(f"✔ {checked_words(self._checked)}", "ok")
+            rows = [finding_row(finding) for finding in mismatches] or [(well,)]
         view.set_titles(f"Findings · {len(mismatches):,}" if mismatches else "Findings")
         view.show(rows, home=True)
         self._show_meaning()
@@ -163,14 +164,6 @@ class CheckScreen(OverlayScreen):
         part = f"{100 * watch.done // watch.all} %" if watch.all else "…"
         return f"{part} of {watch.all:,} steps" if watch.all else part
 
-    def _counted(self) -> str:
-        checked = self._checked
-        assert checked is not None
-        words = f"nothing is wrong: {checked.steps:,} steps, {checked.records:,} records"
-        if checked.kind == "replay":
-            words += f", the results of {checked.nodes:,} nodes served"
-        return words + (f"; {checked.unchecked:,} states not compared" if checked.unchecked else "")
-
     def _show_meaning(self) -> None:
         view = self.query_one("#finding", LineView)
         row = self.query_one("#findings", LineView).cursor_row
@@ -181,7 +174,7 @@ class CheckScreen(OverlayScreen):
         mismatch = self._checked.mismatches[row]
         expected, actual = values_of(mismatch)
         width = max(20, self.size.width - 6)
-        rows: list[Line] = [(Span(text),) for text in wrap_line(MEANING[mismatch.kind], width)]
+        rows = wrapped(MEANING[mismatch.kind], width)
         rows += [
             (Span("field     ", "dim"), untrusted(mismatch.field, "name")),
             (Span("expected  ", "dim"), Span(expected, "added")),

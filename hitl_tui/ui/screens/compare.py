@@ -11,7 +11,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from hitl_tui.drivers.protocol import Driver
 from hitl_tui.errors import UnknownThread
 from hitl_tui.ui.bindings import bound
 from hitl_tui.ui.screens.dialogs import Dialog, DialogField, DialogResult
@@ -118,14 +117,10 @@ class CompareScreen(OverlayScreen):
         head.refresh()
         self.run_worker(self._fetch(), group="compare", exclusive=True, exit_on_error=False)
 
-    async def _driver(self, thread_id: str) -> Driver:
-        session = self._session
-        return session.driver if thread_id == session.thread_id else await session.hub.open(thread_id)
-
     async def _fetch(self) -> None:
         for place in self._places:
             if place not in self._states:
-                driver = await self._driver(place[0])
+                driver = await self._session.driver_of(place[0])
                 self._states[place] = dict(await driver.state_at(place[1]))
         before, after = (self._states[place] for place in self._places)
         rows = await asyncio.to_thread(compare_states, before, after)
@@ -218,7 +213,7 @@ class CompareScreen(OverlayScreen):
     async def _move(self, by: int) -> None:
         side = self.query_one(CompareHead).side
         thread_id, step = self._places[side]
-        head = (await (await self._driver(thread_id)).snapshot()).progress.head
+        head = (await (await self._session.driver_of(thread_id)).snapshot()).progress.head
         self._places[side] = (thread_id, min(max(step + by, 0), head))
         self._load()
 
@@ -241,7 +236,7 @@ class CompareScreen(OverlayScreen):
         if not at or not (word.isascii() and word.isdigit()):
             thread_id, word = text, ""
         thread_id = thread_id or self._session.thread_id
-        head = (await (await self._driver(thread_id)).snapshot()).progress.head
+        head = (await (await self._session.driver_of(thread_id)).snapshot()).progress.head
         step = int(word) if word else head
         if not 0 <= step <= head:
             raise UnknownThread(f"thread {thread_id!r} has no step {word or 0}", f"its steps are 0 to {head}")

@@ -15,13 +15,13 @@ from hitl_tui.drivers.protocol import Driver, Hub
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.bindings import bound, keymap_of
 from hitl_tui.ui.screens.check import CHECKS, CheckScreen
-from hitl_tui.ui.screens.page import KeysBar
+from hitl_tui.ui.screens.page import KeysBar, failure_words
 from hitl_tui.ui.screens.threads import ThreadsScreen
-from hitl_tui.ui.widgets.lines import LineView, ours
-from hitl_tui.view.rows import wrap_line
+from hitl_tui.ui.widgets.lines import LineView
+from hitl_tui.view.rows import wrapped
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 from hitl_tui.view.session import ViewSession
-from hitl_tui.view.spans import Line
+from hitl_tui.view.spans import Line, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,9 @@ class DamagedScreen(CheckScreen):
         rest = "`hitl-tui log` and `export` read what is left"
         ways = f"nothing was changed; {key} opens another thread; {rest}"
         rows: list[Line] = []
-        for text, role in ((error.message, "error"), (error.hint, "plain"), (ways, "dim")):
-            rows += [(ours(row, role),) for row in wrap_line(sanitise_line(text, _MOST), width) if text]
+        told: tuple[tuple[str, Role], ...] = (error.message, "error"), (error.hint, "plain"), (ways, "dim")
+        for text, role in told:
+            rows += wrapped(sanitise_line(text, _MOST), width, role)
         view.show(rows)
         view.styles.height = min(len(rows) + 2, max(3, self.size.height // 3))
 
@@ -126,7 +127,12 @@ class DamagedScreen(CheckScreen):
                 self.dismiss(Damage(driver, error))
                 return
         except HitlError as error:
-            text = f"{error.message} — {error.hint}" if error.hint else error.message
-            self.notify(sanitise(text), title=error.title, severity="error", markup=False, timeout=_SECONDS)
+            self.notify(
+                sanitise(failure_words(error)),
+                title=error.title,
+                severity="error",
+                markup=False,
+                timeout=_SECONDS,
+            )
             return
         self.dismiss(session)

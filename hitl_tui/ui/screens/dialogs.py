@@ -243,7 +243,7 @@ def ask_fork(screen: Host, session: ViewSession, actor: str) -> None:
 
     async def fork(answer: DialogResult) -> None:
         name = answer.fields["name"].strip()
-        driver = session.driver if thread_id == session.thread_id else await session.hub.open(thread_id)
+        driver = await session.driver_of(thread_id)
         await driver.execute(Fork(step, name, actor=actor, note=answer.fields["note"].strip() or None))
         session.family_stale = True
         if answer.id == "go":

@@ -27,7 +27,7 @@ from hitl_tui.ui.widgets.value import ValuePane
 from hitl_tui.view.diff import value_diff
 from hitl_tui.view.format import NotJson
 from hitl_tui.view.review import GRACE
-from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.rows import wrapped
 from hitl_tui.view.sanitise import sanitise_line
 from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Span, untrusted
@@ -115,9 +115,21 @@ class DraftScreen(RoleScreen):
         """Look what the text would do."""
         raise NotImplementedError
 
+    def _facts(self, width: int) -> list[Line]:
+        """What it does, in rows."""
+        raise NotImplementedError
+
     def _show_facts(self) -> None:
         """Say what is wrong with it, and what it does."""
-        raise NotImplementedError
+        facts = self.query_one("#facts", LineView)
+        # Room is left for the scrollbar that long words may bring.
+        width = max(facts.scrollable_content_region.width - (not facts.show_vertical_scrollbar), 24)
+        lines = wrapped(self._refused, width, "error") + wrapped(self._problem, width, "error")
+        if self.query_one(DraftArea).is_too_large:
+            lines.append((Span(elsewhere(self.app), "accent"),))
+        lines += self._facts(width)
+        facts.show(lines)
+        facts.styles.height = len(lines) + 2
 
     def _show_change(self, name: str, before: Any, value: Any) -> None:
         rows = value_diff(before, value)
@@ -215,8 +227,7 @@ class EditScreen(DraftScreen):
         why = self.query_one("#edit-why", LineView)
         why.can_focus = False
         width = max(why.scrollable_content_region.width, 24)
-        lines: list[Line] = [(untrusted(row, "error"),) for row in wrap_line(self._failed.message, width)]
-        lines += [(untrusted(row, "dim"),) for row in wrap_line(self._failed.hint, width) if row]
+        lines = wrapped(self._failed.message, width, "error") + wrapped(self._failed.hint, width, "dim")
         why.show(lines)
         why.styles.height = min(len(lines), _WHY) + 2
 
@@ -253,38 +264,18 @@ class EditScreen(DraftScreen):
             return
         self._show_change(self.channel, self.before, value)
 
-    def _show_facts(self) -> None:
-        facts = self.query_one("#facts", LineView)
-        # Room is left for the scrollbar that long words may bring.
-        width = max(facts.scrollable_content_region.width - (not facts.show_vertical_scrollbar), 24)
-        lines: list[Line] = []
-        for text in (self._refused, self._problem):
-            lines += [(untrusted(row, "error"),) for row in wrap_line(text, width)] if text else []
-        if self.query_one(DraftArea).is_too_large:
-            lines.append((Span(elsewhere(self.app), "accent"),))
-        preview = self._preview
+    def _facts(self, width: int) -> list[Line]:
         if self.forks:
-            lines += [
-                (Span(row, "accent"),)
-                for row in wrap_line(
-                    f"Makes a new thread from step {self.base_step}; this one stays as it is.", width
-                )
-            ]
+            text = f"Makes a new thread from step {self.base_step}; this one stays as it is."
+            lines = wrapped(text, width, "accent")
         else:
-            text = f"Becomes step {self.base_step + 1}, set by hand, no reducer"
-            lines += [(Span(row, "dim"),) for row in wrap_line(text, width)]
-        if preview is not None:
-            lines.append(
-                (Span("next  ", "dim"), untrusted(preview.next_node or "decided by the route then", "value"))
-            )
-            for request in preview.rebinds:
-                lines += [
-                    (untrusted(row, "accent"),)
-                    for row in wrap_line(f"asks again about the new value: {request}", width)
-                ]
-        lines += [(Span(row, "accent"),) for row in wrap_line(self.then, width)] if self.then else []
-        facts.show(lines)
-        facts.styles.height = len(lines) + 2
+            lines = wrapped(f"Becomes step {self.base_step + 1}, set by hand, no reducer", width, "dim")
+        if self._preview is not None:
+            following = untrusted(self._preview.next_node or "decided by the route then", "value")
+            lines.append((Span("next  ", "dim"), following))
+            for request in self._preview.rebinds:
+                lines += wrapped(f"asks again about the new value: {request}", width, "accent")
+        return lines + wrapped(self.then, width, "accent")
 
     def action_apply(self) -> None:
         """Commit the edit, if it can be read."""
@@ -307,7 +298,7 @@ class EditScreen(DraftScreen):
         try:
             if self.forks:
                 name = self.query_one("#new-thread", Input).value.strip()
-                source = await self.session.hub.open(self.source_thread) if self._foreign else driver
+                source = await self.session.driver_of(self.source_thread)
                 thread_id = await source.execute(
                     Fork(self.base_step, name, changes, actor=self._actor, note=note)
                 )

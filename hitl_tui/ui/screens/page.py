@@ -75,8 +75,12 @@ class OverlayScreen(RoleScreen):
         """What is refused, or can't be read, says why; what is shown stays."""
         error = event.worker.error
         if event.state is WorkerState.ERROR and error is not None:
-            words = f"{error.message} — {error.hint}" if isinstance(error, HitlError) else str(error)
-            self.notify(untrusted(words).text, markup=False, severity="error")
+            self.notify(untrusted(failure_words(error)).text, markup=False, severity="error")
+
+
+def failure_words(error: BaseException) -> str:
+    """What went wrong, and how to mend it."""
+    return f"{error.message} — {error.hint}" if isinstance(error, HitlError) and error.hint else str(error)
 
 
 class PageScreen(OverlayScreen):

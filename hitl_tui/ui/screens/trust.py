@@ -24,9 +24,7 @@ _BACK = Option("back", "ask.back", "go back")
 async def _shown(session: ViewSession) -> tuple[Driver, int]:
     """The driver of the shown thread, and the shown step."""
     thread_id, step = session.shown or (session.thread_id, session.view.progress.head)
-    if thread_id == session.thread_id:
-        return session.driver, step
-    return await session.hub.open(thread_id), step
+    return await session.driver_of(thread_id), step
 
 
 def why_tainted(screen: Host, session: ViewSession, channel: str) -> None:

@@ -11,11 +11,10 @@ from hitl_tui.ui.bindings import keymap_of
 from hitl_tui.ui.screens.edit import KEYS_OF_EDITOR, DraftScreen, EditHead
 from hitl_tui.ui.screens.page import KeysBar
 from hitl_tui.ui.widgets.lines import LineView, ours
-from hitl_tui.ui.widgets.safe_text import DraftArea, elsewhere
 from hitl_tui.view.form import mismatch
 from hitl_tui.view.format import NotJson
-from hitl_tui.view.rows import wrap_line
-from hitl_tui.view.spans import Line, Span, untrusted
+from hitl_tui.view.rows import wrapped
+from hitl_tui.view.spans import Line, untrusted
 from hitl_tui.view.value_source import draft_of, read_draft
 
 
@@ -75,19 +74,9 @@ class ValueScreen(DraftScreen):
         if read is not None:
             self._show_change("answer", self._before, read[0])
 
-    def _show_facts(self) -> None:
-        facts = self.query_one("#facts", LineView)
-        width = max(facts.scrollable_content_region.width, 24)
-        problem = self._refused or self._problem
-        lines: list[Line] = [(untrusted(row, "error"),) for row in wrap_line(problem, width) if problem]
-        if self.query_one(DraftArea).is_too_large:
-            lines.append((Span(elsewhere(self.app), "accent"),))
-        words = (
-            f"{keymap_of(self.app).shown('edit.apply')} takes it back to the question; it is sent from there."
-        )
-        lines += [(Span(row, "dim"),) for row in wrap_line(words, width)]
-        facts.show(lines)
-        facts.styles.height = len(lines) + 2
+    def _facts(self, width: int) -> list[Line]:
+        key = keymap_of(self.app).shown("edit.apply")
+        return wrapped(f"{key} takes it back to the question; it is sent from there.", width, "dim")
 
     def action_apply(self) -> None:
         """Take the value back to the card, if it fits."""

@@ -18,7 +18,7 @@ from hitl_tui.ui.widgets.picker import Picker
 from hitl_tui.ui.widgets.safe_text import SafeInput, SafeTextArea
 from hitl_tui.view.form import Field, FieldProblem, Form, Path, Reading, read_field, read_form
 from hitl_tui.view.glyphs import UNICODE
-from hitl_tui.view.rows import wrap_line
+from hitl_tui.view.rows import wrap_line, wrapped
 from hitl_tui.view.spans import Line, Span, untrusted
 
 _NARROWEST: Final = 16
@@ -71,7 +71,7 @@ class FieldBox(Vertical):
         name += [Span(" *", "accent")] if field.required else []
         name += [Span("  "), untrusted(field.hint, "dim")] if field.hint else []
         lines: list[Line] = [tuple(name)]
-        lines += [(untrusted(row, "dim"),) for row in wrap_line(field.help, width)] if field.help else []
+        lines += wrapped(field.help, width, "dim")
         self._head.show(lines)
         self._head.styles.height = len(lines)
 
