@@ -12,6 +12,9 @@ _INTERRUPTED = 130
 def main() -> NoReturn:
     """Run the command line; a ctrl+c while it is still being imported ends it as one does later."""
     try:
+        from hitl_tui.collector import collect_seldom
+
+        collect_seldom()
         from hitl_tui.cli.main import main as run
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)

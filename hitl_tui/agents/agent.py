@@ -9,9 +9,10 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, TypeVar
+
+import msgspec
 
 from hitl_tui.agents.backend import Message, ModelBackend
 from hitl_tui.agents.cassettes import Cassette, in_use, sampling, taped
@@ -364,8 +365,7 @@ def _ignore(_: str) -> None:
     """Takes the pieces nobody reads."""
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """What became of one prompt: `text`, or None and the `error` that its chat ended with."""
 
     prompt: str

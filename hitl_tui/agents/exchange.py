@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -187,8 +186,7 @@ class Said(msgspec.Struct, frozen=True):
         return turn
 
 
-@dataclass(frozen=True)
-class Setup:
+class Setup(msgspec.Struct, frozen=True):
     """What of an agent is fixed while it answers one prompt.
 
     Attributes:

@@ -7,7 +7,6 @@ import inspect
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
@@ -25,8 +24,7 @@ from hitl_tui.errors import HitlError, UsageError, in_words
 Verdict = Literal["approve", "edit", "reject", "respond"]
 
 
-@dataclass(frozen=True)
-class ToolRequest:
+class ToolRequest(msgspec.Struct, frozen=True):
     """A call that waits for a person.
 
     Attributes:
@@ -56,8 +54,7 @@ class ToolRequest:
         return {"kind": "approve", "title": title, "payload": payload}
 
 
-@dataclass(frozen=True)
-class ToolDecision:
+class ToolDecision(msgspec.Struct, frozen=True):
     """What a person decided: `words` is a reason, or with "respond" the result in the tool's place."""
 
     verdict: Verdict
@@ -180,8 +177,7 @@ def _short(arguments: Any) -> Any:
 _REJECTED = "A person refused this call"
 
 
-@dataclass(frozen=True)
-class ToolBox:
+class ToolBox(msgspec.Struct, frozen=True):
     """An agent's tools and the rules for calling them.
 
     Attributes:

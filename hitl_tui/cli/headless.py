@@ -11,6 +11,7 @@ from hitl_tui.cli.opening import Choose, OpenStore, open_target, start
 from hitl_tui.cli.options import same_store
 from hitl_tui.cli.output import emit, say
 from hitl_tui.cli.thread import OpenThread, work_on
+from hitl_tui.collector import collect_as_usual
 from hitl_tui.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def run_headless(
         target = await asyncio.to_thread(choose, opened.store)
         driver = await open_target(opened.hub, target, settings, breaks)
         await driver.execute(PrepareGraph())
+        collect_as_usual()
         if (snapshot := await driver.snapshot()).progress.head < 0:
             if asked := snapshot.graph.inputs:
                 examples = [

@@ -14,6 +14,7 @@ import click
 
 from hitl_tui.cli.opening import Choose, OpenStore, Target, hub_over, open_target
 from hitl_tui.cli.output import keep_nodes_apart, say
+from hitl_tui.collector import collect_as_usual
 from hitl_tui.errors import ExitCode, HitlError, NoSuchStore, UsageError
 from hitl_tui.suggest import did_you_mean
 
@@ -52,6 +53,7 @@ def show(
     has_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     keep_nodes_apart()
     if plain or not has_screen:
+        collect_as_usual()
         from hitl_tui.plain.loop import run_plain
 
         return run_plain(

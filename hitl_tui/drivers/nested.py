@@ -7,8 +7,9 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
+
+import msgspec
 
 from hitl_tui.drivers.buffer import KEPT
 from hitl_tui.engine.commands import Command
@@ -39,10 +40,9 @@ class Runner(Protocol):
         """Pause the run, or give up its node in flight, and so what runs inside."""
 
 
-@dataclass
-class _SubgraphRun:
+class _SubgraphRun(msgspec.Struct):
     runner: Runner
-    tape: deque[Event] = field(default_factory=lambda: deque(maxlen=KEPT))
+    tape: deque[Event] = msgspec.field(default_factory=lambda: deque(maxlen=KEPT))
 
 
 class SubgraphRuns:

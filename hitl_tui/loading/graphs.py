@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 from hitl_tui.engine.graph.builder import StateGraph
 from hitl_tui.engine.runner import GraphRunner
@@ -54,8 +55,7 @@ _BUILT = ("StateGraph", "GraphRunner")
 _KINDS = "a StateGraph, a GraphRunner, or a function that returns one"
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """A graph, and the options that it was built with."""
 
     graph: Graph

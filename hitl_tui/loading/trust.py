@@ -15,7 +15,6 @@ import os
 import stat
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.machinery import PathFinder, all_suffixes
@@ -57,8 +56,7 @@ class NotTrusted(UsageError):
         self.details = "\n".join(question.lines)
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What a person is asked before a graph is built.
 
     Args:
@@ -91,8 +89,7 @@ class _Entries(msgspec.Struct):
     graphs: dict[str, _Entry] = {}
 
 
-@dataclass(frozen=True)
-class _Source:
+class _Source(msgspec.Struct, frozen=True):
     """What a record would have built; nothing of it is imported to know that."""
 
     spec: str

@@ -1,23 +1,22 @@
-"""The app: opens a thread after the first paint, shows it, and says at the end what was not committed.
+"""The app: opens a thread, shows it, and says at the end what was not committed.
 
-This module and what it imports is all that stands before the first paint, so it imports no view, no
-driver and no pane: those come in a thread while the opening screen shows.
+What the first frame does not need is imported after it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import msgspec
 from textual.binding import Binding, BindingType
 
+from hitl_tui.collector import collect_as_usual
 from hitl_tui.drivers.node_streams import keep_output, keep_python_streams, keyboard_kept
 from hitl_tui.errors import HitlError, LogCorrupt
 from hitl_tui.ui.keys_in_turn import KeysInTurn
@@ -42,6 +41,8 @@ if TYPE_CHECKING:
 
     from hitl_tui.drivers.protocol import Driver, Hub
     from hitl_tui.engine.log.events import Progress
+    from hitl_tui.loading.trust import Question
+    from hitl_tui.ui.screens.damaged import Damage
     from hitl_tui.ui.screens.run import RunScreen
     from hitl_tui.view.keymap import Keymap
     from hitl_tui.view.session import ViewSession
@@ -50,8 +51,7 @@ log = logging.getLogger(__name__)
 OpenDriver = Callable[[], Awaitable["tuple[Hub, Driver]"]]
 
 
-@dataclass(frozen=True, slots=True)
-class AppResult:
+class AppResult(msgspec.Struct, frozen=True):
     """How a session on screen ended.
 
     Args:
@@ -69,8 +69,7 @@ class AppResult:
     ended_by: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AppStart:
+class AppStart(msgspec.Struct, frozen=True):
     """What a session begins with; see `run_app`."""
 
     open_driver: OpenDriver
@@ -86,6 +85,10 @@ def action_commands() -> type[Provider]:
     from hitl_tui.ui.palette import ActionCommands
 
     return ActionCommands
+
+
+_AT_ONCE: Final = 1.0
+"""Seconds within which an opened thread is the first thing that is painted."""
 
 
 class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
@@ -114,6 +117,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         self._ended_by = 0
         self._keeping = False
         self._untold: list[HitlError] = []
+        self._open_session: asyncio.Task[ViewSession] | None = None
+        self._damage: Damage | None = None
         self.wear(look or Look())
         self._opening = OpeningScreen(quits="app.quit" not in self.look.keys)
 
@@ -132,90 +137,134 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             self.run_screen.complain(error)
 
     def get_default_screen(self) -> Screen[Any]:
-        """What is painted first; the run screen comes on top of it and stays."""
-        return self._opening
+        """What is painted first: the thread, or where that takes its time the frames of its panes."""
+        return self.run_screen or self._opening
 
-    def on_load(self) -> None:
-        """Before the terminal is changed: whoever ends us from now on finds it as it was."""
+    async def on_load(self) -> None:
+        """Before the terminal is changed: whoever ends us from now on finds it as it was.
+
+        A thread that is open soon is all there is to paint, at once with all that is known of it.
+        """
         listen(self._told_to_end)
+        self._open_session = asyncio.create_task(self._open())
+        done, _ = await asyncio.wait([self._open_session], timeout=_AT_ONCE)
+        if done:
+            self._take_session()
+
+    def _take_session(self) -> None:
+        """Make the run screen of the session that is open, or end with why there is none."""
+        opened = self._open_session
+        if opened is None:
+            return
+        try:
+            session = opened.result()
+        except LogCorrupt:
+            return  # it is told on a screen of its own
+        except HitlError as error:
+            self.exit(AppResult(error=error))
+            return
+        self._open_session = None
+        self.run_screen = self._screen_of(session)
 
     def on_mount(self) -> None:
-        """Open the thread once something is on screen."""
+        """See to the terminal; a thread that is not open yet is shown once it is."""
         keep_python_streams()  # Textual has put its own there
         continue_as_one(self._driver)
+        configured = self.keymap.configured
+        self.set_keymap({name: ",".join(self.keymap.bindings[name]) for name in configured})
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
-        self.run_worker(self._open(), group="open", exit_on_error=False)
+        """What the first frame did not need."""
+        collect_as_usual()
         self.set_interval(LOOK_EVERY, self.look_at_theme)
+        if self._open_session is not None:
+            self.run_worker(self._show_late(self._open_session), group="open", exit_on_error=False)
 
-    async def _open(self) -> None:
-        """Load the run screen and open the driver; a failure ends the app with the reason."""
-        loading = asyncio.create_task(asyncio.to_thread(importlib.import_module, "hitl_tui.ui.screens.run"))
-        try:
-            self.hub, driver = await self.start.open_driver()
-            await loading
-        except HitlError as error:
-            await loading
-            self.exit(AppResult(error=error))
-            return
-        from hitl_tui.ui.screens.dialogs import ask_trust
+    async def _open(self) -> ViewSession:
+        """Open the driver of the thread, and look at it.
 
-        self.hub.ask_by(partial(ask_trust, self))
-        await self._begin_with(self.hub, driver)
-
-    async def _begin_with(self, hub: Hub, driver: Driver) -> None:
-        """Show the first thread; where its log is damaged, what is wrong with it."""
-        from hitl_tui.ui.screens.damaged import Damage, show_damage
+        Raises:
+            LogCorrupt: its log is damaged; `_damage` says how to look at it all the same.
+            HitlError: it can't be opened; everything is closed again.
+        """
+        self.hub, driver = await self.start.open_driver()
+        self.hub.ask_by(self._ask_trust)
         from hitl_tui.view.session import ViewSession
 
-        configured = self.keymap.configured
-        self.set_keymap({name: ",".join(self.keymap.bindings[name]) for name in configured})
+        try:
+            return await ViewSession.open(self.hub, driver)
+        except LogCorrupt as error:
+            from hitl_tui.ui.screens.damaged import Damage
+
+            self._damage = Damage(driver, error)
+            raise
+        except HitlError:
+            await self._close_hub()
+            raise
+
+    async def _ask_trust(self, question: Question) -> bool:
+        from hitl_tui.ui.screens.dialogs import ask_trust
+
+        return await ask_trust(self, question)
+
+    async def _show_late(self, opening: asyncio.Task[ViewSession]) -> None:
+        """Show the thread over the empty frames; where its log is damaged, what is wrong with it."""
+        try:
+            await self._show(await opening)
+        except LogCorrupt:
+            self._show_damage()
+        except HitlError as error:
+            self.exit(AppResult(error=error))
+
+    def _show_damage(self) -> None:
+        from hitl_tui.ui.screens.damaged import show_damage
 
         def left(found: ViewSession | HitlError) -> None:
-            work = self._give_up(hub, found) if isinstance(found, HitlError) else self._show(hub, found)
+            work = self._give_up(found) if isinstance(found, HitlError) else self._show(found)
             self.run_worker(work, group="open", exit_on_error=False)
 
-        try:
-            session = await ViewSession.open(hub, driver)
-        except LogCorrupt as error:
-            show_damage(self, hub, Damage(driver, error), "Quit", left)
-        except HitlError as error:
-            await self._give_up(hub, error)
-        else:
-            await self._show(hub, session)
+        if self.hub is not None and self._damage is not None:
+            show_damage(self, self.hub, self._damage, "Quit", left)
 
-    async def _give_up(self, hub: Hub, error: HitlError) -> None:
-        """End: nothing can be shown."""
+    async def _close_hub(self) -> None:
         with suppress(HitlError):
-            await hub.close()
+            if self.hub is not None:
+                await self.hub.close()
+
+    async def _give_up(self, error: HitlError) -> None:
+        """End: nothing can be shown."""
+        await self._close_hub()
         self.exit(AppResult(error=error))
 
-    async def _show(self, hub: Hub, session: ViewSession) -> None:
+    async def _show(self, session: ViewSession) -> None:
         """Show a thread on the run screen from now on."""
+        self.run_screen = self._screen_of(session)
+        await self.push_screen(self.run_screen)
+
+    def _screen_of(self, session: ViewSession) -> RunScreen:
+        """The run screen, which begins with a session."""
         from hitl_tui.ui.screens.run import RunScreen
+
+        start = self.start
+        return RunScreen(
+            session, start.actor, self.leave_asking, self._shown, inputs=start.inputs,
+            ask_inputs=start.ask_inputs, breaks=start.breaks, keymap=self.keymap,
+        )  # fmt: skip
+
+    async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
+        """The run screen shows its first session, or can't: go on with what waited for that."""
         from hitl_tui.view.keymap import KeysInvalid
 
-        keymap = self.keymap
-        start = self.start
-        self.run_screen = screen = RunScreen(
-            hub, start.actor, self.leave_asking, inputs=start.inputs, ask_inputs=start.ask_inputs,
-            breaks=start.breaks, keymap=keymap,
-        )  # fmt: skip
-        await self.push_screen(screen)
-        try:
-            await screen.begin(session)
-        except HitlError as error:
-            await self._give_up(hub, error)
+        if error is not None:
+            await self._give_up(error)
             return
-        if keymap.problems:
-            self._untold.append(KeysInvalid("\n".join(keymap.problems), "all other keys apply"))
+        if self.keymap.problems:
+            self._untold.append(KeysInvalid("\n".join(self.keymap.problems), "all other keys apply"))
         for untold in self._untold:
             screen.complain(untold)
         if self.start.list_threads:
             screen.threads.choose()
-        await session.drain()
-        screen.show_news(session)
         for key in self._opening.early_keys:
             self.simulate_key(key)
 

@@ -6,11 +6,11 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import msgspec
 import tomli
 from textual.app import App
 from textual.color import Color, ColorParseError
@@ -39,8 +39,7 @@ class ThemeInvalid(UsageError):
     title = "The theme can't be used"
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedTheme:
+class LoadedTheme(msgspec.Struct, frozen=True):
     """A theme that can be used, and the files it was made of: its own, then those it is based on."""
 
     theme: Theme
@@ -48,8 +47,7 @@ class LoadedTheme:
     files: tuple[Path, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(msgspec.Struct, frozen=True):
     """What a file and those it is based on give."""
 
     title: str
@@ -342,8 +340,7 @@ def _stamp(path: Path) -> Stamp:
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """What a user chose of looks and keys.
 
     Args:
@@ -356,8 +353,8 @@ class Look:
 
     theme: str = ""
     themes: Path | None = None
-    keys: Mapping[str, Any] = field(default_factory=dict)
-    key_places: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, Any] = {}
+    key_places: Mapping[str, str] = {}
     ascii: bool | None = None
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+import msgspec
 
 from hitl_tui.drivers.protocol import why_not
 from hitl_tui.engine.commands import (
@@ -127,8 +128,7 @@ ScreenGroup = Literal[
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True):
     """What decides whether an action can be taken now.
 
     Args:
@@ -157,12 +157,12 @@ class Situation:
     inside: bool = False
     owned: bool = False
     found: bool = False
-    refusals: Mapping[str, str] = field(default_factory=dict)
+    refusals: Mapping[str, str] = {}
     card: Literal["", "open", "sending"] = ""
     typing: bool = False
     tainted: bool = False
     private: bool = False
-    ways: Mapping[str, str] = field(default_factory=dict)
+    ways: Mapping[str, str] = {}
 
     def can(self, command: type[Command[Any]]) -> str:
         """Why a kind of command can't be carried out now, "" where it can."""
@@ -176,8 +176,7 @@ class Situation:
 WhyNot = Callable[[Situation], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(msgspec.Struct, frozen=True):
     """One action.
 
     Args:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
@@ -63,8 +65,7 @@ def changed_settings(info: AgentInfo, value: Mapping[str, Any]) -> dict[str, Any
     return settings
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """A step to make again in a fork of `thread_id` at `base`; `words` say so."""
 
     thread_id: str

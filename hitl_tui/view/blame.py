@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
+
+import msgspec
 
 from hitl_tui.engine.log.records import Checkpoint
 from hitl_tui.engine.log.units import about
@@ -16,8 +17,7 @@ from hitl_tui.view.sanitise import sanitise, sanitise_line
 _WIDE: Final = 240
 
 
-@dataclass(frozen=True, slots=True)
-class BlameLine:
+class BlameLine(msgspec.Struct, frozen=True):
     """A line (of a text), key (of an object) or item (of a list) and who wrote it last; sanitised."""
 
     step: Annotated[int, about("The step.")]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
+
+import msgspec
 
 from hitl_tui.drivers.protocol import NodeInfo
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
@@ -38,8 +39,7 @@ _WIDE: Final = 240
 _NAMES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class BranchRow:
+class BranchRow(msgspec.Struct, frozen=True):
     """A branch as one row of a list; all texts sanitised, on one line.
 
     Args:

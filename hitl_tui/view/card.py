@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final, Literal
+
+import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
@@ -100,8 +101,7 @@ _SHORTEST: Final = 100_000
 """Microseconds below which it is not worth telling how long a step took."""
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """A value of the subject: the step that wrote it, who did, and the raw value."""
 
     step: int
@@ -109,8 +109,7 @@ class Version:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceView:
+class ChoiceView(msgspec.Struct, frozen=True):
     """One allowed answer: `key` is what to press, `text` whether it takes words."""
 
     id: str
@@ -120,8 +119,7 @@ class ChoiceView:
     recommended: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewCard:
+class ReviewCard(msgspec.Struct, frozen=True):
     """A request as drawn.  `seen` is what to hand to `Driver.answer` with the answer.
 
     Args:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise, zip_longest
 from typing import Annotated, Any, Final, Literal, TypeVar, overload
@@ -306,8 +305,7 @@ Change = Literal["same", "changed", "added", "removed", "private"]
 MARKS: Final[dict[Change, str]] = {"same": "=", "changed": "≠", "added": "+", "removed": "-", "private": "·"}
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(msgspec.Struct, frozen=True):
     """A channel in two states; `before` or `after` is None where it isn't in that state."""
 
     channel: Annotated[str, about("The channel.")]
@@ -316,8 +314,7 @@ class Compared:
     after: Annotated[Any, about("Its value in `b`.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """A line of each side, sanitised; None where a side has none."""
 
     left: str | None

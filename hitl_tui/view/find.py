@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal
+
+import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.format import writer
@@ -20,8 +21,7 @@ _LINES: Final = 20_000
 _AROUND: Final = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A place where the text stands.
 
     Args:

@@ -6,8 +6,10 @@ import datetime
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.engine.state.schema import ChannelSchema
 from hitl_tui.engine.state.values import thaw
@@ -285,16 +287,14 @@ _HELP: Final = 400
 _UNSET: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
-class FieldOption:
+class FieldOption(msgspec.Struct, frozen=True):
     """One of the values to choose from, and the word that names it."""
 
     word: str
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One thing to type or to choose.
 
     Args:
@@ -322,8 +322,7 @@ class Field:
     empty: Literal["out", "null", "text"] = "out"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(msgspec.Struct, frozen=True):
     """The fields of an answer, what stands in it unasked, and the schema that it must fit as a whole."""
 
     fields: tuple[Field, ...]
@@ -336,8 +335,7 @@ class Form:
         return {field.path: field.text for field in self.fields}
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """What was typed, as a value, and what is wrong with it by field; () is the answer as a whole."""
 
     value: Any

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Final
+
+import msgspec
 
 from hitl_tui.view.cells import cells
 
 
-@dataclass(frozen=True, slots=True)
-class Glyphs:
+class Glyphs(msgspec.Struct, frozen=True):
     """One set of glyphs; each is one cell wide."""
 
     input: str = "○"
@@ -87,7 +87,8 @@ def _table() -> dict[int, str]:
     # Parts of blocks are the ends of scroll bars, whose colours tell enough.
     table |= dict.fromkeys(map(chr, range(0x2580, 0x25A0)), " ")
     table |= _SIGNS
-    table |= {getattr(UNICODE, glyph.name): getattr(ASCII, glyph.name) for glyph in fields(UNICODE)}
+    twins = msgspec.structs.asdict(ASCII)
+    table |= {glyph: twins[name] for name, glyph in msgspec.structs.asdict(UNICODE).items()}
     # The timeline's corner is a border's too, where all four look alike.
     table["╰"] = "+"
     return {ord(char): twin for char, twin in table.items()}

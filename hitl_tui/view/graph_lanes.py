@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal
+
+import msgspec
 
 from hitl_tui.view.graph_layers import Item, Layers, Pair, Size
 
@@ -16,8 +17,7 @@ _TURN: Final = 0.5
 _FORK: Final = 0.4
 
 
-@dataclass(eq=False)
-class Lane:
+class Lane(msgspec.Struct, eq=False):
     """Back edges to one node on one side; one that is labelled has a lane of its own.
 
     Args:
@@ -31,13 +31,12 @@ class Lane:
     side: Side
     from_above: bool
     shared: bool
-    exits: dict[Pair, bool] = field(default_factory=dict)
+    exits: dict[Pair, bool] = {}
     first: int = 0
     last: int = 0
 
 
-@dataclass(frozen=True)
-class _Way:
+class _Way(msgspec.Struct, frozen=True):
     cost: float
     side: Side
     from_above: bool

@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
+
+import msgspec
 
 from hitl_tui.engine.log.records import END, START
 from hitl_tui.view.cells import cells
@@ -21,8 +22,7 @@ _NEAR: Final = 3
 _STRAIGHT: Final = 0.2
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(msgspec.Struct, frozen=True):
     """How much room a node takes, in cells.
 
     Args:
@@ -39,8 +39,7 @@ class Size:
     enter: int = 1
 
 
-@dataclass(eq=False, slots=True)
-class Item:
+class Item(msgspec.Struct, eq=False):
     """A node, a label or a part of a trunk in a layer.
 
     Args:
@@ -55,8 +54,8 @@ class Item:
     node: str = ""
     label: Pair | None = None
     trunk: Pair = ("", "")
-    ups: list[Item] = field(default_factory=list)
-    downs: list[Item] = field(default_factory=list)
+    ups: list[Item] = []
+    downs: list[Item] = []
     place: int = 0
     x: int = 0
     top: int = 0

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.engine.graph.description import EdgeInfo
 from hitl_tui.engine.log.records import END, START
@@ -32,8 +34,7 @@ _TRIES: Final = 2
 _SHRINKS: Final = 4
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(msgspec.Struct, frozen=True):
     """A node in the picture: its upper left cell and its size."""
 
     name: str
@@ -56,8 +57,7 @@ class Box:
         return self.x <= point[0] <= self.right and self.y <= point[1] <= self.bottom
 
 
-@dataclass(frozen=True)
-class EdgePath:
+class EdgePath(msgspec.Struct, frozen=True):
     """An edge in the picture.
 
     Args:
@@ -78,8 +78,7 @@ class EdgePath:
         return self.source, self.target
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """A picture without characters; its upper left cell is (0, 0)."""
 
     boxes: Mapping[str, Box]
@@ -115,8 +114,7 @@ def run_order(edges: Sequence[EdgeInfo], nodes: Iterable[str] = ()) -> list[str]
     return [START] * (START in known) + middle + [END] * (END in known)
 
 
-@dataclass(frozen=True)
-class Air:
+class Air(msgspec.Struct, frozen=True):
     """How much stands between the parts of a picture.
 
     Args:
@@ -187,8 +185,7 @@ def crossed_cells(routes: Iterable[EdgePath]) -> set[Point]:
     return (across & down) - turns
 
 
-@dataclass(frozen=True)
-class _Graph:
+class _Graph(msgspec.Struct, frozen=True, dict=True):
     """What is to be laid out."""
 
     order: Sequence[str]

@@ -7,10 +7,12 @@ leads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.engine.graph.description import EdgeInfo, NodeKind
 from hitl_tui.engine.graph.drawing import RunMarks
@@ -40,8 +42,7 @@ _JOINTS: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Frame:
+class _Frame(msgspec.Struct, frozen=True):
     """The characters of a box: its corners, its sides, and where edges leave it."""
 
     top: str
@@ -62,8 +63,7 @@ _FRAMES: Final[Mapping[NodeKind, _Frame]] = {
 }
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(msgspec.Struct, frozen=True):
     """Rows to show, the row of each node's name, and what was laid out; None for the plain list."""
 
     rows: tuple[tuple[Run, ...], ...]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 _FORBIDDEN: Final = 1000
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """What connects a column with another, between two layers.
 
     Args:
@@ -28,8 +28,7 @@ class Link:
     to_above: bool = False
 
 
-@dataclass
-class _Net:
+class _Net(msgspec.Struct):
     """Links that run on a track together, with the columns at which they leave it.
 
     Args:
@@ -38,9 +37,11 @@ class _Net:
 
     links: list[Link]
     part: int = 0
-    ups: set[int] = field(default_factory=set)
-    downs: set[int] = field(default_factory=set)
+    ups: set[int] = set()
+    downs: set[int] = set()
     track: int = 0
+    first: int = 0
+    last: int = 0
 
     def __post_init__(self) -> None:
         for link in self.links:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import Unfinished
 from hitl_tui.engine.log import events as ev
@@ -81,8 +83,7 @@ TEXT_TAIL: Final = 8 * 1024
 BranchPhase = Literal["running", "waiting", "next", "ok", "failed", "cancelled", "unneeded"]
 
 
-@dataclass(frozen=True, slots=True)
-class BranchView:
+class BranchView(msgspec.Struct, frozen=True):
     """A branch, or a node inside a subgraph.
 
     Args:
@@ -111,8 +112,7 @@ class BranchView:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ChildView:
+class ChildView(msgspec.Struct, frozen=True):
     """The thread of a subgraph's run; `running` is its node in flight, "" between nodes."""
 
     path: str
@@ -121,8 +121,7 @@ class ChildView:
     progress: Progress | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InsideView:
+class InsideView(msgspec.Struct, frozen=True):
     """What goes on inside the newest node that has an inside.
 
     Args:
@@ -137,7 +136,7 @@ class InsideView:
     node: str = ""
     step: int = -1
     total: int = 0
-    branches: Mapping[str, BranchView] = field(default_factory=dict)
+    branches: Mapping[str, BranchView] = {}
     children: tuple[ChildView, ...] = ()
     live: bool = False
 
@@ -188,8 +187,7 @@ def inside_at_start(
     return inside.build()
 
 
-@dataclass
-class InsideFold:
+class InsideFold(msgspec.Struct):
     """An inside while a batch of events is folded: one copy of the branches, however many events."""
 
     view: InsideView
@@ -197,9 +195,9 @@ class InsideFold:
     step: int = -1
     total: int = 0
     live: bool = False
-    branches: dict[str, BranchView] = field(default_factory=dict)
-    children: dict[str, ChildView] = field(default_factory=dict)
-    _pieces: dict[str, list[str]] = field(default_factory=dict)
+    branches: dict[str, BranchView] = {}
+    children: dict[str, ChildView] = {}
+    _pieces: dict[str, list[str]] = {}
 
     def __post_init__(self) -> None:
         view = self.view

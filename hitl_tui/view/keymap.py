@@ -6,8 +6,9 @@ Needs no screen, so that the command line can list and check keys too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, get_args
+
+import msgspec
 
 from hitl_tui.errors import UsageError, in_words
 from hitl_tui.suggest import did_you_mean
@@ -84,8 +85,7 @@ class KeysInvalid(UsageError):
     title = "Some keys can't be used"
 
 
-@dataclass(frozen=True, slots=True)
-class Keymap:
+class Keymap(msgspec.Struct, frozen=True):
     """The keys in use, and what was wrong with the wishes for other ones.
 
     Args:
@@ -121,8 +121,7 @@ class Keymap:
         return {action.id: self.way(action.id) for action in ACTIONS}
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """One of several choices: what is pressed for it (`also` works too), its name, what is said beside it.
 
     A key is a character, or the id of the action whose keys do it; "" for none.

@@ -7,8 +7,10 @@ key, and `UNDO` seconds in which it can be taken back.  Time is told from outsid
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Protocol
+
+import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import why_not
 from hitl_tui.engine.commands import UpdateState
@@ -54,8 +56,7 @@ _OVER: Final = (Option("_later", "ask.take", "close this", also=("app.back",)),)
 """Where somebody else was faster."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """An answer with its label for people, bound to what was on screen."""
 
     request: Request
@@ -66,15 +67,13 @@ class Decision:
     actor: str
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(msgspec.Struct, frozen=True):
     """Hand a decision to the driver; `refuse` takes what that says against it."""
 
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """Open an editor on a value; `written` takes what comes back.  `text` where it is no JSON."""
 
     title: str
@@ -83,8 +82,7 @@ class Write:
     text: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Since:
+class Since(msgspec.Struct, frozen=True):
     """Look what has changed since the step of a request; `tell_since` takes it."""
 
     request: Request

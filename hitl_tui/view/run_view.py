@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import GraphInfo, Snapshot, Stamped
 from hitl_tui.engine.log import events as ev
@@ -21,8 +23,7 @@ from hitl_tui.view.sanitise import sanitise_line
 STREAM_TAIL: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class StreamView:
+class StreamView(msgspec.Struct, frozen=True):
     """What the newest attempt of a node writes or wrote while running.
 
     `text` is the raw tail of what was streamed (sanitise before showing), `length` counts all of
@@ -77,8 +78,7 @@ def with_call(stream: StreamView, event: ev.ModelCalled) -> StreamView:
 LEDGER_WINDOW = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class RetryNotice:
+class RetryNotice(msgspec.Struct, frozen=True):
     """An attempt failed and is tried again after `wait` seconds."""
 
     node: str
@@ -93,8 +93,7 @@ class RetryNotice:
         return self.error.removeprefix(f"node {self.node!r}, attempt {self.attempt}: ")
 
 
-@dataclass(frozen=True, slots=True)
-class RunView:
+class RunView(msgspec.Struct, frozen=True):
     """One thread as shown.  Texts in it are raw; what makes lines of it sanitises.
 
     Args:
@@ -335,8 +334,7 @@ class _Builder:
             self.inside.end()
 
 
-@dataclass(frozen=True, slots=True)
-class _Running:
+class _Running(msgspec.Struct, frozen=True):
     node: str | None = None
     at: int | None = None
     attempt: int = 0
@@ -476,8 +474,7 @@ _APPLY: Final[dict[type, Callable[[_Builder, Any], None]]] = {
 _NAME = 60
 
 
-@dataclass(frozen=True, slots=True)
-class InsidePlace:
+class InsidePlace(msgspec.Struct, frozen=True):
     """What can be opened at a node.
 
     Args:

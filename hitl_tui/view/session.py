@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from operator import is_
 from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from hitl_tui.drivers.protocol import Driver, Hub, Relative, Stamped
 from hitl_tui.engine.commands import COMMANDS, Fork, PrepareGraph, verb
@@ -139,8 +140,7 @@ _STEPS_LOOKED_AT = 200
 _STEPS_ASKED_ABOUT = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(msgspec.Struct, frozen=True):
     """The newest versions of a channel: checkpoint, who and value, newest first.
 
     Args:
@@ -151,8 +151,7 @@ class Versions:
     since: int
 
 
-@dataclass(frozen=True, slots=True)
-class Revealed:
+class Revealed(msgspec.Struct, frozen=True):
     """A private value that somebody has asked to see."""
 
     channel: str

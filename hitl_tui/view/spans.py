@@ -6,8 +6,9 @@ model, a tool, a file or a user wrote through `untrusted`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from hitl_tui.view.sanitise import sanitise, sanitise_line
 
@@ -33,8 +34,7 @@ Role = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """A piece of one line and what it means; build it with `trusted` or `untrusted`."""
 
     text: str

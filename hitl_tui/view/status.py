@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+import msgspec
 
 from hitl_tui.drivers.breakpoints import stopped_by
 from hitl_tui.engine.log.events import Progress
@@ -37,8 +38,7 @@ _FAILED: Final = MappingProxyType(
 _WIDE: Final = 400
 
 
-@dataclass(frozen=True, slots=True)
-class StatusLine:
+class StatusLine(msgspec.Struct, frozen=True):
     """`glyph` and `word` ("WAITING") are the badge; `turn` says whose turn it is and how to go on.
 
     `brief` is the turn where there is little room: it names one key alone, and of a failure the node.

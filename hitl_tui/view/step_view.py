@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import ChannelInfo
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate
@@ -23,8 +25,7 @@ _WHY = 400
 Mark = Literal["+", "≠", "=", "✎", " "]
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelRow:
+class ChannelRow(msgspec.Struct, frozen=True):
     """A channel at a step: what the step did to it (`mark`, `word`) and its value on one line.
 
     `tainted`: it holds something from outside.
@@ -41,8 +42,7 @@ class ChannelRow:
     tainted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StepView:
+class StepView(msgspec.Struct, frozen=True):
     """A step and everything the panes show of it; `checkpoint` is None before the first step.
 
     `calls` are the tools that its agents called.  `why` is what the node says about it, as why the run goes

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Literal
+
+import msgspec
 
 from hitl_tui.drivers.protocol import Relative
 from hitl_tui.engine.log.records import Checkpoint, Status
@@ -20,8 +21,7 @@ Place = tuple[str, int]
 Direction = Literal["left", "right", "up", "down"]
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadLine:
+class ThreadLine(msgspec.Struct, frozen=True):
     """One line: the steps `start` to `head` of a thread, going off line `parent` at step `start - 1`.
 
     `sources` are where its checkpoints are looked up, each up to a step.
@@ -48,8 +48,7 @@ class ThreadLine:
         return next((checkpoint for checkpoint in candidates if checkpoint), None)
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadLines:
+class ThreadLines(msgspec.Struct, frozen=True):
     """All lines of a family in drawing order, and which one shows a thread's own steps."""
 
     branches: tuple[ThreadLine, ...]
@@ -159,8 +158,7 @@ def neighbours(view: RunView, family: Sequence[Relative], place: Place, directio
 _LABEL: Final = 18
 
 
-@dataclass(frozen=True, slots=True)
-class StepCell:
+class StepCell(msgspec.Struct, frozen=True):
     """A step as drawn; texts are sanitised and short."""
 
     glyph: str
@@ -244,8 +242,7 @@ _ROOM: Final = 20
 _LINES: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(msgspec.Struct, frozen=True):
     """Cells x0 (included) to x1 (not) of a row that stand for a step."""
 
     row: int
@@ -254,8 +251,7 @@ class Hit:
     place: Place
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineLayout:
+class TimelineLayout(msgspec.Struct, frozen=True):
     """Rows to draw (the first carries the step numbers) and where each step is in them.
 
     `hidden` counts the lines of the family that don't reach into the shown steps.

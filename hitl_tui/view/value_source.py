@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar, get_args
+
+import msgspec
 
 from hitl_tui.view.blame import blame
 from hitl_tui.view.diff import value_diff
@@ -25,8 +26,7 @@ _INLINE_LIMIT: Final = 20_000
 _BLAME_VERSIONS: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class ValueText:
+class ValueText(msgspec.Struct, frozen=True):
     """Rows of text, each "same", "added", "removed" or "gutter|text" for blame; `note` goes below them."""
 
     channel: str
@@ -118,8 +118,7 @@ async def _made(session: ViewSession, what: str, of: tuple[object, ...], make: C
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class EditText:
+class EditText(msgspec.Struct, frozen=True):
     """The text to begin with; `as_json` says how to read it back, `why` why it is not plain."""
 
     text: str

@@ -9,6 +9,7 @@ from hitl_tui.ui.app import AppResult
 from hitl_tui.ui.palette import Palette
 from hitl_tui.ui.screens.edit import EditScreen
 from hitl_tui.ui.screens.help import HelpScreen
+from hitl_tui.ui.screens.opening import OpeningScreen
 from hitl_tui.ui.widgets.header import HeaderBar
 from hitl_tui.view.review import GRACE
 from hitl_tui.view.status import StatusLine
@@ -74,8 +75,8 @@ async def test_what_fails_while_the_app_ends_does_not_change_how_it_ended():
 
 
 async def test_a_key_of_the_opening_screen_is_done_once_and_by_the_run_screen():
-    async with desk() as it:
-        opening = it.app.get_default_screen()
+    async with desk():
+        opening = OpeningScreen()
         key = Key("b", "b")
         await opening.on_key(key)
         assert opening.early_keys == ["b"]

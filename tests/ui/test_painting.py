@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.pilot import Pilot
@@ -230,6 +230,8 @@ async def test_columns_of_short_channel_names_keep_their_distance():
     async with app.run_test(size=(60, 20)) as pilot:
         view = open_view(tapes.advisor_tape().end)
         step = head_step(view)
-        pane.show_step(dataclasses.replace(step, rows=(dataclasses.replace(step.rows[0], name="n"),)), False)
+        pane.show_step(
+            msgspec.structs.replace(step, rows=(msgspec.structs.replace(step.rows[0], name="n"),)), False
+        )
         await settled(pilot)
         assert "channel reducer" in text_of(pilot)

@@ -246,7 +246,7 @@ async def test_what_comes_while_the_card_hides_a_pane_is_wrapped_for_it_afterwar
     async with desk() as it:
         await open_card(it)
         session = it.session
-        session.step_view = dataclasses.replace(session.step_view, why=words)
+        session.step_view = msgspec.structs.replace(session.step_view, why=words)
         it.run.show_all()
         await it.press("escape")
         await it.shows(words)

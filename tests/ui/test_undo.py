@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sqlite3
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hitl_tui.stores import Checkpointer, SQLiteCheckpointer
@@ -89,7 +89,7 @@ async def test_a_thread_that_runs_is_not_rolled_back(store: Checkpointer, world:
     async with opened(store, booked, world) as it:
         now = it.run.situation
         assert BY_ID["change.rollback"].why_not(now) == ""
-        assert "it runs" in BY_ID["change.rollback"].why_not(dataclasses.replace(now, running=True))
+        assert "it runs" in BY_ID["change.rollback"].why_not(msgspec.structs.replace(now, running=True))
 
 
 def change_behind_its_back(folder: Path, statement: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import msgspec
 
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.view.find import MOST, find
@@ -13,7 +13,7 @@ from tests.support import tape as tapes
 
 def places(query: str, **values: object) -> list[tuple[str, int, str, str]]:
     view = open_view(tapes.advisor_tape().end)
-    view = dataclasses.replace(view, values={**view.values, **values})
+    view = msgspec.structs.replace(view, values={**view.values, **values})
     return [(one.kind, one.step, one.channel, one.match) for one in find(query, view, head_step(view))]
 
 
@@ -45,7 +45,7 @@ def test_private_values_and_empty_wishes_find_nothing() -> None:
 
 def test_what_is_found_is_harmless_and_bounded() -> None:
     view = open_view(tapes.advisor_tape().end)
-    view = dataclasses.replace(
+    view = msgspec.structs.replace(
         view, values={**view.values, "latest_draft": "x\x1b[2Jy needle\u202e\n" * 3000}
     )
     found = find("needle", view, head_step(view))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hitl_tui import END, START, MemoryCheckpointer, StateGraph
 from hitl_tui.drivers.protocol import Driver, Stamped

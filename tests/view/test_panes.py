@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hitl_tui.engine.audit.costs import CostReport
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hitl_tui.engine.log.requests import Request, Vote
 from hitl_tui.view.card import ReviewCard, review_card

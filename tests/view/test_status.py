@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hitl_tui import Agent, MemoryCheckpointer, ScriptedModel, debate_workflow
 from hitl_tui.engine.log.records import Limits

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 import msgspec
@@ -25,8 +24,7 @@ from hitl_tui.suggest import did_you_mean
 UNDONE, UNDO_FAILED = "undone", "undo_failed"
 
 
-@dataclass(frozen=True)
-class Handler:
+class Handler(msgspec.Struct, frozen=True):
     """A function that undoes what a node did: `(state, config, args) -> mapping | NodeResult | None`."""
 
     name: str

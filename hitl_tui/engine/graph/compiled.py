@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+import msgspec
 from msgspec.structs import replace as change
 
 from hitl_tui.engine.graph.compensation import Handler
@@ -25,8 +25,7 @@ from hitl_tui.errors import GraphInvalid, HitlError
 OnError = Literal["collect", "fail"]
 
 
-@dataclass(frozen=True)
-class Quorum:
+class Quorum(msgspec.Struct, frozen=True):
     """A join that is settled once `n` branches have succeeded."""
 
     n: int
@@ -49,8 +48,7 @@ def quorum(n: int) -> Quorum:
     return Quorum(n)
 
 
-@dataclass(frozen=True)
-class FanOutWork:
+class FanOutWork(msgspec.Struct, frozen=True):
     """Branches side by side: the same node for each item, or the members of a parallel.
 
     Attributes:
@@ -87,8 +85,7 @@ class FanOutWork:
         }
 
 
-@dataclass(frozen=True)
-class SubgraphWork:
+class SubgraphWork(msgspec.Struct, frozen=True):
     """A graph inside a node; `inputs` are (parent's, child's) channels, `outputs` (child's, parent's)."""
 
     graph: CompiledGraph
@@ -112,8 +109,7 @@ NodeFunction = Callable[..., Any]
 RouteFunction = Callable[[WorkflowState], Any]
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A node as added; `reads` and `writes` None mean all channels, `external` is a source or ""."""
 
     name: str
@@ -150,16 +146,14 @@ class Node:
         return change(plain, kind=kind_of(work), **work.declared)
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """A conditional edge: the function's key picks the target."""
 
     function: RouteFunction
     targets: dict[str, str]
 
 
-@dataclass(frozen=True)
-class CompiledGraph:
+class CompiledGraph(msgspec.Struct, frozen=True, dict=True):
     """A checked graph, ready to run; immutable and shared by all threads of a runner."""
 
     name: str
@@ -175,7 +169,7 @@ class CompiledGraph:
     agents: Mapping[str, Any]
     inputs: tuple[InputField, ...]
     output: str
-    compensations: Mapping[str, Handler] = field(default_factory=dict)
+    compensations: Mapping[str, Handler] = {}
 
     @cached_property
     def info(self) -> GraphInfo:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from hitl_tui.engine.graph.description import GraphInfo, NodeInfo
 from hitl_tui.engine.log.records import END, START, Checkpoint, Cursor
@@ -12,8 +14,7 @@ from hitl_tui.engine.log.store import Store
 _STEPS_FOLLOWED = 500
 
 
-@dataclass(frozen=True)
-class RunMarks:
+class RunMarks(msgspec.Struct, frozen=True):
     """What a run makes of the picture: who is current, how often nodes ran, which edges were taken.
 
     `breakpoints` are the nodes before which it will stop, each with its condition; `notes` stand beside the
@@ -21,11 +22,11 @@ class RunMarks:
     """
 
     current: str | None = None
-    visits: Mapping[str, int] = field(default_factory=dict)
+    visits: Mapping[str, int] = {}
     taken: frozenset[tuple[str, str]] = frozenset()
-    breakpoints: Mapping[str, str] = field(default_factory=dict)
-    notes: Mapping[str, str] = field(default_factory=dict)
-    inside: Mapping[str, RunMarks] = field(default_factory=dict)
+    breakpoints: Mapping[str, str] = {}
+    notes: Mapping[str, str] = {}
+    inside: Mapping[str, RunMarks] = {}
 
 
 def look_of(cursor: Cursor, checkpoints: Sequence[Checkpoint]) -> RunMarks:

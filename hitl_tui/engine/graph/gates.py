@@ -7,8 +7,9 @@ A gate turns an interrupt into a question with named answers.  The answer's valu
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+import msgspec
 
 from hitl_tui.engine.graph.description import GateInfo
 from hitl_tui.engine.graph.functions import takes_second
@@ -21,8 +22,7 @@ from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError
 TextUse = Literal["none", "optional", "required"]
 
 
-@dataclass(frozen=True)
-class GateChoice:
+class GateChoice(msgspec.Struct, frozen=True):
     """One answer of a gate.
 
     Attributes:
@@ -38,7 +38,7 @@ class GateChoice:
     label: str
     key: str = ""
     text: TextUse = "optional"
-    values: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = field(default_factory=dict)
+    values: Mapping[str, Any] | Callable[..., Mapping[str, Any]] = {}
 
     def values_for(self, state: WorkflowState, text: str) -> Mapping[str, Any]:
         """The channel values this answer sets."""
@@ -52,8 +52,7 @@ class GateChoice:
         return Choice(self.id, self.label, self.key, self.text)
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """A question to a human at a node.
 
     Attributes:

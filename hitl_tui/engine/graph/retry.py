@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+
+import msgspec
 
 from hitl_tui.errors import GraphInvalid, ReadDenied, UndeclaredChannel, WriteDenied
 
 NEVER_RETRIED = (ReadDenied, UndeclaredChannel, WriteDenied)
 
 
-@dataclass(frozen=True)
-class RetryPolicy:
+class RetryPolicy(msgspec.Struct, frozen=True):
     """Try a failing node again.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -86,8 +85,7 @@ def _check_usage(usage: Any, node: str) -> None:
             )
 
 
-@dataclass(frozen=True)
-class StepResult:
+class StepResult(msgspec.Struct, frozen=True):
     """One committed step, as `stream` yields it; values of private channels are masked (SPEC 8)."""
 
     node: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -35,8 +34,7 @@ from hitl_tui.errors import GraphInvalid, HitlError, NodeFailed, StoreUnusable, 
 _PAGE = 256
 
 
-@dataclass(frozen=True)
-class ChildRollback:
+class ChildRollback(msgspec.Struct, frozen=True):
     """The thread of a subgraph's run, undone as a whole at its place among its parent's steps.
 
     Attributes:

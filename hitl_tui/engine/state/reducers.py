@@ -15,9 +15,10 @@ import math
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
+
+import msgspec
 
 from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.engine.state.values import MAX_INT_BITS, FrozenDict, FrozenList
@@ -39,8 +40,7 @@ class Refused(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True)
-class Reducer:
+class Reducer(msgspec.Struct, frozen=True, eq=False):
     """A way to reduce updates, and what else there is to know of it: who asks never compares its text.
 
     Attributes:
@@ -61,7 +61,7 @@ class Reducer:
     """
 
     text: str
-    reduce: Reduce = field(compare=False)
+    reduce: Reduce
     kind: Kind
     needs_old: bool = True
     window: int | None = None
@@ -71,6 +71,12 @@ class Reducer:
     wraps: bool = False
     custom: bool = False
     source_hash: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reducer) and (self.text, self.source_hash) == (other.text, other.source_hash)
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.source_hash))
 
     @property
     def alike(self) -> bool:

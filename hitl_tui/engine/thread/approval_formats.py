@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from hitl_tui.engine.log.requests import Choice, Shape
 from hitl_tui.engine.state.canonical import equal
@@ -33,8 +34,7 @@ _INBOX_ALLOWS: Final = {"approve": "allow_accept", "respond": "allow_respond", "
 _MIDDLEWARE_ALLOWS: Final = ("approve", "edit", "reject", "respond")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolAction:
+class ToolAction(msgspec.Struct, frozen=True):
     """One call that wants a decision.
 
     Args:
@@ -51,8 +51,7 @@ class ToolAction:
     schema: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ActionDecision:
+class ActionDecision(msgspec.Struct, frozen=True):
     """What is decided about one action; `name` and `args` of an edit replace those of the action."""
 
     type: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from hitl_tui.engine.graph.compiled import CompiledGraph, Node, Route, SubgraphWork
@@ -17,8 +16,7 @@ from hitl_tui.engine.thread.rebuild import state_at
 from hitl_tui.errors import GraphInvalid, LogCorrupt
 
 
-@dataclass(frozen=True)
-class RecordedGraph(CompiledGraph):
+class RecordedGraph(CompiledGraph, frozen=True):
     """A graph as data alone: it draws, masks and knows its ways, and nothing of it can run.
 
     Its channels keep no schema and no reducer of their own: `info` tells of both as they were declared.

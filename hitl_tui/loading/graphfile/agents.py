@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from hitl_tui.agents.agent import Agent
@@ -28,8 +28,7 @@ _SECRET = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Models:
+class Models(msgspec.Struct, frozen=True):
     """Models from outside the file.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
 from hitl_tui.engine.graph.builder import StateGraph
@@ -61,11 +61,11 @@ def _workflow(
     runner = build_workflow(file, agents, store, toml.path.resolve().parent, problems)
     if runner is None:
         return None
-    graph = dataclasses.replace(runner.graph, name=file.graph.name or runner.graph.name)
+    graph = msgspec.structs.replace(runner.graph, name=file.graph.name or runner.graph.name)
     if file.graph.output != _DEFAULT_OUTPUT:
         if file.graph.output not in graph.channels:
             problems.unknown(("graph", "output"), "channel", file.graph.output, graph.channels)
-        graph = dataclasses.replace(graph, output=file.graph.output)
+        graph = msgspec.structs.replace(graph, output=file.graph.output)
     return GraphRunner(graph, store)
 
 

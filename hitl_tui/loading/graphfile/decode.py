@@ -9,7 +9,6 @@ import reprlib
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
@@ -26,8 +25,7 @@ _SHOWN = 20
 _TABLES_OF_TABLES = ("nodes", "maps", "parallels", "subgraphs", "channels", "agents", "inputs")
 
 
-@dataclass(frozen=True)
-class FileProblem:
+class FileProblem(msgspec.Struct, frozen=True):
     """One problem; `line` is None where it is about the file as a whole."""
 
     path: toml.KeyPath
@@ -241,8 +239,7 @@ def _fields(shape: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(shape)
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """A decoded file, where it lies, and the problems found so far.
 
     Attributes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from hitl_tui.engine.state.reducers import Reducer, as_reducer
 from hitl_tui.errors import GraphInvalid, UsageError, in_words
@@ -62,5 +63,5 @@ def find_reducer(text: str, directory: Path) -> Reducer:
         UsageError, GraphInvalid: an unknown name, or as `find_function`.
     """
     if re.fullmatch(r"[^()\s:]+:[\w.]+", text):
-        return dataclasses.replace(as_reducer(find_function(text, directory)), text=text)
+        return msgspec.structs.replace(as_reducer(find_function(text, directory)), text=text)
     return as_reducer(text)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, ClassVar
 
+import msgspec
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
 
@@ -24,8 +24,7 @@ from hitl_tui.view.session import ViewSession
 from hitl_tui.view.spans import Line, Role
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(msgspec.Struct, frozen=True):
     """A driver whose thread can't be opened, and why."""
 
     driver: Driver

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import msgspec
 from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import BindingType
@@ -38,8 +38,7 @@ _HEIGHTS: list[tuple[int, str]] = [(0, "-low"), (24, "-tall")]
 _THREAD_ID: Final = re.compile(r"\S(?:.{0,198}\S)?")
 
 
-@dataclass(frozen=True, slots=True)
-class DialogField:
+class DialogField(msgspec.Struct, frozen=True):
     """A line to type in."""
 
     id: str
@@ -47,8 +46,7 @@ class DialogField:
     value: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DialogResult:
+class DialogResult(msgspec.Struct, frozen=True):
     """What was chosen, and what the fields held then."""
 
     id: str

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+import msgspec
 from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.worker import Worker, WorkerState
 
-from hitl_tui.drivers.protocol import Hub, why_not
+from hitl_tui.drivers.protocol import why_not
 from hitl_tui.engine.commands import Answer, Start
 from hitl_tui.engine.log.outcomes import ErrorInfo
 from hitl_tui.errors import HitlError
@@ -72,7 +72,9 @@ class RunScreen(RoleScreen):
     parts of the screen.
 
     Args:
+        session: the thread it begins with.
         leave: leaves the app, after asking where something is in the air.
+        begun: called once it shows that thread, or with why it can't.
         inputs: of a thread that has no step yet; None where they are asked for, or its defaults are taken.
         breaks: breakpoints of the first thread, as NODE or NODE:CONDITION.
     """
@@ -91,9 +93,10 @@ class RunScreen(RoleScreen):
 
     def __init__(
         self,
-        hub: Hub,
+        session: ViewSession,
         actor: str,
         leave: Callable[[], None],
+        begun: Callable[[RunScreen, HitlError | None], Awaitable[None]],
         *,
         inputs: Mapping[str, Any] | None = None,
         ask_inputs: bool = True,
@@ -101,7 +104,9 @@ class RunScreen(RoleScreen):
         keymap: Keymap | None = None,
     ) -> None:
         super().__init__(id="run")
-        self.hub = hub
+        self.hub = session.hub
+        self._first = session
+        self._begun = begun
         self.actor = actor
         self.leave: Callable[[], None] = leave
         self.breaks = breaks
@@ -125,7 +130,7 @@ class RunScreen(RoleScreen):
         self._pace = PaintPace()
 
     def compose(self) -> ComposeResult:
-        """The panes, empty until a session is there."""
+        """The panes, which `on_mount` fills before they are painted."""
         yield HeaderBar()
         yield BannerBar()
         yield TabsBar(self.keymap.shown("look.tab"))
@@ -140,10 +145,22 @@ class RunScreen(RoleScreen):
         yield TimelinePane(self.keymap)
         yield FooterBar(self.keymap)
 
-    def on_mount(self) -> None:
-        """Nothing is drained until there is a session."""
-        self.set_interval(1 / FRAMES_PER_SECOND, self._tick)
+    async def on_mount(self) -> None:
+        """Show the first session: panes wrap it for the room that a layout gives, and are painted once."""
         self.show_tab(TABS[0][0])
+        error = None
+        with self.app.batch_update():
+            self._refresh_layout(self.app.size)
+            try:
+                await self.begin(self._first)
+                await self._first.drain()
+            except HitlError as refused:
+                error = refused
+            self.show_news(self._first)
+            self._refresh_layout(self.app.size)
+        self.set_interval(1 / FRAMES_PER_SECOND, self._tick)
+        # Called by the app: a key that this screen simulates would not bubble farther than to it.
+        self.call_after_refresh(self.app.call_later, self._begun, self, error)
 
     @property
     def on_top(self) -> bool:
@@ -154,7 +171,7 @@ class RunScreen(RoleScreen):
     def situation(self) -> Situation:
         """What decides which actions there are now."""
         row = self.query_one(ChannelsPane).selected_row
-        return dataclasses.replace(
+        return msgspec.structs.replace(
             self.session.situation if self.session else Situation(),
             ways=self.ways,
             card=self.review.state,
@@ -300,7 +317,7 @@ class RunScreen(RoleScreen):
         line = status(session.view, self.now(), pausing=session.pausing, keys=self.turn_keys)
         if session.is_past:  # those keys are for the newest step; the banner has the way there
             turn = line.turn.partition(" — ")[0]
-            line = dataclasses.replace(line, turn=turn, brief=turn)
+            line = msgspec.structs.replace(line, turn=turn, brief=turn)
         where = crumbs(session.thread_id, session.view.owners)
         self.query_one(HeaderBar).show(session.view.graph.name, where, line)
 
@@ -333,7 +350,8 @@ class RunScreen(RoleScreen):
         for tab, _ in TABS:
             self.set_class(tab == name, f"-tab-{tab}")
         self.query_one(TabsBar).show(name)
-        self.call_after_refresh(self.show_all)
+        if self.session is not None:
+            self.call_after_refresh(self.show_all)
 
     def on_resize(self) -> None:
         """Another width wraps otherwise."""

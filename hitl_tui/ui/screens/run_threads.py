@@ -32,11 +32,9 @@ class Threads:
             if thread_id and (self.screen.session is None or thread_id != self.screen.session.thread_id):
                 self.screen.command(self.open(thread_id))
 
-        hub = self.screen.hub
-        if hub is not None:
-            current = self.screen.session.thread_id if self.screen.session else ""
-            keys = self.screen.keymap.bindings["app.threads"]
-            self.screen.app.push_screen(ThreadsScreen(hub, current, self.screen.now, keys), chosen)
+        current = self.screen.session.thread_id if self.screen.session else ""
+        keys = self.screen.keymap.bindings["app.threads"]
+        self.screen.app.push_screen(ThreadsScreen(self.screen.hub, current, self.screen.now, keys), chosen)
 
     def open_next(self) -> None:
         """Open the next thread that waits for a human, and its card; once it is answered the run goes on."""
@@ -49,7 +47,6 @@ class Threads:
 
     async def _open_next(self) -> None:
         hub, session, review = self.screen.hub, self.screen.session, self.screen.review
-        assert hub is not None
         assert session is not None
         # Sent first, so that a thread which asks anew is seen to.
         if not await review.send_decision():
@@ -72,7 +69,6 @@ class Threads:
         A decision that could still be taken back is sent; where it is refused, its card stays.
         """
         hub = self.screen.hub
-        assert hub is not None
         if not await self.screen.review.send_decision():
             return
         driver = await hub.open(thread_id)
