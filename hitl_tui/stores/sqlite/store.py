@@ -49,15 +49,18 @@ _OWNER = "json_extract(CAST({}.owner AS TEXT), '$.thread_id')"
 # A thread inside another is named after it: "/" is followed by "0" in the order of names.
 _INSIDE = "{0}.id > {1} || '/' AND {0}.id < {1} || '0' AND " + _OWNER.format("{0}") + " = {1}"
 _COUNT = f"(SELECT count(*) FROM thread AS i WHERE {_INSIDE.format('i', 't.id')})"
+_OF_THREAD = " FROM cursor AS c JOIN thread AS t ON t.key = c.thread "
 _SUMMARIES = (
-    f"SELECT {rows.THREAD}, {rows.SUMMARY}, {{inside}} FROM cursor AS c JOIN thread AS t ON t.key = c.thread "
+    f"SELECT {rows.THREAD}, {rows.SUMMARY}, {{inside}}{_OF_THREAD}"
     "LEFT JOIN thread AS p ON p.key = t.parent LEFT JOIN lease AS l ON l.thread = c.thread WHERE {where}"
 )
-_ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC LIMIT ? OFFSET ?"
-_BY_AGE = " ORDER BY t.created_at, t.id LIMIT ? OFFSET ?"
+# The page is chosen first: whatever a line says and counts is looked up for the lines of the page alone.
+_PAGE = f"c.thread IN (SELECT c.thread{_OF_THREAD}WHERE {{where}}{{order}} LIMIT ? OFFSET ?){{order}}"
+_ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC"
+_BY_AGE = " ORDER BY t.created_at, t.id"
 # That a runner has died only its lease says; its thread waits since the last commit (`base.as_opened`).
 _ABANDONED = "c.status = 'running' AND c.thread IN (SELECT value FROM json_each(?))"
-_BY_WAIT = " ORDER BY ifnull(c.waiting_since, c.updated_at), t.id LIMIT ? OFFSET ?"
+_BY_WAIT = " ORDER BY ifnull(c.waiting_since, c.updated_at), t.id"
 _RUNNING = (
     f"SELECT cursor.thread, {', '.join(f'lease.{name}' for name in rows.LEASE.split(', '))} "
     "FROM cursor LEFT JOIN lease ON lease.thread = cursor.thread WHERE status = 'running'"
@@ -89,10 +92,10 @@ def listing(
     if waiting:
         conditions.append(f"(c.waiting_since IS NOT NULL OR {_ABANDONED})")
         values.append(msgspec.json.encode(abandoned).decode())
-    sql = _SUMMARIES.format(
-        inside="NULL" if within is None else _COUNT, where=" AND ".join(conditions) or "1"
-    )
-    return sql + (_BY_WAIT if waiting else _BY_AGE if within else _ORDER), (*values, limit, offset)
+    order = _BY_WAIT if waiting else _BY_AGE if within else _ORDER
+    page = _PAGE.format(where=" AND ".join(conditions) or "1", order=order)
+    inside = "NULL" if within is None else _COUNT
+    return _SUMMARIES.format(inside=inside, where=page), (*values, limit, offset)
 
 
 T = TypeVar("T")
