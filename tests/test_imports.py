@@ -116,3 +116,12 @@ def test_every_public_name_is_there() -> None:
     assert dir(hitl_tui) == sorted(hitl_tui.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Chanel'"):
         _ = hitl_tui.Chanel  # type: ignore[attr-defined]
+
+
+def test_no_two_modules_have_a_class_of_one_name() -> None:
+    where: dict[str, list[str]] = {}
+    for path in Path(hitl_tui.__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                where.setdefault(node.name, []).append(path.name)
+    assert {name: files for name, files in where.items() if len(files) > 1} == {}

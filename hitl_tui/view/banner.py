@@ -29,7 +29,7 @@ _SAID_ROWS = ((30, 3), (20, 2), (0, 1))
 """How many rows a failure may take, by the height of the screen."""
 
 
-class Room(Protocol):
+class ScreenSize(Protocol):
     """The size of the screen."""
 
     @property
@@ -42,7 +42,7 @@ class Room(Protocol):
 
 
 def banner_of(
-    session: ViewSession, ways: Mapping[str, str], room: Room, *, narrow: bool
+    session: ViewSession, ways: Mapping[str, str], room: ScreenSize, *, narrow: bool
 ) -> tuple[tuple[Line, ...], str]:
     """The rows and their kind, none for nothing.
 
@@ -68,7 +68,7 @@ def banner_of(
     return ((line,) if line else ()), kind
 
 
-def _wrapped(text: str, room: Room, role: Role) -> tuple[Line, ...]:
+def _wrapped(text: str, room: ScreenSize, role: Role) -> tuple[Line, ...]:
     """As many rows of it as there is room for."""
     most = next(rows for height, rows in _SAID_ROWS if room.height >= height)
     width = max(room.width - 4, 12)
@@ -83,7 +83,7 @@ def failed_what(error: ErrorInfo) -> str:
     return f"{error.node} failed" if error.node else error.title
 
 
-def _retrying(retry: RetryNotice, room: Room) -> tuple[Line, ...]:
+def _retrying(retry: RetryNotice, room: ScreenSize) -> tuple[Line, ...]:
     """When it is tried again, and why: on two rows where the reason is long."""
     width = max(room.width - 4, 12)
     again = retry_words(retry.attempt, retry.max_attempts, retry.wait)
@@ -92,7 +92,9 @@ def _retrying(retry: RetryNotice, room: Room) -> tuple[Line, ...]:
     return tuple((Span(row, "warning"),) for row in rows)
 
 
-def _failed(session: ViewSession, error: ErrorInfo, ways: Mapping[str, str], room: Room) -> tuple[Line, ...]:
+def _failed(
+    session: ViewSession, error: ErrorInfo, ways: Mapping[str, str], room: ScreenSize
+) -> tuple[Line, ...]:
     """What failed and why and how to mend it; then the keys."""
     width = max(room.width - 4, 12)
     most = next(rows for height, rows in _SAID_ROWS if room.height >= height)
@@ -123,7 +125,9 @@ def _mending(session: ViewSession, error: ErrorInfo, ways: Mapping[str, str]) ->
     return _keys(*keys)
 
 
-def _one_row(session: ViewSession, ways: Mapping[str, str], room: Room, *, narrow: bool) -> tuple[Line, str]:
+def _one_row(
+    session: ViewSession, ways: Mapping[str, str], room: ScreenSize, *, narrow: bool
+) -> tuple[Line, str]:
     if session.shown is not None:
         return _past(session, ways, room.width), "past"
     view, request = session.view, session.request
@@ -151,7 +155,9 @@ def _one_row(session: ViewSession, ways: Mapping[str, str], room: Room, *, narro
     return (), ""
 
 
-def _graph_changed(differences: tuple[str, ...], ways: Mapping[str, str], room: Room) -> tuple[Line, ...]:
+def _graph_changed(
+    differences: tuple[str, ...], ways: Mapping[str, str], room: ScreenSize
+) -> tuple[Line, ...]:
     """On one row where there is room; else the key comes first, and then what differs."""
     saved, keys = "The graph's file was saved", _keys((ways["app.reload"], "reload it"))
     what = sanitise_line("; ".join(differences), _SAID)

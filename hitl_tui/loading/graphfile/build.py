@@ -17,7 +17,7 @@ from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.errors import GraphInvalid, HitlError, UsageError
 from hitl_tui.loading.graphfile.agents import Models, build_agents, check_secrets
 from hitl_tui.loading.graphfile.channels import build_channels
-from hitl_tui.loading.graphfile.decode import Context, Problems, decode
+from hitl_tui.loading.graphfile.decode import FileContext, Problems, decode
 from hitl_tui.loading.graphfile.edges import add_edges, build_interrupts, build_termination
 from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.nodes import add_composed, add_nodes
@@ -87,7 +87,7 @@ def _graph(
 ) -> GraphRunner | None:
     directory = toml.path.resolve().parent
     channels, bound = build_channels(file.channels, directory, problems)
-    context = Context(file, directory, problems, tuple(file.channels), bound)
+    context = FileContext(file, directory, problems, tuple(file.channels), bound)
     if not context.steps:
         problems.add(
             (), "it has no nodes", f'add [nodes.NAME], or [graph] workflow = "{next(iter(WORKFLOWS))}"'
@@ -124,13 +124,13 @@ def _graph(
         return None
 
 
-def _add_compensations(context: Context, graph: StateGraph) -> None:
+def _add_compensations(context: FileContext, graph: StateGraph) -> None:
     for name, function in context.file.compensations.items():
         with context.problems.at(("compensations", name)):
             graph.add_compensation(name, find_function(function, context.directory))
 
 
-def _inputs(context: Context) -> list[InputField]:
+def _inputs(context: FileContext) -> list[InputField]:
     fields = []
     for name, table in context.file.inputs.items():
         channel = table.channel or name

@@ -239,7 +239,7 @@ def _fields(shape: Any) -> tuple[msgspec.structs.FieldInfo, ...]:
     return msgspec.structs.fields(shape)
 
 
-class Context(msgspec.Struct, frozen=True):
+class FileContext(msgspec.Struct, frozen=True):
     """A decoded file, where it lies, and the problems found so far.
 
     Attributes:

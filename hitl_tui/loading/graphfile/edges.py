@@ -18,7 +18,7 @@ from hitl_tui.engine.log.records import END, START
 from hitl_tui.engine.state.state import WorkflowState
 from hitl_tui.errors import GraphInvalid
 from hitl_tui.loading import toml
-from hitl_tui.loading.graphfile.decode import Context
+from hitl_tui.loading.graphfile.decode import FileContext
 from hitl_tui.loading.graphfile.functions import find_function
 from hitl_tui.loading.graphfile.shape import (
     ChoiceTable,
@@ -31,7 +31,7 @@ from hitl_tui.loading.graphfile.shape import (
 _OTHERS = "*"
 
 
-def add_edges(context: Context, graph: StateGraph) -> None:
+def add_edges(context: FileContext, graph: StateGraph) -> None:
     """Add edges and routes, and check the shape they make."""
     problems = context.problems
     for number, edge in enumerate(context.file.edges):
@@ -53,7 +53,7 @@ def add_edges(context: Context, graph: StateGraph) -> None:
         _check_shape(context)
 
 
-def build_termination(context: Context) -> Termination | None:
+def build_termination(context: FileContext) -> Termination | None:
     """The conditions of [termination], combined."""
     table = context.file.termination
     conditions: list[Termination] = []
@@ -74,7 +74,7 @@ def build_termination(context: Context) -> Termination | None:
     return combined
 
 
-def _route_function(context: Context, route: RouteTable, path: toml.KeyPath) -> RouteFunction | None:
+def _route_function(context: FileContext, route: RouteTable, path: toml.KeyPath) -> RouteFunction | None:
     if bool(route.channel) == bool(route.function):
         context.problems.add(path, "it needs one of channel and function", "one of them picks the way on")
         return None
@@ -93,7 +93,7 @@ def _key(value: Any, keys: Container[str]) -> str:
     return _OTHERS if key not in keys and _OTHERS in keys else key
 
 
-def _check_shape(context: Context) -> None:
+def _check_shape(context: FileContext) -> None:
     file = context.file
     edges = [(edge.source, edge.to) for edge in file.edges]
     routes: dict[str, dict[str, str]] = {}
@@ -109,7 +109,7 @@ def _check_shape(context: Context) -> None:
         context.problems.add(_place(context, error.message), error.message, error.hint)
 
 
-def _place(context: Context, message: str) -> toml.KeyPath:
+def _place(context: FileContext, message: str) -> toml.KeyPath:
     """Where in the file a problem of the shape is best mended."""
     named = [name for name in re.findall(r"'([^']*)'", message) if name in context.steps]
     if named and "edge" not in message:
@@ -120,7 +120,7 @@ def _place(context: Context, message: str) -> toml.KeyPath:
     return ("edges", numbers[-1]) if numbers else ("edges",)
 
 
-def build_gate(context: Context, node: str, table: GateTable, path: toml.KeyPath) -> Gate | None:
+def build_gate(context: FileContext, node: str, table: GateTable, path: toml.KeyPath) -> Gate | None:
     """The gate at `node`; None, with the problems noted, where it isn't sound."""
     before = len(context.problems)
     if table.subject:
@@ -158,7 +158,7 @@ def build_gate(context: Context, node: str, table: GateTable, path: toml.KeyPath
     return None
 
 
-def build_interrupts(context: Context) -> tuple[list[str | Gate], list[str | Gate]]:
+def build_interrupts(context: FileContext) -> tuple[list[str | Gate], list[str | Gate]]:
     """Where to stop before and after nodes, gate nodes included."""
     before = _stops(context, context.file.interrupts, "before")
     after = _stops(context, context.file.interrupts, "after")
@@ -174,7 +174,7 @@ def build_interrupts(context: Context) -> tuple[list[str | Gate], list[str | Gat
     return before, after
 
 
-def _stops(context: Context, table: InterruptsTable, key: str) -> list[str | Gate]:
+def _stops(context: FileContext, table: InterruptsTable, key: str) -> list[str | Gate]:
     given = getattr(table, key)
     stops: list[str | Gate] = []
     seen: set[str] = set()
@@ -193,7 +193,7 @@ def _stops(context: Context, table: InterruptsTable, key: str) -> list[str | Gat
     return sorted(stops, key=lambda stop: isinstance(stop, Gate))
 
 
-def _choice(context: Context, table: ChoiceTable, path: toml.KeyPath) -> GateChoice:
+def _choice(context: FileContext, table: ChoiceTable, path: toml.KeyPath) -> GateChoice:
     for name, value in table.set.items():
         where = (*path, "set", name)
         if context.check_channel(where, name) and name in context.bound:
@@ -210,7 +210,7 @@ def _choice(context: Context, table: ChoiceTable, path: toml.KeyPath) -> GateCho
     return GateChoice(table.id, table.label or table.id, table.key, text, values)
 
 
-def _check_shown(context: Context, path: toml.KeyPath, name: str) -> None:
+def _check_shown(context: FileContext, path: toml.KeyPath, name: str) -> None:
     if not context.check_channel(path, name.partition(".")[0]):
         return
     channel = context.bound.get(name.partition(".")[0])

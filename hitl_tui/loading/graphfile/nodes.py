@@ -22,7 +22,7 @@ from hitl_tui.engine.state.channel import RUN_INPUTS
 from hitl_tui.engine.state.state import WorkflowState
 from hitl_tui.errors import HitlError, UsageError
 from hitl_tui.loading import toml
-from hitl_tui.loading.graphfile.decode import Context
+from hitl_tui.loading.graphfile.decode import FileContext
 from hitl_tui.loading.graphfile.functions import find_file, find_function
 from hitl_tui.loading.graphfile.shape import MapTable, NodeTable, SubgraphTable
 from hitl_tui.workflows.parts import ask
@@ -77,7 +77,7 @@ def _leaf(item: Any, name: str) -> Any:
 
 
 def build_prompt(
-    context: Context, path: toml.KeyPath, template: str, reads: Sequence[str], *, of_map: bool = False
+    context: FileContext, path: toml.KeyPath, template: str, reads: Sequence[str], *, of_map: bool = False
 ) -> Prompt:
     """The prompt of a node, with every placeholder checked against what the node reads.
 
@@ -122,7 +122,7 @@ _WHOLE_STATE = f"{{{STATE}}}"
 Read = Callable[[str], NodeResult]
 
 
-def add_nodes(context: Context, graph: StateGraph) -> None:
+def add_nodes(context: FileContext, graph: StateGraph) -> None:
     """Add every node that is sound to the graph."""
     for name, table in context.file.nodes.items():
         path: toml.KeyPath = ("nodes", name)
@@ -134,7 +134,7 @@ def add_nodes(context: Context, graph: StateGraph) -> None:
 
 
 def build_node(
-    context: Context, path: toml.KeyPath, table: NodeTable
+    context: FileContext, path: toml.KeyPath, table: NodeTable
 ) -> tuple[NodeFunction, dict[str, Any]] | None:
     """A node's function and its options as `add_node` takes them; None where a problem is noted."""
     before = len(context.problems)
@@ -161,7 +161,7 @@ def build_node(
 
 
 def _function(
-    context: Context,
+    context: FileContext,
     table: NodeTable,
     path: toml.KeyPath,
     reads: tuple[str, ...],
@@ -185,7 +185,7 @@ def _function(
 
 
 def _agent_node(
-    context: Context,
+    context: FileContext,
     table: NodeTable,
     path: toml.KeyPath,
     reads: tuple[str, ...],
@@ -211,7 +211,7 @@ def _agent_node(
     return run
 
 
-def _history(context: Context, agent: str) -> str | None:
+def _history(context: FileContext, agent: str) -> str | None:
     """The channel that an agent writes its turns to by itself."""
     table = context.file.agents.get(agent)
     try:
@@ -220,7 +220,9 @@ def _history(context: Context, agent: str) -> str | None:
         return None  # told with the agent
 
 
-def _reader(context: Context, table: NodeTable, path: toml.KeyPath, writes: tuple[str, ...] | None) -> Read:
+def _reader(
+    context: FileContext, table: NodeTable, path: toml.KeyPath, writes: tuple[str, ...] | None
+) -> Read:
     """What turns a reply into updates."""
     single = writes[0] if writes is not None and len(writes) == 1 else None
     form = ("text" if single else "envelope") if table.answer is UNSET else table.answer
@@ -265,7 +267,7 @@ def _shown(reply: str) -> str:
 Load = Callable[[Path], GraphRunner]
 
 
-def add_composed(context: Context, graph: StateGraph, load: Load) -> None:
+def add_composed(context: FileContext, graph: StateGraph, load: Load) -> None:
     """Add every map, parallel and subgraph that is sound to the graph.
 
     Args:
@@ -278,7 +280,7 @@ def add_composed(context: Context, graph: StateGraph, load: Load) -> None:
         _add_subgraph(context, graph, name, table, load)
 
 
-def _check_names(context: Context) -> None:
+def _check_names(context: FileContext) -> None:
     file = context.file
     tables: dict[str, Iterable[str]] = {
         "nodes": file.nodes,
@@ -296,7 +298,7 @@ def _check_names(context: Context) -> None:
             seen.setdefault(name, kind)
 
 
-def _add_maps(context: Context, graph: StateGraph) -> None:
+def _add_maps(context: FileContext, graph: StateGraph) -> None:
     for name, table in context.file.maps.items():
         path: toml.KeyPath = ("maps", name)
         known = context.check_channel((*path, "over"), table.over.partition(".")[0])
@@ -320,7 +322,7 @@ def _add_maps(context: Context, graph: StateGraph) -> None:
             )
 
 
-def _add_parallels(context: Context, graph: StateGraph) -> None:
+def _add_parallels(context: FileContext, graph: StateGraph) -> None:
     file = context.file
     for name, table in file.parallels.items():
         path: toml.KeyPath = ("parallels", name)
@@ -346,7 +348,9 @@ def _add_parallels(context: Context, graph: StateGraph) -> None:
                 )
 
 
-def _add_subgraph(context: Context, graph: StateGraph, name: str, table: SubgraphTable, load: Load) -> None:
+def _add_subgraph(
+    context: FileContext, graph: StateGraph, name: str, table: SubgraphTable, load: Load
+) -> None:
     path: toml.KeyPath = ("subgraphs", name)
     for channel in table.inputs:
         context.check_channel((*path, "inputs", channel), channel.partition(".")[0])
