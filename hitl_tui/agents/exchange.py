@@ -95,13 +95,7 @@ class Meter:
     The loop that makes a call and the thread that waits for it may both end it: the first wins.
     """
 
-    def __init__(
-        self,
-        agent: str,
-        backend: ModelBackend,
-        tally: Tally,
-        activity: Activity | None,
-    ) -> None:
+    def __init__(self, agent: str, backend: ModelBackend, tally: Tally, activity: Activity | None) -> None:
         self._agent = agent
         self._backend = backend
         self._messages: Sequence[Message] = ()

@@ -131,11 +131,7 @@ def _directories() -> Iterator[Finding]:
     from hitl_tui.config import config_path
 
     data = platformdirs.user_data_path("hitl-tui", appauthor=False)
-    for about, path in (
-        ("configuration", config_path().parent),
-        ("data", data),
-        ("log", log_path().parent),
-    ):
+    for about, path in (("configuration", config_path().parent), ("data", data), ("log", log_path().parent)):
         yield _directory(about, path)
 
 

@@ -123,6 +123,7 @@ _UNITS: Mapping[str, _Unit] = {
         Annotated[str, Meta(pattern=r"^(sha256:[0-9a-f]{64}|\[private\])$")] | None,
     ),
     "maybe": _Unit(lambda text, _: text or None, str | None),
+    "message": _Unit(lambda error, _: error.message, str | None),
     "facts": _Unit(lambda facts, _: facts, dict[str, Any] | None),
 }
 

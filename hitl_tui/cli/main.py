@@ -105,10 +105,7 @@ EXAMPLES = {
     "blame": ["hitl-tui blame r1 draft", "hitl-tui blame r1@4 plan.items.0"],
     "cost": ["hitl-tui cost r1"],
     "taint": ["hitl-tui taint w1", "hitl-tui taint w1 mail"],
-    "graph": [
-        "hitl-tui graph review",
-        "hitl-tui graph --thread r1 --format svg > way.svg",
-    ],
+    "graph": ["hitl-tui graph review", "hitl-tui graph --thread r1 --format svg > way.svg"],
     "verify": [
         "hitl-tui verify r1",
         "hitl-tui verify r1 --strict",

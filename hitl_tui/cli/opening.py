@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hitl_tui.cli.options import named_graph, same_store, trusting
-from hitl_tui.errors import (
-    ReducerError,
-    SchemaMismatch,
-    UnknownThread,
-    UsageError,
-    ValueRejected,
-)
+from hitl_tui.errors import ReducerError, SchemaMismatch, UnknownThread, UsageError, ValueRejected
 
 if TYPE_CHECKING:
     from hitl_tui.config import Settings

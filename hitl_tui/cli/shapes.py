@@ -22,12 +22,11 @@ from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.description import EdgeInfo, GateInfo, GraphInfo, InputField, NodeInfo
 from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import PRIVATE, AppliedUpdate, Progress
-from hitl_tui.engine.log.outcomes import BranchOutcome, BranchStatus
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Operation, Source, Status
 from hitl_tui.engine.log.signing import SignedDecision
 from hitl_tui.engine.log.taint import Lineage, OnTaint, Taint
 from hitl_tui.engine.log.threads import Owner, ThreadSummary
-from hitl_tui.engine.log.units import Duration, Inline, Maybe, Time, about
+from hitl_tui.engine.log.units import Inline, Maybe, Time, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.view.blame import BlameLine
@@ -55,25 +54,6 @@ def shows(fact: type) -> Callable[[type[T]], type[T]]:
         return shape
 
     return register
-
-
-@shows(BranchOutcome)
-class BranchShape(msgspec.Struct):
-    """What became of a branch of a map or a parallel, or of a subgraph's run."""
-
-    path: Annotated[str, about("Its name in the step, as `scan[2]`.")]
-    name: Annotated[str, about("What it runs.")]
-    index: Annotated[int, about("Its place, from 0.")]
-    status: Annotated[BranchStatus, about("How it ended; `unneeded` where the others were enough.")]
-    error: Annotated[
-        str | None,
-        about("What it failed of."),
-        From(lambda outcome: outcome.error.message if outcome.error else None),
-    ]
-    attempts: Annotated[int, about("How often it was tried.")]
-    duration: Annotated[Duration, about("Seconds.")]
-    overridden: Annotated[tuple[str, ...], about("Channels in which a later branch replaced what it wrote.")]
-    thread: Annotated[Maybe, about("The thread of a subgraph's run.")]
 
 
 def _public(field: str) -> From:

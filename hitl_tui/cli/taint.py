@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hitl_tui.cli.options import (
-    complete_thread,
-    thread_argument,
-)
+from hitl_tui.cli.options import complete_thread, thread_argument
 from hitl_tui.cli.output import emit, say
 from hitl_tui.cli.thread import OpenThread, on_thread
 from hitl_tui.errors import ExitCode, UsageError

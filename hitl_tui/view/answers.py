@@ -93,8 +93,7 @@ def approving_choice(request: Request, thread_id: str) -> Choice:
     ]
     order = f"hitl-tui answer {shlex.quote(thread_id)} {request.id} ANSWER --step {request.step}"
     raise UsageError(
-        f"{request.title!r} has {which}; its answers are {', '.join(ids)}",
-        f"give the one you mean: {order}",
+        f"{request.title!r} has {which}; its answers are {', '.join(ids)}", f"give the one you mean: {order}"
     )
 
 

@@ -228,10 +228,7 @@ def failure_lines(session: ViewSession, ways: Mapping[str, str], width: int) -> 
             _keys((ways["change.edit"], f"edit {sanitise_line(error.channel, 40) or 'the state'} first"))[1:],
             _keys((ways["change.fork"], "fork from an earlier step"))[1:],
         ]
-    lines += [
-        *_dim(f"details are in {log_file()}", width),
-        (),
-    ]
+    lines += [*_dim(f"details are in {log_file()}", width), ()]
     return tuple(lines)
 
 

@@ -366,11 +366,7 @@ def form_of_value(value: Any) -> Form | None:
     """The form to edit a mapping in that no schema describes: a field for each of its values."""
     if not isinstance(value, Mapping) or not value:
         return None
-    types: Sequence[tuple[Any, str]] = (
-        (bool, "boolean"),
-        (str, "string"),
-        (int | float, "number"),
-    )
+    types: Sequence[tuple[Any, str]] = ((bool, "boolean"), (str, "string"), (int | float, "number"))
     properties = {}
     for name, item in value.items():
         known = next((word for kind, word in types if isinstance(item, kind)), None)

@@ -172,10 +172,7 @@ class _SvgPicture:
             head, points[-1] = f"M{x:g} {y:g}l{9 * way} -5v10z", (x + 8 * way, y)
         else:
             head, points[-1] = f"M{x:g} {y:g}l-5 -9h10z", (x, y - 8)
-        return [
-            f'<path class="edge{taken}" d="{_path(points)}"/>',
-            f'<path class="head{taken}" d="{head}"/>',
-        ]
+        return [f'<path class="edge{taken}" d="{_path(points)}"/>', f'<path class="head{taken}" d="{head}"/>']
 
     def _border(
         self, name: str, end: tuple[float, float], before: tuple[float, float]

@@ -122,12 +122,7 @@ def _decided(checkpoint: Checkpoint | None, updates: Sequence[AppliedUpdate]) ->
 
 
 def _row(
-    name: str,
-    info: ChannelInfo | None,
-    value: Any,
-    updates: Sequence[AppliedUpdate],
-    *,
-    tainted: bool,
+    name: str, info: ChannelInfo | None, value: Any, updates: Sequence[AppliedUpdate], *, tainted: bool
 ) -> ChannelRow:
     private = (info is not None and info.visibility == "private") or value is PRIVATE
     shown = PRIVATE if private else value

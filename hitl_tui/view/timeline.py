@@ -269,11 +269,7 @@ class TimelineLayout(msgspec.Struct, frozen=True):
 
 
 def layout(
-    view: RunView,
-    family: Sequence[Relative],
-    selected: Place | None,
-    width: int,
-    glyphs: Glyphs = UNICODE,
+    view: RunView, family: Sequence[Relative], selected: Place | None, width: int, glyphs: Glyphs = UNICODE
 ) -> TimelineLayout:
     """Lay out the steps around the selected one (None: the head) in `width` cells."""
     lines = family_lines(view, family)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from hitl_tui.engine.log.taint import Lineage
-from hitl_tui.engine.log.units import Duration, Maybe, about
+from hitl_tui.engine.log.units import MESSAGE, Duration, Maybe, about
 
 BranchStatus = Literal["ok", "failed", "cancelled", "unneeded"]
 
@@ -92,24 +92,23 @@ class BranchOutcome(msgspec.Struct, frozen=True):
     Args:
         path: as in the branch's records: `scan[0]`, `group/member`, `team#1`.
         name: the map's node, the member, or the subgraph's node.
-        index: its place: of the item, or in the list of members.
+        index: of the item, or in the list of members.
         status: "failed" contributes nothing; "cancelled" was given up while it ran, because others
             had settled the join; "unneeded" had not begun then.
-        attempts: how often it was tried.
-        duration: microseconds, waits between attempts included.
-        overridden: overwrite channels whose value of this branch a later one replaced.
-        thread: the thread of a subgraph's run.
+        duration: waits between attempts included.
     """
 
-    path: str
-    name: str
-    index: int
-    status: BranchStatus
-    error: ErrorInfo | None = None
-    attempts: int = 0
-    duration: Duration = 0
-    overridden: tuple[str, ...] = ()
-    thread: Maybe = ""
+    path: Annotated[str, about("Its name in the step, as `scan[2]`.")]
+    name: Annotated[str, about("What it runs.")]
+    index: Annotated[int, about("Its place, from 0.")]
+    status: Annotated[BranchStatus, about("How it ended; `unneeded` where the others were enough.")]
+    error: Annotated[ErrorInfo | None, MESSAGE, about("What it failed of.")] = None
+    attempts: Annotated[int, about("How often it was tried.")] = 0
+    duration: Annotated[Duration, about("Seconds.")] = 0
+    overridden: Annotated[
+        tuple[str, ...], about("Channels in which a later branch replaced what it wrote.")
+    ] = ()
+    thread: Annotated[Maybe, about("The thread of a subgraph's run.")] = ""
 
 
 class ChildLink(msgspec.Struct, frozen=True):

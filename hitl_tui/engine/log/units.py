@@ -23,6 +23,8 @@ Maybe: TypeAlias = Annotated[str, MAYBE]
 
 Facts: TypeAlias = Annotated[Any, Meta(extra={"unit": "facts"})]
 """Facts by name, as far as there are any; they come back from a store as it keeps them."""
+MESSAGE = Meta(extra={"unit": "message"})
+"""Of an error that stands in something else its message is enough."""
 Inline: TypeAlias = Annotated[T, Meta(extra={"inline": True})]
 """In a document its fields stand in the place of this one."""
 

@@ -97,8 +97,7 @@ class AgentTable(Table, frozen=True):
         ),
     ] = []
     approve: Annotated[
-        Literal["always", "never"],
-        Meta(description="Whether a person must agree to each call of a tool."),
+        Literal["always", "never"], Meta(description="Whether a person must agree to each call of a tool.")
     ] = "never"
     history: Annotated[
         str,
