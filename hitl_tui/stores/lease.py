@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -28,7 +27,7 @@ def new_lease(now: int, lasting: int = LEASE_TIME) -> Lease:
     us = _identity()
     pid = os.getpid()
     return Lease(
-        token=uuid.uuid4().hex,
+        token=os.urandom(16).hex(),
         user=us.user,
         host=us.host,
         pid=pid,

@@ -211,7 +211,8 @@ class RunLoop:
                 try:
                     if self._begin():
                         begun = True
-                        session.emit(RunStarted(session.thread_id, session.progress))
+                        if session.sink:
+                            session.emit(RunStarted(session.thread_id, session.progress))
                         first = True
                         while (node := self._next(first)) and await self._run_node(node):
                             first = False
@@ -225,7 +226,7 @@ class RunLoop:
                         self._leave(broken)
         finally:
             # Only now can the next run or edit have the thread.
-            if self.ended:
+            if self.ended and session.sink:
                 session.emit(RunEnded(session.progress))
 
     def _leave(self, broken: Exception | None) -> None:

@@ -398,7 +398,9 @@ class Presence:
         Raises:
             StoreUnusable: the file was deleted or moved, or another one was put in its place.
         """
-        now = file_identity(self._path)
+        self._check(file_identity(self._path))
+
+    def _check(self, now: tuple[int, int] | None) -> None:
         if now is None:
             raise StoreUnusable(
                 f"the store {self._path} is not there any more: it was deleted or moved",
@@ -421,9 +423,10 @@ class Presence:
         Raises:
             StoreUnusable: it can't be written, or another file was put in its place.
         """
-        if file_identity(self._path) is None:
+        now = file_identity(self._path)
+        if now is None:
             return _write_again(self._db, self._path, self._durability)
-        self.check()
+        self._check(now)
         return None
 
     def save(self) -> None:

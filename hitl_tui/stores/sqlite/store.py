@@ -296,8 +296,8 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         with self._lock:
             # The first tells of other connections, in whatever process, the second of this one.
             moment = self._rows("PRAGMA data_version"), self._db.total_changes, self._db
-            version = self._value(int, _VERSION, (self._find(thread_id),))
-        return None if version is None else Stamp(version, moment)
+            fetched = self._rows(_VERSION, (self._find(thread_id),))
+        return Stamp(fetched[0][0], moment) if fetched else None
 
     def graph(self, digest: str) -> StoredGraph | None:
         body = self._value(bytes, "SELECT body FROM graph WHERE digest = ?", (digest,))
