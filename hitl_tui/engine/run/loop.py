@@ -34,6 +34,7 @@ from hitl_tui.engine.nodes.fanout import run_fanout
 from hitl_tui.engine.nodes.results import BranchesFailed, BranchesWait, ChildStopped, NodeOutput
 from hitl_tui.engine.run.subgraph import run_subgraph
 from hitl_tui.engine.state.changes import after
+from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.graph_change import note_graph
 from hitl_tui.engine.thread.interrupts import InterruptRaised, ask, make_request, waiting, withdrawn
@@ -433,7 +434,22 @@ class RunLoop:
             read=made.read,
             branches=made.branches,
         )
-        session.commit_step(cursor, changes, step, state=state, ledger=ledger)
+        pauses = self._once and self._is_to_pause(cursor, state)
+        session.commit_step(cursor, changes, step, state=state, ledger=ledger, pauses=pauses)
+
+    def _is_to_pause(self, cursor: Cursor, state: LiveState) -> bool:
+        """Whether a single step pauses behind its node for sure, so that its commit can be its last one.
+
+        Not where something else may stop it, or somebody watches, who is told of one after the other.
+        """
+        session = self.session
+        if session.sink or self._trouble or cursor.status != "running":
+            return False
+        try:
+            target, ended = session.next_target(cursor.position, state, cursor)
+        except HitlError:
+            return False
+        return not ended and target not in ("", END) and not limit_reached(cursor, session.limits)
 
     def _left(self, uses: Sequence[ModelUse], started: int) -> None:
         """Leave the thread before a node that was given up."""

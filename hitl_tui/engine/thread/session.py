@@ -681,12 +681,14 @@ class Session(ThreadState):
         *,
         state: LiveState | None = None,
         ledger: Sequence[LedgerEntry] = (),
+        pauses: bool = False,
     ) -> None:
         """Write one step: its records, its checkpoint and the cursor as given, in one transaction.
 
         Args:
             cursor: the cursor after the step, but for head, seq and hashes, which are set here.
             state: the state after the changes, where the caller has it already.
+            pauses: the run is over with it, and the thread paused; the checkpoint is one of a run.
         """
         now, before = self.clock(), self.cursor
         if step.source == "input" and cursor.invocation != before.invocation:
@@ -701,7 +703,8 @@ class Session(ThreadState):
             cursor, ledger = replace(cursor, graph=self.graph.digest), (*ledger, entry)
         if self.store is None and self.sink is None:  # nobody will look at a checkpoint
             self.state = state
-            self._write(self._moved(replace(cursor, head=before.head + 1), now, ledger), ledger)
+            cursor = replace(cursor, head=before.head + 1)
+            self._write(self._moved(_paused(cursor) if pauses else cursor, now, ledger), ledger)
             return
         records = records_of(step, cursor, changes, now, follows=other is None) if self.store else ()
         parent = self._parent_thread()
@@ -714,7 +717,7 @@ class Session(ThreadState):
             cursor, log_bytes, state, whole=other is not None
         )
         cursor = replace(
-            journal.after_entries(cursor, ledger),
+            journal.after_entries(_paused(cursor) if pauses else cursor, ledger),
             version=before.version + 1,
             updated_at=now,
             head=checkpoint.step,
@@ -724,7 +727,14 @@ class Session(ThreadState):
             log_bytes=log_bytes,
             snapshot_bytes=snapshot_bytes,
         )
-        self._write(cursor, ledger, records=records, checkpoint=checkpoint, snapshot=snapshot)
+        self._write(
+            cursor,
+            ledger,
+            records=records,
+            checkpoint=checkpoint,
+            snapshot=snapshot,
+            last=pauses,
+        )
         self.state = state
         if self.sink:
             updates = tuple(change.applied(step.source, step.actor, step.note) for change in changes)
@@ -864,6 +874,10 @@ class Session(ThreadState):
         if cursor.status == "running":
             cursor = replace(cursor, status="waiting", reason="paused", attempt=cursor.attempt + 1)
         self.commit_cursor(cursor, [entry])
+
+
+def _paused(cursor: Cursor) -> Cursor:
+    return replace(cursor, status="waiting", reason="paused")
 
 
 def _seal(checkpoint: Checkpoint, cursor: Cursor, record: bytes, ledger: Sequence[LedgerEntry]) -> None:

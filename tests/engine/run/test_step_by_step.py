@@ -51,6 +51,34 @@ def test_a_thread_goes_on_step_by_step_as_in_one_run(store: Checkpointer) -> Non
     assert runner.verify("t", strict=True).ok
 
 
+def test_a_step_that_nobody_watches_is_the_same_as_one_that_somebody_does(store: Checkpointer) -> None:
+    runner = counter(store)
+    for thread_id, events in (("t", None), ("u", [])):
+        for _ in range(3):
+            runner.step(thread_id=thread_id, on_event=None if events is None else events.append)
+    unseen, seen = (store.cursor(name) for name in "tu")
+    assert unseen is not None
+    assert seen is not None
+    for name in ("status", "reason", "position", "head", "iteration", "visits", "attempt"):
+        assert getattr(unseen, name) == getattr(seen, name)
+    for mine, other in zip(runner.history("t"), runner.history("u"), strict=True):
+        assert (mine.status, mine.position, mine.state_hash) == (
+            other.status,
+            other.position,
+            other.state_hash,
+        )
+    assert all(runner.verify(name, strict=True).ok for name in "tu")
+
+
+@pytest.mark.parametrize("limit", [2, 3])
+def test_a_limit_that_a_step_reaches_stops_it_and_not_the_pause(store: Checkpointer, limit: int) -> None:
+    runner = counter(store)
+    runner.step(thread_id="t")
+    runner.extend_limits("t", max_iterations=limit)
+    stood = [runner.step(thread_id="t").reason for _ in range(2)]
+    assert stood == (["limit", "limit"] if limit == 2 else ["paused", "limit"])
+
+
 def test_what_another_runner_wrote_in_between_counts(store: Checkpointer) -> None:
     runner, other = counter(store), counter(store)
     runner.step(thread_id="t")
