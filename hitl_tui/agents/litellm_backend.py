@@ -22,6 +22,8 @@ from hitl_tui.agents.redaction import redactor
 
 _lock = threading.Lock()
 _importing: Future[Any] | None = None
+_callers = 0
+"""Calls that wait for the import."""
 
 
 def preload() -> Future[Any]:
@@ -38,6 +40,26 @@ def preload() -> Future[Any]:
             # A daemon, not an executor's thread: those are joined when the process quits.
             threading.Thread(target=_import, args=(_importing,), name="litellm-import", daemon=True).start()
         return _importing
+
+
+async def imported() -> Any:
+    """The module, once it is imported; `is_awaited` is true meanwhile."""
+    global _callers  # noqa: PLW0603  (the process has one import)
+    module = preload()
+    if module.done():
+        return module.result()
+    with _lock:
+        _callers += 1
+    try:
+        return await asyncio.wrap_future(module)
+    finally:
+        with _lock:
+            _callers -= 1
+
+
+def is_awaited() -> bool:
+    """Whether a call waits for litellm's import just now."""
+    return _callers > 0
 
 
 def _import(result: Future[Any]) -> None:
@@ -232,7 +254,7 @@ class LiteLLMBackend:
         Raises:
             CallFailed: names provider, model, reason and mend; never a key.
         """
-        litellm = await asyncio.wrap_future(preload())
+        litellm = await imported()
         try:
             async for piece in self._stream(litellm, messages, options):
                 yield piece

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hitl_tui.agents.backend import ModelBackend
 from hitl_tui.errors import UsageError
 
 _DEMO = "demo/"
+_OURS = (_DEMO, "scripted/")
 
 
 def find_backend(model: str | ModelBackend) -> ModelBackend:
@@ -31,6 +32,14 @@ def find_backend(model: str | ModelBackend) -> ModelBackend:
     from hitl_tui.agents.litellm_backend import LiteLLMBackend
 
     return LiteLLMBackend(model)
+
+
+def prepare(models: Iterable[object]) -> None:
+    """Begin to import what calls of these models need, in a thread of its own."""
+    if any(isinstance(model, str) and not model.startswith(_OURS) for model in models):
+        from hitl_tui.agents.litellm_backend import preload
+
+        preload()
 
 
 _KINDS: dict[str, tuple[type, ...]] = {

@@ -57,7 +57,7 @@ def show(
         from hitl_tui.plain.loop import run_plain
 
         return run_plain(
-            lambda: _open(settings, open_store, choose, breaks),
+            lambda: _open(settings, open_store, choose, breaks, Opened()),
             actor=settings.reviewer,
             breaks=breaks,
             go_on=lambda thread: _resume_command(thread, settings),
@@ -65,10 +65,11 @@ def show(
     from hitl_tui.ui.app import run_app
 
     _check_theme(settings)
+    opened = Opened()
 
     async def open_driver() -> tuple[Hub, Driver]:
         try:
-            return await _open(settings, open_store, choose, breaks)
+            return await _open(settings, open_store, choose, breaks, opened)
         except HitlError:
             raise
         except Exception as error:
@@ -77,8 +78,9 @@ def show(
             raise HitlError(f"{type(error).__name__}: {error}", write_crash(error)) from error
 
     result = run_app(
-        open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads, breaks=breaks
-    )
+        open_driver, actor=settings.reviewer, look=_look(settings), list_threads=list_threads, breaks=breaks,
+        prepare=opened.prepare, waits_for=_waits_for,
+    )  # fmt: skip
     keep_nodes_apart()
     return _after_screen(result, settings)
 
@@ -115,8 +117,34 @@ def _after_screen(result: AppResult, settings: Settings) -> int:
     return standing_code(result.progress)
 
 
+class Opened:
+    """The thread that was opened, for what can be begun while somebody reads it."""
+
+    def __init__(self) -> None:
+        self.driver: Driver | None = None
+        self.target: Target | None = None
+
+    async def prepare(self) -> None:
+        """Begin to import what its models need: those of its agents, or without a graph those of its log."""
+        from hitl_tui.agents.models import prepare
+
+        if self.driver is None or self.target is None:
+            return
+        if self.target.runner is not None:
+            prepare([agent.model for agent in self.target.runner.graph.agents.values()])
+        else:
+            points = (await self.driver.snapshot()).checkpoints
+            prepare([f"{use.provider}/{use.model}" for point in points for use in point.uses])
+
+
+def _waits_for() -> str:
+    """What a node waits for before its first call of a model; "" for nothing."""
+    backend = sys.modules.get("hitl_tui.agents.litellm_backend")
+    return "waits for litellm, which is being imported" if backend and backend.is_awaited() else ""
+
+
 async def _open(
-    settings: Settings, open_store: OpenStore, choose: Choose, breaks: Sequence[str]
+    settings: Settings, open_store: OpenStore, choose: Choose, breaks: Sequence[str], opened: Opened
 ) -> tuple[Hub, Driver]:
     from hitl_tui.cli.logs import start_log
 
@@ -136,6 +164,7 @@ async def _open(
     except BaseException:
         await hub.close()
         raise
+    opened.driver, opened.target = driver, target
     return hub, driver
 
 

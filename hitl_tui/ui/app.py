@@ -69,6 +69,10 @@ class AppResult(msgspec.Struct, frozen=True):
     ended_by: int = 0
 
 
+async def _nothing() -> None:
+    """Nothing is to be prepared."""
+
+
 class AppStart(msgspec.Struct, frozen=True):
     """What a session begins with; see `run_app`."""
 
@@ -78,6 +82,8 @@ class AppStart(msgspec.Struct, frozen=True):
     ask_inputs: bool = True
     list_threads: bool = False
     breaks: Sequence[str] = ()
+    prepare: Callable[[], Awaitable[None]] = _nothing
+    waits_for: Callable[[], str] = str
 
 
 def action_commands() -> type[Provider]:
@@ -250,6 +256,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
         return RunScreen(
             session, start.actor, self.leave_asking, self._shown, inputs=start.inputs,
             ask_inputs=start.ask_inputs, breaks=start.breaks, keymap=self.keymap,
+            waits_for=start.waits_for,
         )  # fmt: skip
 
     async def _shown(self, screen: RunScreen, error: HitlError | None) -> None:
@@ -267,6 +274,7 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
             screen.threads.choose()
         for key in self._opening.early_keys:
             self.simulate_key(key)
+        await self.start.prepare()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """All our actions with their keys, and what Textual offers that is of use here."""
@@ -453,6 +461,8 @@ def run_app(
     mouse: bool = True,
     list_threads: bool = False,
     breaks: Sequence[str] = (),
+    prepare: Callable[[], Awaitable[None]] = _nothing,
+    waits_for: Callable[[], str] = str,
 ) -> AppResult:
     """Show a thread until the user leaves.
 
@@ -468,12 +478,16 @@ def run_app(
         mouse: whether to listen to the mouse.
         list_threads: begin with the list of threads, in front of the one that was opened.
         breaks: breakpoints to begin with, as NODE or NODE:CONDITION.
+        prepare: called once the thread was painted, to begin with what its nodes will need.
+        waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
 
     Raises:
         Exception: whatever nobody caught, once the terminal is as it was before.
     """
     keep_output(_log_written)
-    app = HitlApp(AppStart(open_driver, actor, inputs, ask_inputs, list_threads, breaks), look)
+    app = HitlApp(
+        AppStart(open_driver, actor, inputs, ask_inputs, list_threads, breaks, prepare, waits_for), look
+    )
     app.driver_class = on_our_terminal(app.driver_class)
     take_any_bytes()
     with short_turns(), keyboard_kept(from_all=True):

@@ -56,6 +56,10 @@ class Program:
             seen = seen[-20_000:]
         raise SystemExit(f"{wanted!r} was not painted in {taken:.0f} s")
 
+    def text(self, seconds: float) -> str:
+        """What is painted next, without its colours and places; "" where nothing comes in time."""
+        return _CONTROL.sub(b"", self._read(seconds)).decode(errors="replace")
+
     def readable(self, *wanted: str, seconds: float = 60.0) -> tuple[float, float]:
         """From its start to the first screen on which all these texts stand: seconds, and seconds of CPU.
 

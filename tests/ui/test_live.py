@@ -65,6 +65,21 @@ async def test_streamed_text_is_wrapped_and_followed():
         assert all(len(row) <= pane.size.width for row in pane._text.rows)
 
 
+async def test_a_node_that_waits_before_it_can_begin_is_said_to_and_no_longer_than_that():
+    waits = "waits for litellm, which is being imported"
+    tape = tapes.advisor_tape()
+    progress = msgspec.structs.replace(tape.end.progress, status="running", pending=())
+    start = msgspec.structs.replace(tape.end, progress=progress)
+    began = Stamped(start.last_event + 1, NodeStarted("worker", 5, 1, tapes.T0))
+    async with desk(dataclasses.replace(tape, begin=start, events=(began,)), at_end=False) as it:
+        it.run.waits_for = lambda: waits
+        it.driver.advance_all()
+        await it.shows("RUNNING", waits)
+        it.run.waits_for = str
+        await it.until(lambda: waits not in it.text())
+        await it.shows("RUNNING")
+
+
 async def test_travel_to_another_thread_of_the_family():
     async with desk() as it:
         await it.shows("closure-explainer-b")

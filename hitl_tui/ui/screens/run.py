@@ -77,6 +77,7 @@ class RunScreen(RoleScreen):
         begun: called once it shows that thread, or with why it can't.
         inputs: of a thread that has no step yet; None where they are asked for, or its defaults are taken.
         breaks: breakpoints of the first thread, as NODE or NODE:CONDITION.
+        waits_for: what a node in flight waits for before it can begin, in words; "" for nothing.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -102,6 +103,7 @@ class RunScreen(RoleScreen):
         ask_inputs: bool = True,
         breaks: Sequence[str] = (),
         keymap: Keymap | None = None,
+        waits_for: Callable[[], str] = str,
     ) -> None:
         super().__init__(id="run")
         self.hub = session.hub
@@ -110,6 +112,7 @@ class RunScreen(RoleScreen):
         self.actor = actor
         self.leave: Callable[[], None] = leave
         self.breaks = breaks
+        self.waits_for: Callable[[], str] = waits_for
         self._inputs = inputs
         self._ask_for_inputs = ask_inputs
         self.keymap = keymap or load_keymap({})
@@ -318,6 +321,8 @@ class RunScreen(RoleScreen):
         if session.is_past:  # those keys are for the newest step; the banner has the way there
             turn = line.turn.partition(" — ")[0]
             line = msgspec.structs.replace(line, turn=turn, brief=turn)
+        elif session.running and (wait := self.waits_for()):
+            line = msgspec.structs.replace(line, turn=wait, brief=wait)
         where = crumbs(session.thread_id, session.view.owners)
         self.query_one(HeaderBar).show(session.view.graph.name, where, line)
 
