@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, UpdateRecord
+from hitl_tui.engine.log.records import Checkpoint, LedgerEntry, Operation, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.taint import Tainted, spread
 from hitl_tui.engine.state.canonical import EMPTY_LIST_DIGEST, channel_hash, extend_chain, item_hash
@@ -392,7 +393,7 @@ class Trace:
         channel.value = _UNKNOWN
         if update is _UNKNOWN:
             return None
-        kind = _kind_by_digests(record)
+        kind = _kind_by_digests(record.op, record.reducer)
         if kind == "replace":
             channel.value = update
             return channel_hash(update) if isinstance(update, list) else update_hash
@@ -487,11 +488,16 @@ class Trace:
         return [TraceFinding("reducer", "reducer", record.reducer, today)]
 
 
-def _kind_by_digests(record: UpdateRecord) -> Kind | None:
-    """How the digest after a record comes from digests alone, None where it takes the value before it."""
-    if record.op == "set":
+@lru_cache
+def _kind_by_digests(op: Operation, name: str) -> Kind | None:
+    """How the digest after a record comes from digests alone, None where it takes the value before it.
+
+    Args:
+        op, name: the record's operation and reducer.
+    """
+    if op == "set":
         return "replace"
-    reducer = logged_reducer(record.reducer)
+    reducer = logged_reducer(name)
     return reducer.kind if reducer and not reducer.needs_old else None
 
 

@@ -363,7 +363,7 @@ def verify_tree(
         UnknownThread, UsageError: as `verify`.
         UsageError: no anchor is about the thread, or about that step of it.
     """
-    known = anchors_of(store, thread_id, anchors)
+    known = anchors_of(store, thread_id, anchors) if anchors else ()
     if anchors and not known:
         named = ", ".join(sorted({repr(anchor.thread) for anchor in anchors})[:3])
         raise UsageError(

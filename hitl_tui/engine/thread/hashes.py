@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -25,6 +26,16 @@ from hitl_tui.engine.state.canonical import canonical
 from hitl_tui.errors import ValueRejected
 
 _encode = msgspec.json.Encoder().encode
+_record_facts = attrgetter(
+    *("thread_id", "seq", "step", "invocation", "node", "path", "attempt", "channel", "op", "reducer"),
+    *("visibility", "source", "tainted", "actor", "note", "at"),
+)
+_checkpoint_facts = attrgetter(
+    *("thread_id", "step", "parent_thread", "parent_step", "source", "node", "position", "status", "reason"),
+    *("invocation", "iteration", "attempt", "duration", "tokens_in", "tokens_out", "cost", "first_seq"),
+    *("last_seq", "at", "actor", "note", "decision", "text", "uses", "branches", "tainted", "read"),
+    *("compensations", "calls"),
+)
 
 
 def chained(previous: bytes, facts: bytes) -> bytes:
@@ -63,26 +74,7 @@ def facts_hash(info: ThreadInfo, shared_entries: int = 0, past: Sequence[Any] = 
 
 def record_hash(record: UpdateRecord) -> bytes:
     """The digest of a record, chained to the one before it; values enter by their hashes."""
-    facts = _encode(
-        (
-            record.thread_id,
-            record.seq,
-            record.step,
-            record.invocation,
-            record.node,
-            record.path,
-            record.attempt,
-            record.channel,
-            record.op,
-            record.reducer,
-            record.visibility,
-            record.source,
-            record.tainted,
-            record.actor,
-            record.note,
-            record.at,
-        )
-    )
+    facts = _encode(_record_facts(record))
     if record.lineage is not None:
         facts += _encode(record.lineage)
     if record.result is not msgspec.UNSET:
@@ -102,43 +94,11 @@ def checkpoint_hash(point: Checkpoint, previous: bytes, record: bytes) -> bytes:
         previous: the hash of the checkpoint before it.
         record: the hash of the newest record at its commit.
     """
-    branches = point.branches
-    if branches:
+    if point.branches:
         # The thread of a subgraph's run gets a new name with its parent's; its own part stays.
-        branches = tuple([replace(branch, thread=own_part(branch.thread)) for branch in branches])
-    facts = _encoded(
-        (
-            point.thread_id,
-            point.step,
-            point.parent_thread,
-            point.parent_step,
-            point.source,
-            point.node,
-            point.position,
-            point.status,
-            point.reason,
-            point.invocation,
-            point.iteration,
-            point.attempt,
-            point.duration,
-            point.tokens_in,
-            point.tokens_out,
-            point.cost,
-            point.first_seq,
-            point.last_seq,
-            point.at,
-            point.actor,
-            point.note,
-            point.decision,
-            point.text,
-            point.uses,
-            branches,
-            point.tainted,
-            point.read,
-            point.compensations,
-            point.calls,
-        )
-    )
+        branches = [replace(branch, thread=own_part(branch.thread)) for branch in point.branches]
+        point = replace(point, branches=tuple(branches))
+    facts = _encoded(_checkpoint_facts(point))
     return sha256(previous + record + point.ledger_hash + point.state_hash + facts).digest()
 
 

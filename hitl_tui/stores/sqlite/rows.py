@@ -11,6 +11,7 @@ next one, as it does wherever a value is replaced.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -25,6 +26,7 @@ from hitl_tui.engine.log.records import (
     Patched,
     Source,
     UpdateRecord,
+    Visibility,
     next_of,
 )
 from hitl_tui.engine.log.taint import Lineage, Taint
@@ -66,7 +68,8 @@ _decode_lineage = msgspec.json.Decoder(Lineage).decode
 
 def _decode(data: bytes) -> Any:
     value = _decode_any(data)
-    check_nesting(data, value)
+    if isinstance(value, (list, dict)):
+        check_nesting(data, value)
     return value
 
 
@@ -83,6 +86,14 @@ def _typed(row: Row, kinds: Sequence[Any]) -> None:
     """Refuse a row whose columns are not of their types, as a damaged file may have them."""
     if not all(map(isinstance, row, kinds)):
         raise ValueError("a column is of another type than it was written")
+
+
+def _typed_alike(row: Row, kinds: Sequence[Any], known: set[tuple[type, ...]]) -> None:
+    """As `_typed`, for tables of many rows: `known` are the types of those that were good before."""
+    types = tuple(map(type, row))
+    if types not in known:
+        _typed(row, kinds)
+        known.add(types)
 
 
 def value_of(kind: type[T], row: Row) -> T:
@@ -147,6 +158,7 @@ _RECORD_KINDS = (
     *(int, int, int, str, str, int, str, str, int, int, bytes, bytes),
     *(_TEXT, _TEXT, _BLOB, _BLOB),
 )
+_RECORD_TYPES: set[tuple[type, ...]] = set()
 
 
 def records_of(thread_id: str, rows: Iterable[Row], previous: bytes) -> Iterator[UpdateRecord]:
@@ -158,9 +170,12 @@ def records_of(thread_id: str, rows: Iterable[Row], previous: bytes) -> Iterator
 
 
 def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecord:
-    _typed(row, _RECORD_KINDS)
-    (row_id, step, invocation, node, path, attempt, channel, reducer, flags, at, hashes, *rest) = row
-    change, actor, note, result, lineage = rest
+    _typed_alike(row, _RECORD_KINDS, _RECORD_TYPES)
+    (
+        row_id, step, invocation, node, path, attempt, channel, reducer, flags, at, hashes,
+        change, actor, note, result, lineage,
+    ) = row  # fmt: skip
+    op, visibility, source, tainted, patched = _flagged(flags)
     next_hash = hashes[_HASH : 2 * _HASH]
     return UpdateRecord(
         thread_id,
@@ -171,15 +186,15 @@ def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecor
         path,
         attempt,
         channel,
-        "set" if flags & _SET else "reduce",
+        op,
         reducer,
-        "private" if flags & _PRIVATE else "public",
-        _SOURCES[flags & _SOURCE_BITS],
+        visibility,
+        source,
         _decode(change),
         hashes[:_HASH],
         hashes[3 * _HASH :] or next_hash,
         next_hash,
-        bool(flags & _TAINTED),
+        tainted,
         actor,
         note,
         at,
@@ -187,6 +202,18 @@ def _record_of(thread_id: str, row: Row, prev_record_hash: bytes) -> UpdateRecor
         hashes[2 * _HASH : 3 * _HASH],
         msgspec.UNSET if result is None else _decode(result),
         None if lineage is None else _decode_lineage(lineage),
+        patched,
+    )
+
+
+@lru_cache
+def _flagged(flags: int) -> tuple[Operation, Visibility, Source, bool, Patched]:
+    """Operation, visibility and source of a record, whether it is tainted, and which fields are patches."""
+    return (
+        "set" if flags & _SET else "reduce",
+        "private" if flags & _PRIVATE else "public",
+        _SOURCES[flags & _SOURCE_BITS],
+        bool(flags & _TAINTED),
         _patched(flags),
     )
 
@@ -228,6 +255,7 @@ _CHECKPOINT_KINDS = (
     *(int, _TEXT, int, str, str, str, str, str, int, int, int, int, int, int, _COST, bytes, int, int, int),
     *(_TEXT, _TEXT, _TEXT, _TEXT, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB, _BLOB),
 )
+_CHECKPOINT_TYPES: set[tuple[type, ...]] = set()
 _HASHES = CHECKPOINT.split(", ").index("hashes") - 2
 
 
@@ -271,7 +299,7 @@ def checkpoint_row(base: int, point: Checkpoint) -> Row:
 
 def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     """The checkpoint of a row; its columns are the fields of `Checkpoint` in their order."""
-    _typed(row, _CHECKPOINT_KINDS)
+    _typed_alike(row, _CHECKPOINT_KINDS, _CHECKPOINT_TYPES)
     row_id, parent, *rest = row
     uses, branches, tainted, read, compensations, calls = rest[-6:]
     hashes = rest[_HASHES]

@@ -101,7 +101,7 @@ def listing(
 T = TypeVar("T")
 
 # Records read at a time: long logs are read in pieces, so that a writer never waits for a reader.
-_CHUNK = 128
+_CHUNK = 512
 # Every so many steps what they took so far is noted, so that totals cost no walk over all steps.
 _SPENDING_STEPS = 128
 
