@@ -13,8 +13,9 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from hitl_tui.engine.nodes.calling import SyncCaller, call
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.schema import as_schema
-from hitl_tui.engine.state.values import normalise, thaw
+from hitl_tui.engine.state.values import normalise
 from hitl_tui.errors import HitlError, UsageError, in_words
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")

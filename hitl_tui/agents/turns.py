@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hitl_tui.agents.backend import Message
 from hitl_tui.engine.nodes.activity import Activity
-from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.errors import UsageError
 
 _FORM = 'each is {"role": "user" or "assistant", "content": text}'

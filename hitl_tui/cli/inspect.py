@@ -209,7 +209,7 @@ def _decisions(ledger: tuple[LedgerEntry, ...]) -> list[str]:
 def _facts(entry: LedgerEntry) -> list[str]:
     """What else an entry holds, a fact a line; what its note says already is left out."""
     from hitl_tui.cli.documents import to_text
-    from hitl_tui.engine.state.values import thaw
+    from hitl_tui.engine.state.frozen import thaw
 
     lines = []
     for fact, given in thaw(entry.data).items():

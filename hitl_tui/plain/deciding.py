@@ -9,7 +9,7 @@ from typing import Any
 from hitl_tui.drivers.protocol import Snapshot
 from hitl_tui.engine.commands import Answer, Command, Fork
 from hitl_tui.engine.log.requests import Choice, Request
-from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, choices_of
 from hitl_tui.engine.thread.session import now_us
 from hitl_tui.errors import AnswerRefused, HitlError, StaleWriter, ThreadBusy, UsageError

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hitl_tui.drivers.protocol import AgentInfo
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.view.cells import cells
 from hitl_tui.view.form import Form, form_of
 from hitl_tui.view.format import PRIVATE_TEXT, cost, count, inline, quoted, scalar, tokens

@@ -11,7 +11,7 @@ import msgspec
 from hitl_tui.engine.log.events import PRIVATE
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
 from hitl_tui.engine.log.requests import Choice, Request, Vote
-from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.approval_formats import ToolAction, actions_of, choices_of
 from hitl_tui.engine.thread.interrupts import deadlocked
 from hitl_tui.errors import UsageError

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.schema import ChannelSchema
-from hitl_tui.engine.state.values import thaw
 from hitl_tui.errors import SchemaMismatch
 from hitl_tui.view.format import NotJson, read_json
 from hitl_tui.view.sanitise import sanitise, sanitise_line

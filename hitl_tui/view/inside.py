@@ -14,7 +14,7 @@ from hitl_tui.engine.log import events as ev
 from hitl_tui.engine.log.events import Progress, ToolCalled
 from hitl_tui.engine.log.outcomes import BranchOutcome, ToolUse
 from hitl_tui.engine.log.requests import Request
-from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.view.format import duration, inline
 from hitl_tui.view.glyphs import UNICODE, Glyphs
 from hitl_tui.view.sanitise import sanitise_line

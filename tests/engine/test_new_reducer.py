@@ -9,8 +9,8 @@ import pytest
 
 from hitl_tui import END, START, Channel, MemoryCheckpointer, StateGraph
 from hitl_tui.engine.state import reducers
+from hitl_tui.engine.state.frozen import FrozenList
 from hitl_tui.engine.state.reducers import Reducer
-from hitl_tui.engine.state.values import FrozenList
 from hitl_tui.view.lens import lens
 from tests.support.spec import spec
 

@@ -15,8 +15,8 @@ from hitl_tui.engine.graph.description import GateInfo
 from hitl_tui.engine.graph.functions import takes_second
 from hitl_tui.engine.log.requests import Choice, RequestKind
 from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.state import WorkflowState
-from hitl_tui.engine.state.values import thaw
 from hitl_tui.errors import AnswerRefused, GraphInvalid, HitlError
 
 TextUse = Literal["none", "optional", "required"]

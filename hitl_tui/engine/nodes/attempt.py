@@ -22,8 +22,9 @@ from hitl_tui.engine.nodes.calling import SyncCaller, TookTooLong, call
 from hitl_tui.engine.nodes.results import NodeResult, checked
 from hitl_tui.engine.state.changes import Change, reduce_updates
 from hitl_tui.engine.state.channel import RUN_INPUTS
+from hitl_tui.engine.state.frozen import freeze
 from hitl_tui.engine.state.state import LiveState, NotedState, WorkflowState, undeclared
-from hitl_tui.engine.state.values import freeze, keepable
+from hitl_tui.engine.state.values import keepable
 from hitl_tui.engine.thread.interrupts import ANSWER, InterruptRaised, inside_request, with_schema
 from hitl_tui.engine.thread.taint_policy import check_source, mark
 from hitl_tui.errors import HitlError, ModelFailed, NodeFailed, UndeclaredChannel, WriteDenied, in_words

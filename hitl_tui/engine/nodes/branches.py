@@ -13,8 +13,8 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.taint import Lineage
 from hitl_tui.engine.nodes.activity import Activity
 from hitl_tui.engine.state.canonical import item_hash, show_hash
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.state import LiveState, WorkflowState
-from hitl_tui.engine.state.values import thaw
 from hitl_tui.engine.thread.interrupts import ANSWER
 from hitl_tui.errors import HitlError, NodeFailed, in_words
 

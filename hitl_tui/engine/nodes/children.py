@@ -15,7 +15,7 @@ from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Owner, ThreadInfo, child_id
 from hitl_tui.engine.nodes.branches import can_go_on
-from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.interrupts import waiting
 from hitl_tui.engine.thread.journal import with_branches

@@ -26,7 +26,7 @@ from hitl_tui.engine.nodes.children import graph_inside, named, open_child, owne
 from hitl_tui.engine.nodes.results import NodeOutput
 from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.run.subgraph import InsideEvents
-from hitl_tui.engine.state.values import thaw
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.thread.journal import StepFacts, spent
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphInvalid, HitlError, NodeFailed, StoreUnusable, UnknownThread

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.state.values import JOINED, PART, PLAIN, SIZE_SHIFT, known
+from hitl_tui.engine.state.frozen import JOINED, PART, PLAIN, SIZE_SHIFT, known
 
 EMPTY_LIST_DIGEST = sha256(b"list").digest()
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from hitl_tui.engine.state.values import FrozenDict, FrozenList, freeze
+from hitl_tui.engine.state.frozen import FrozenDict, FrozenList, freeze
 
 Edit = list[Any]
 

@@ -21,7 +21,8 @@ from typing import Any, Literal
 import msgspec
 
 from hitl_tui.engine.state.canonical import canonical
-from hitl_tui.engine.state.values import MAX_INT_BITS, FrozenDict, FrozenList
+from hitl_tui.engine.state.frozen import FrozenDict, FrozenList
+from hitl_tui.engine.state.values import MAX_INT_BITS
 from hitl_tui.errors import GraphInvalid, in_words
 
 IS_FILE = "__hitl_file__"

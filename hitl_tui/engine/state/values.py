@@ -13,10 +13,21 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import msgspec
 
+from hitl_tui.engine.state.canonical import canonical
+from hitl_tui.engine.state.frozen import (
+    HEIGHT,
+    JOINED,
+    PART,
+    PLAIN,
+    SIZE_SHIFT,
+    FrozenDict,
+    FrozenList,
+    known,
+)
 from hitl_tui.errors import ValueRejected
 
 GIVE_JSON = "return text, numbers, lists, dicts, dataclasses or pydantic models"
@@ -77,106 +88,6 @@ def _parts(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def freeze(value: Any) -> Any:
-    """A JSON value that is known to be in the domain, as channels keep it."""
-    if type(value) in _DONE:
-        return value
-    if isinstance(value, list):
-        return FrozenList(value if _DONE.issuperset(map(type, value)) else map(freeze, value))
-    if isinstance(value, dict):
-        return FrozenDict({key: freeze(item) for key, item in value.items()})
-    return value
-
-
-def _refuse(self: Any, *_args: Any, **_kwargs: Any) -> NoReturn:
-    raise TypeError(
-        "state is read-only inside a node: make a copy (list(value), dict(value)) "
-        "and return it as an update instead"
-    )
-
-
-class FrozenList(list[Any]):
-    """A list that refuses changes.
-
-    `known` is what `normalise` has found out about it (see `known`), `json` its canonical bytes where
-    `canonical` keeps them: both are empty slots until then.
-    """
-
-    __slots__ = ("json", "known")
-    json: bytes
-    known: int
-    append = extend = insert = remove = pop = clear = sort = reverse = _refuse
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-
-    def __copy__(self) -> list[Any]:
-        return list(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
-        return thaw(self)  # type: ignore[no-any-return]
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return (list, (list(self),))
-
-
-class FrozenDict(dict[str, Any]):
-    """A dict that refuses changes; `known` and `json` are those of a `FrozenList`."""
-
-    __slots__ = ("json", "known")
-    json: bytes
-    known: int
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    pop = popitem = clear = update = setdefault = _refuse
-
-    if not TYPE_CHECKING:  # or a type checker would take any attribute
-
-        def __getattr__(self, name: str) -> NoReturn:
-            how = f"; a model is kept as a dict: write value[{name!r}]" if name in self else ""
-            raise AttributeError(f"a dict has no attribute {name!r}{how}", name=name, obj=self)
-
-    def __copy__(self) -> dict[str, Any]:
-        return dict(self)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
-        return thaw(self)  # type: ignore[no-any-return]
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return (dict, (dict(self),))
-
-
-def thaw(value: Any) -> Any:
-    """A deep copy in plain lists and dicts, free to change."""
-    if isinstance(value, list):
-        return [thaw(item) for item in value]
-    if isinstance(value, dict):
-        return {key: thaw(item) for key, item in value.items()}
-    return value
-
-
-_DONE = frozenset({str, int, float, bool, type(None), FrozenList, FrozenDict})
-
-
-PART = 1024
-"""Bytes: from this size on a list or a dict inside a value is a part of its own, encoded once for all values
-that share it."""
-
-# The bits of what is known, lowest first: how many levels of lists and dicts it has; `PLAIN`: there are no
-# floats in it and only ASCII keys, so that msgspec writes its canonical bytes; `JOINED`: some list or dict
-# directly in it is a `PART`; then about its canonical size in bytes, escapes left aside.  A number takes a
-# fifth of what a tuple does, and a value may hold many.
-_HEIGHT, PLAIN, JOINED, SIZE_SHIFT = 127, 128, 256, 9
-_READ_KNOWN = {kind: vars(kind)["known"].__get__ for kind in (FrozenList, FrozenDict)}
-
-
-def known(value: Any) -> int:
-    """What is known of a list or a dict that came from `normalise`, so that all in it is; else 0."""
-    # By the slot itself: FrozenDict makes words of an attribute that is not there.
-    read = _READ_KNOWN.get(type(value))
-    try:
-        return read(value) if read else 0
-    except AttributeError:
-        return 0
-
-
 class _NotJson(Exception):
     """What is wrong with a value, where in it, and how to mend it."""
 
@@ -228,8 +139,6 @@ def normalise(
         ) from found.__cause__
     # The estimate never exceeds the canonical size by more than escapes need, so most are settled here.
     if facts >> SIZE_SHIFT > max_bytes // 6:
-        from hitl_tui.engine.state.canonical import canonical
-
         exact = len(canonical(frozen))
         if exact > max_bytes:
             raise ValueRejected(
@@ -256,7 +165,7 @@ def _freeze(value: Any, depth: int, old: Any) -> tuple[Any, int]:
         _check_float(value)
     elif isinstance(value, (list, tuple, dict)):
         facts = known(value)
-        if facts and depth + (facts & _HEIGHT) <= MAX_DEPTH:
+        if facts and depth + (facts & HEIGHT) <= MAX_DEPTH:
             return value, facts
         if depth >= MAX_DEPTH:
             raise _NotJson(f"nested deeper than {MAX_DEPTH} levels", "flatten the value", _LONGEST_PATH)
@@ -288,7 +197,7 @@ def _freeze_list(value: Sequence[Any], depth: int, old: Sequence[Any]) -> tuple[
         same = same and part is prior
         size += (facts >> SIZE_SHIFT) + 1
         plain &= facts
-        if below := facts & _HEIGHT:
+        if below := facts & HEIGHT:
             height = max(height, below)
             joined |= JOINED * (facts >= PART << SIZE_SHIFT)
     facts = size << SIZE_SHIFT | joined | plain | height + 1
@@ -322,7 +231,7 @@ def _freeze_dict(value: dict[Any, Any], depth: int, old: Mapping[Any, Any]) -> t
         same = same and part is prior
         size += len(text) + (facts >> SIZE_SHIFT) + 4
         plain &= facts
-        if below := facts & _HEIGHT:
+        if below := facts & HEIGHT:
             height = max(height, below)
             joined |= JOINED * (facts >= PART << SIZE_SHIFT)
     facts = size << SIZE_SHIFT | joined | plain | height + 1

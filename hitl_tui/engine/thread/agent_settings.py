@@ -13,7 +13,8 @@ import msgspec
 
 from hitl_tui.engine.log.outcomes import ModelUse
 from hitl_tui.engine.log.units import about
-from hitl_tui.engine.state.values import normalise, thaw
+from hitl_tui.engine.state.frozen import thaw
+from hitl_tui.engine.state.values import normalise
 from hitl_tui.errors import UsageError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import msgspec
 
 from hitl_tui.engine.log.requests import Choice, Shape
 from hitl_tui.engine.state.canonical import equal
+from hitl_tui.engine.state.frozen import thaw
 from hitl_tui.engine.state.schema import ChannelSchema
-from hitl_tui.engine.state.values import thaw
 from hitl_tui.errors import AnswerRefused, SchemaMismatch
 
 _CHOICES: Final = {

@@ -19,9 +19,10 @@ from hitl_tui.engine.log.signing import DECISIONS, Signer
 from hitl_tui.engine.log.threads import Lease
 from hitl_tui.engine.state.canonical import state_hash
 from hitl_tui.engine.state.changes import Change
+from hitl_tui.engine.state.frozen import SIZE_SHIFT, freeze, known, thaw
 from hitl_tui.engine.state.patches import Edit, patch
 from hitl_tui.engine.state.state import LiveState, OtherChannels
-from hitl_tui.engine.state.values import SIZE_SHIFT, check_nesting, freeze, known, thaw
+from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import ledger_hash, record_hash, request_hash, signed_words
 from hitl_tui.errors import LogCorrupt, UsageError, in_words
 

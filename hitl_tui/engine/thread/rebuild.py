@@ -15,10 +15,10 @@ from hitl_tui.engine.log.records import Effect, UpdateRecord
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.state.canonical import channel_hash, state_hash
 from hitl_tui.engine.state.channel import BoundChannel
+from hitl_tui.engine.state.frozen import freeze
 from hitl_tui.engine.state.patches import patched
 from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState, OtherChannels
-from hitl_tui.engine.state.values import freeze
 from hitl_tui.engine.thread.journal import decode_snapshot
 from hitl_tui.errors import LogCorrupt, UnknownThread
 

@@ -34,10 +34,10 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Owner, Part, ThreadInfo, takeover_notice
 from hitl_tui.engine.state.changes import Change, after
 from hitl_tui.engine.state.channel import RUN_INPUTS
+from hitl_tui.engine.state.frozen import freeze
 from hitl_tui.engine.state.patches import length_after
 from hitl_tui.engine.state.reducers import logged_reducer
 from hitl_tui.engine.state.state import LiveState, WorkflowState
-from hitl_tui.engine.state.values import freeze
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.agent_settings import apply, fresh_agents
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash, ledger_hash, request_hash

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitl_tui.engine.state.canonical import canonical, channel_hash
+from hitl_tui.engine.state.frozen import FrozenDict, FrozenList, freeze, thaw
 from hitl_tui.engine.state.patches import length_after, patch, patched
-from hitl_tui.engine.state.values import FrozenDict, FrozenList, freeze, normalise, thaw
+from hitl_tui.engine.state.values import normalise
 from tests.engine.state.test_values import json_values
 from tests.support.spec import spec
 
