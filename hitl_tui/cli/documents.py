@@ -43,8 +43,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def to_json(value: Any) -> str:
     """One line of ASCII, so that no byte of it can steer a terminal."""
+    try:
+        data = _encode(value)
+    except (msgspec.MsgspecError, OverflowError, TypeError, ValueError):  # as of an integer of many digits
+        data = b"\x7f"
+    if data.isascii() and b"\x7f" not in data:
+        return data.decode()
     # DEL is ASCII, and the one control character that JSON leaves as it is.
-    return json.dumps(value, ensure_ascii=True, default=_other).replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"), default=_other).replace(
+        "\x7f", "\\u007f"
+    )
 
 
 def to_text(value: Any) -> str:
@@ -58,6 +66,9 @@ def _other(value: Any) -> Any:
     if isinstance(value, bytes):
         return sha(value)
     return str(value)
+
+
+_encode = msgspec.json.Encoder(enc_hook=_other).encode
 
 
 def time(at: int) -> str | None:
@@ -195,7 +206,9 @@ def _shown(fact: Any, secret: bool) -> dict[str, Any]:
     kind: Any = type(fact)
     for name, get, _, unit in _fields(kind):
         value = get(fact)
-        if value is not UNSET:
+        if unit is None and type(value) in _SCALARS:  # most are, and each event is a document
+            document[name] = value
+        elif value is not UNSET:
             document[name] = _value(value, unit, secret)
     return document
 

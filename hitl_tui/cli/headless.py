@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hitl_tui.view.form import Field, Form
 
 
+_TOGETHER = 0.02
+"""Seconds; what happens within them is written at once."""
 _MOST_LINES = 12
 _MOST_FIELDS = 20
 _WHOLE = "--json has all of it"
@@ -176,9 +178,14 @@ async def tell_run(driver: Driver, command: Command[None], *, as_json: bool) -> 
     telling = _Telling(driver, snapshot, as_json)
     await driver.execute(command)
     try:
+        told_at = -_TOGETHER
         while not telling.ended:
             await driver.changed(telling.seen)
+            # What comes faster than it can be read is told in batches: a write for each event costs more
+            # than a step.
+            await asyncio.sleep(told_at + _TOGETHER - time.monotonic())
             telling.news()
+            told_at = time.monotonic()
     except asyncio.CancelledError:
         # The run is put down first, so that its end is the last that is told.
         lost = await driver.close()
@@ -263,19 +270,22 @@ class _Telling:
         """What has happened since the last time."""
         from hitl_tui.engine.log.events import RunEnded
 
-        for stamped in self._driver.events(self.seen):
-            if stamped.number > self.seen + 1:
-                lost = stamped.number - self.seen - 1
-                say(f"({lost} events were too fast to be told; `hitl-tui log` has the steps)", err=True)
-            self.seen = stamped.number
-            self._event(stamped.event)
-            self.ended = self.ended or isinstance(stamped.event, RunEnded)
+        news = self._driver.events(self.seen)
+        if not news:
+            return
+        events = [stamped.event for stamped in news]
+        if (lost := news[0].number - self.seen - 1) > 0:
+            say(f"({lost} events were too fast to be told; `hitl-tui log` has the steps)", err=True)
+        self.seen = news[-1].number
+        self.ended = any(isinstance(event, RunEnded) for event in events)
+        self._tell(events)
 
-    def _event(self, event: Event) -> None:
-        """One event; ends and beginnings are for programs, for people the last line says it."""
+    def _tell(self, events: Sequence[Event]) -> None:
+        """Ends and beginnings are for programs, for people the last line says it."""
         if self._as_json:
             from hitl_tui.cli.shapes import EventDocument
 
-            emit(EventDocument(thread=self._thread_id, event=event), secret=self._secret)
+            documents = (EventDocument(thread=self._thread_id, event=event) for event in events)
+            emit(*documents, secret=self._secret)
         else:
-            say(*self._told.lines(event))
+            say(*(line for event in events for line in self._told.lines(event)))

@@ -29,11 +29,13 @@ def say(*lines: str, err: bool = False) -> None:
     from hitl_tui.view.glyphs import plain_chars
     from hitl_tui.view.sanitise import sanitise
 
+    if not lines:
+        return
     out = own_err() if err or _documents else own_out()
     encoding = (out.encoding or "utf-8").lower()
-    for line in lines:
-        safe = sanitise(line)
-        click.echo(safe if encoding in _UNICODE else plain_chars(safe, encoding), file=out)
+    safe = sanitise("\n".join(lines))
+    out.write(f"{safe if encoding in _UNICODE else plain_chars(safe, encoding)}\n")
+    out.flush()
 
 
 def keep_nodes_apart() -> None:
@@ -80,8 +82,8 @@ def one_line(text: str, limit: int = 200) -> str:
     return sanitise_line(text, limit)
 
 
-def emit(document: Document, *, secret: bool = False) -> None:
-    """Write one document as one line of JSON, and at once: who reads a stream wants it as it comes.
+def emit(*documents: Document, secret: bool = False) -> None:
+    """Write documents, a line of JSON each, and at once: who reads a stream wants them as they come.
 
     Args:
         secret: the graph has private channels, so that hashes of whole states are left out.
@@ -89,7 +91,7 @@ def emit(document: Document, *, secret: bool = False) -> None:
     from hitl_tui.cli.documents import shown, to_json
 
     out = own_out()
-    click.echo(to_json(shown(document, secret=secret)), file=out)
+    out.write("".join(f"{to_json(shown(document, secret=secret))}\n" for document in documents))
     out.flush()
 
 
