@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 
 import msgspec
@@ -26,7 +27,8 @@ class EventBuffer:
 
     def __init__(self, kept: int = KEPT) -> None:
         self._events: deque[Stamped] = deque(maxlen=kept)
-        self._lock = threading.Lock()
+        self._lock = self.together = threading.RLock()
+        """Held while events are added that nobody may see some of without the others."""
         self._last = 0
         self._text = 0
         self._told = 0
@@ -70,11 +72,17 @@ class EventBuffer:
     async def changed(self, since: int) -> None:
         """Wait for an event after a number."""
         flag = asyncio.Event()
+        waiting = (asyncio.get_running_loop(), flag)
         with self._lock:
             if self._last > since:
                 return
-            self._waiting.append((asyncio.get_running_loop(), flag))
-        await flag.wait()
+            self._waiting.append(waiting)
+        try:
+            await flag.wait()
+        finally:
+            if not flag.is_set():  # given up
+                with self._lock, suppress(ValueError):
+                    self._waiting.remove(waiting)
 
     def _joined(self, event: TextStreamed) -> bool:
         """Put a piece of text to the newest event, where that is text of the same and nobody has it yet."""

@@ -396,6 +396,7 @@ class LocalDriver:
                 session,
                 self._store,
                 tell=self._tell_in_order,
+                together=self._buffer.together,
                 resync=self._resync,
                 busy=lambda: self._task is not None and not self._task.done(),
                 inside=lambda: self._above is not None,

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 
 from hitl_tui.drivers.graph_file import BuildGraph, GraphFileWatch, follow_file
 from hitl_tui.engine.commands import Pause
@@ -84,6 +84,8 @@ class Deadlines:
 
 EVERY = 0.2
 """Seconds between looks at the store: a watcher sees a step well within half a second."""
+_QUIET_LOOKS = 25
+_EVERY_IN_QUIET = 0.4
 _MOST_STEPS = 500
 
 
@@ -92,6 +94,7 @@ class Watcher:
 
     Args:
         tell: takes the events.
+        together: held while events are told that belong together.
         resync: called where too much has happened to tell it step by step.
         busy: True while this process runs the thread itself.
         inside: True while this process runs it as a part of another thread's run.
@@ -103,6 +106,7 @@ class Watcher:
         store: Store,
         *,
         tell: Callable[[Event], None],
+        together: AbstractContextManager[object],
         resync: Callable[[], None],
         busy: Callable[[], bool],
         inside: Callable[[], bool],
@@ -111,19 +115,23 @@ class Watcher:
         self._session = session
         self._store = store
         self._tell = tell
+        self._together = together
         self._resync = resync
         self._busy = busy
         self._inside = inside
 
     async def follow(self) -> None:
-        """Look again and again, until cancelled."""
+        """Look again and again, until cancelled; less often while nothing has changed for a while."""
+        version, quiet = -1, 0
         while True:
-            await asyncio.sleep(EVERY)
+            await asyncio.sleep(EVERY if self.holder or quiet < _QUIET_LOOKS else _EVERY_IN_QUIET)
             if not self._busy():
                 try:
                     self.look()
                 except HitlError as error:  # the store may come back
                     log.warning("thread %s can't be looked at: %s", self._session.thread_id, error)
+            now = self._session.cursor.version
+            version, quiet = now, quiet + 1 if now == version else 0
 
     def look(self) -> None:
         """Tell what has changed since the last look; a run whose process has died is taken over."""
@@ -165,20 +173,26 @@ class Watcher:
         # The other process may be further by now: what follows is about the cursor that was loaded.
         now = session.cursor
         steps = self._store.checkpoints(session.thread_id, now.head + 1, now.head - before.head)
+        found: list[Event] = []
         for checkpoint in reversed(steps):
-            values = self._tell_step(checkpoint, values)
-        for entry in self._store.ledger(session.thread_id)[before.ledger_n : now.ledger_n]:
-            self._tell(LedgerWritten(entry))
-        self._tell(ProgressChanged(session.progress))
-        for alert in limits_near(before, now, now.limits):
-            self._tell(alert)
+            step, values = self._step(checkpoint, values)
+            found.append(step)
+        ledger = self._store.ledger(session.thread_id)[before.ledger_n : now.ledger_n]
+        found += map(LedgerWritten, ledger)
+        found.append(ProgressChanged(session.progress))
+        found += limits_near(before, now, now.limits)
+        # Nobody may see the step without who decided it, or the other way round.
+        with self._together:
+            for event in found:
+                self._tell(event)
 
-    def _tell_step(self, checkpoint: Checkpoint, values: dict[str, object]) -> dict[str, object]:
+    def _step(
+        self, checkpoint: Checkpoint, values: dict[str, object]
+    ) -> tuple[StepCommitted, dict[str, object]]:
         session = self._session
         records = list(self._store.records(session.thread_id, checkpoint.step, checkpoint.step))
         updates, after = applied_updates(records, values)
-        self._tell(StepCommitted(checkpoint, updates, session.progress))
-        return after
+        return StepCommitted(checkpoint, updates, session.progress), after
 
 
 """Seconds between looks for what is asked, and at whether the thread is held."""
@@ -259,6 +273,7 @@ class ThreadWatch:
         store: Store,
         *,
         tell: Callable[[Event], None],
+        together: AbstractContextManager[object],
         resync: Callable[[], None],
         busy: Callable[[], bool],
         inside: Callable[[], bool],
@@ -267,7 +282,9 @@ class ThreadWatch:
         self.deadlines = Deadlines(session, expire)
         self._session = session
         self._tell = tell
-        self.watcher = Watcher(session, store, tell=tell, resync=resync, busy=busy, inside=inside)
+        self.watcher = Watcher(
+            session, store, tell=tell, together=together, resync=resync, busy=busy, inside=inside
+        )
         self.graph_file: GraphFileWatch | None = None
         self._tasks: list[asyncio.Task[None]] = []
 

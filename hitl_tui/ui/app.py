@@ -28,6 +28,7 @@ from hitl_tui.ui.terminal import (
     on_our_terminal,
     short_turns,
     take_any_bytes,
+    wait_for_keys,
 )
 from hitl_tui.ui.theme import LOOK_EVERY, Look, Themed
 
@@ -490,6 +491,7 @@ def run_app(
     )
     app.driver_class = on_our_terminal(app.driver_class)
     take_any_bytes()
+    wait_for_keys()
     with short_turns(), keyboard_kept(from_all=True):
         result = app.run(mouse=mouse)
     if app._exception is not None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import selectors
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from hitl_tui.drivers.node_streams import own_descriptors, own_err, own_out, terminal_size
@@ -68,6 +70,57 @@ def take_any_bytes() -> None:
         return partial(codecs.getincrementaldecoder(encoding), errors="replace")
 
     vars(linux_driver)["getincrementaldecoder"] = tolerant
+
+
+class _Ending(threading.Event):
+    """Textual's event for the end of its reader of keys; wakes one that waits for keys."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.woken, self._wake = os.pipe()
+        os.set_blocking(self.woken, False)
+
+    def set(self) -> None:
+        super().set()
+        os.write(self._wake, b"!")
+
+    def clear(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self.woken, 64)
+        super().clear()
+
+
+_FOLLOWING_LOOKS: Final = 5
+
+
+class _KeySelector(selectors.SelectSelector):
+    """Waits for keys for as long as there are none; Textual's reader looks ten times a second.
+
+    After a key it must look: an escape that nothing follows is a key of its own.
+    """
+
+    ending: _Ending | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._looks = 0
+        if self.ending is not None:
+            self.register(self.ending.woken, selectors.EVENT_READ)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(timeout if self._looks or self.ending is None else None)
+        self._looks = _FOLLOWING_LOOKS if ready else max(self._looks - 1, 0)
+        return [(key, mask) for key, mask in ready if self.ending is None or key.fd != self.ending.woken]
+
+
+def wait_for_keys() -> None:
+    """Let Textual's driver wake up for keys alone."""
+    if sys.platform == "win32":
+        return
+    from textual.drivers import linux_driver
+
+    ours = SimpleNamespace(SelectSelector=_KeySelector, EVENT_READ=selectors.EVENT_READ)
+    vars(linux_driver)["selectors"] = ours
 
 
 _LOOK: Final = 0.2
@@ -206,6 +259,8 @@ def on_our_terminal(driver: type[Driver]) -> type[Driver]:
                 super().__init__(*args, **options)
             finally:
                 streams.__stdout__, streams.__stderr__ = before
+            if sys.platform != "win32":
+                self.exit_event = _KeySelector.ending = _Ending()
 
         def _get_terminal_size(self) -> tuple[int, int]:
             size = terminal_size((80, 25))

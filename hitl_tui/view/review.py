@@ -228,6 +228,11 @@ class Review:
 
     # What time and keys do.
 
+    @property
+    def timed(self) -> bool:
+        """Whether time alone changes it, so that it must `tick`."""
+        return self.state in ("grace", "sending")
+
     def tick(self, now: float) -> Effects:
         """Time has passed: the moment to read, or the seconds to take a decision back, may be over."""
         if now < self._due:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -136,6 +137,11 @@ def weight(value: Any) -> int:
 
 
 _PAST_STEPS_KEPT = 64
+_TENTH: Final = 0.1
+_IN_TENTHS: Final = 60_000_000
+"""Microseconds below which durations are shown with tenths of a second."""
+_IN_SECONDS: Final = 3_600_000_000
+"""And with seconds."""
 _STEPS_LOOKED_AT = 200
 _STEPS_ASKED_ABOUT = 20
 
@@ -222,10 +228,18 @@ class ViewSession:
         waiting = progress.pending if progress.status == "waiting" else ()
         return tuple(request for request in waiting if not request.breakpoint)
 
-    @property
-    def deadline(self) -> bool:
-        """True while a request waits that expires, so that the clock must go on showing."""
-        return self.request is not None and self.request.deadline is not None
+    def clock(self, now: int) -> float | None:
+        """Seconds for which a clock on screen is right, None where none goes on.
+
+        Args:
+            now: microseconds since the epoch.
+        """
+        since, request = self.view.running_since, self.request
+        if self.running and since is not None:
+            return _TENTH if self.view.progress.active + now - since < _IN_TENTHS else 1.0
+        if request is not None and request.deadline is not None:
+            return 1.0 if request.deadline - now < _IN_SECONDS else 60.0
+        return None
 
     @property
     def situation(self) -> Situation:
@@ -454,30 +468,36 @@ class ViewSession:
         return self.driver, line
 
 
+FRAME: Final = 1 / 30
+"""Seconds; nothing is painted more often because of events."""
 _SHARE: Final = 0.3
 _LONGEST: Final = 0.25
+_FAST: Final = 200
+"""Steps a second that nobody can follow one by one."""
+_SHARE_OF_FAST: Final = 0.06
 
 
 class PaintPace:
     """Says when the next batch of events may be taken: painting keeps to a share of the time.
 
     A key that comes while a batch is folded and painted has to wait for it, so that what is costly to
-    paint is painted less often, and at least four times a second.  Times are in seconds; `cpu` is the
-    processor time of the thread that paints, which other threads and processes do not lengthen.
+    paint is painted less often, and at least four times a second.  A run that is too fast to be followed has
+    most of the time for itself.  Times are in seconds; `cpu` is the processor time of the thread that paints,
+    which other threads and processes do not lengthen.
     """
 
     def __init__(self) -> None:
-        self._taken_at = 0.0
+        self._taken_at = -math.inf
         self._cpu_then = 0.0
-        self._taken = False
+        self._share = _SHARE
 
-    def due(self, now: float, cpu: float) -> bool:
-        """True if the last batch has been paid for."""
-        if not self._taken:
-            return True
+    def rest(self, now: float, cpu: float) -> float:
+        """Seconds until the last batch has been paid for, 0 where it has."""
         cost = cpu - self._cpu_then
-        return now - self._taken_at >= min(cost / _SHARE, _LONGEST)
+        pause = max(min(cost / self._share, _LONGEST), FRAME)
+        return max(self._taken_at + pause - now, 0.0)
 
-    def take(self, now: float, cpu: float) -> None:
-        """A batch is taken."""
-        self._taken, self._taken_at, self._cpu_then = True, now, cpu
+    def take(self, now: float, cpu: float, steps: int) -> None:
+        """A batch of so many steps was taken."""
+        self._share = _SHARE_OF_FAST if steps > _FAST * (now - self._taken_at) else _SHARE
+        self._taken_at, self._cpu_then = now, cpu

@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -73,7 +73,13 @@ def test_a_look_tells_all_that_was_committed_before_it_and_comes_four_times_a_se
         told: list[Event] = []
         session = Session.open(runner.graph, store, "t")
         one_look = Follower(
-            session, store, tell=told.append, resync=lambda: None, busy=lambda: False, inside=lambda: False
+            session,
+            store,
+            tell=told.append,
+            together=nullcontext(),
+            resync=lambda: None,
+            busy=lambda: False,
+            inside=lambda: False,
         ).look
         one_look()
         assert isinstance(told[0], HolderChanged)

@@ -1,10 +1,12 @@
-"""The run screen: its panes, kept up to date by one drain of events 30 times a second, and its actions."""
+"""The run screen: its panes, kept up to date by one drain of events a frame, and its actions."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -48,10 +50,8 @@ from hitl_tui.view.status import status
 from hitl_tui.view.timeline import Place
 
 log = logging.getLogger(__name__)
-FRAMES_PER_SECOND: Final = 30
-# In frames.
-_CLOCK_EVERY: Final = 3
-_FAMILY_EVERY: Final = 15
+_FAMILY_EVERY: Final = 0.5
+"""Seconds at least between two looks at the other threads of the family."""
 _STATUS_WORDS: Final = {
     "step": "run.step",
     "continue": "run.continue",
@@ -119,18 +119,15 @@ class RunScreen(RoleScreen):
         self.ways: Mapping[str, str] = self.keymap.ways
         self.session: ViewSession | None = None
         self.now: Callable[[], int] = lambda: time.time_ns() // 1_000
-        self._frame = 0
         self.shown_value: ShownValue = ShownValue(self)
         self.search: Search = Search(self)
         self.stepping: Stepping = Stepping(self)
         self.editing: Editing = Editing(self)
         self.review: Reviewing = Reviewing(self)
         self.threads: Threads = Threads(self)
-        self._draining = False
-        self._lost: ViewSession | None = None
         self._failure: ErrorInfo | None = None
-        self._family_wait = 0
-        self._pace = PaintPace()
+        self._family_due = 0.0
+        self._laid_out = False
 
     def compose(self) -> ComposeResult:
         """The panes, which `on_mount` fills before they are painted."""
@@ -161,7 +158,8 @@ class RunScreen(RoleScreen):
                 error = refused
             self.show_news(self._first)
             self._refresh_layout(self.app.size)
-        self.set_interval(1 / FRAMES_PER_SECOND, self._tick)
+        self._laid_out = True
+        self._begin_following()
         # Called by the app: a key that this screen simulates would not bubble farther than to it.
         self.call_after_refresh(self.app.call_later, self._begun, self, error)
 
@@ -216,43 +214,57 @@ class RunScreen(RoleScreen):
         """Show a session from now on."""
         self.session = session
         self.shown_value.forget()
-        self._family_wait = 0
+        self._family_due = 0.0
         self.query_one(ChannelsPane).picked = False
         self.show_all()
+        if self._laid_out:  # nothing competes with the first paint
+            self._begin_following()
 
-    async def _tick(self) -> None:
-        session = self.session
-        if session is None or self._draining or session is self._lost:
-            return
-        now, cpu = time.perf_counter(), time.thread_time()
-        if not self._pace.due(now, cpu):
-            return
-        self._pace.take(now, cpu)
-        self._draining = True
+    def _begin_following(self) -> None:
+        if self.session is not None:
+            work = self._follow(self.session)
+            self.run_worker(work, group="follow", exclusive=True, exit_on_error=False)
+
+    async def _follow(self, session: ViewSession) -> None:
+        """Show what happens as long as a session is shown; while nothing does, this waits."""
+        pace = PaintPace()
         try:
-            await session.drain()
+            while session is self.session:
+                await self._wait_for_news(session)
+                # What it costs to paint is known only once it is painted.
+                while rest := pace.rest(time.perf_counter(), time.thread_time()):  # noqa: ASYNC110
+                    await asyncio.sleep(rest)
+                head = session.view.progress.head
+                now, cpu = time.perf_counter(), time.thread_time()
+                await session.drain()
+                pace.take(now, cpu, session.view.progress.head - head)
+                self._show_moment(session)
         except HitlError as error:
-            self._lost = session
             self.complain(error)
-            return
         except Exception:
-            self._lost = session
             log.exception("events could not be read")
             self.tell("the screen could not follow the run; the log file has the details", "Error", "error")
-            return
-        finally:
-            self._draining = False
-        self._frame += 1
+
+    async def _wait_for_news(self, session: ViewSession) -> None:
+        """Wait until something has happened, or a clock on screen is no longer right."""
+        wait = session.clock(self.now())
+        if session.family_stale:
+            wait = max(self._family_due - time.monotonic(), 0.0) if wait is None else wait
+        if not session.untold:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await session.driver.changed(session.view.last_event)
+
+    def _show_moment(self, session: ViewSession) -> None:
         if session is not self.session:
             return
         if session.untold:
             self.show_news(session)
-        elif (session.running or session.deadline) and self._frame % _CLOCK_EVERY == 0:
+        elif session.clock(self.now()) is not None:
             self._show_header(session)
-        self._family_wait -= 1
-        if session.family_stale and self._family_wait <= 0:
+        if session.family_stale and time.monotonic() >= self._family_due:
             session.family_stale = False
-            self._family_wait = _FAMILY_EVERY
+            self._family_due = time.monotonic() + _FAMILY_EVERY
             self.run_worker(self._refresh_family(session), group="family", exit_on_error=False)
 
     def show_news(self, session: ViewSession) -> None:

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.timer import Timer
 
 from hitl_tui.engine.commands import Answer
 from hitl_tui.engine.log.requests import Request
@@ -87,6 +88,7 @@ class ReviewPane(Vertical):
         self._above: tuple[Line, ...] = ()
         self._note_rows = 1
         self._wrapped_for = 0
+        self._timer: Timer
 
     def compose(self) -> ComposeResult:
         yield LineView("card-text")
@@ -97,10 +99,10 @@ class ReviewPane(Vertical):
         yield LineView("card-note")
 
     def on_mount(self) -> None:
-        """Look at the clock ten times a second: something may be due."""
+        """Look at the clock ten times a second while something is due."""
         for name in ("#card-label", "#card-note"):
             self.query_one(name, LineView).can_focus = False
-        self.set_interval(_TICK, self._tick)
+        self._timer = self.set_interval(_TICK, self._tick, pause=True)
         self.border_title = Content("Your decision")
         self._do(self._review.begin(self._clock()))
 
@@ -182,6 +184,7 @@ class ReviewPane(Vertical):
     def _do(self, effects: Iterable[Effect]) -> None:
         """Show how it stands, and carry out what is left to do."""
         self.show()
+        (self._timer.resume if self._review.timed else self._timer.pause)()
         session = self._session
         for effect in effects:
             match effect:

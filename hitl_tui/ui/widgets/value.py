@@ -7,6 +7,7 @@ from typing import Final
 from textual import events
 from textual.geometry import Size
 from textual.message import Message
+from textual.timer import Timer
 
 from hitl_tui.ui.widgets.lines import LineView, ours
 from hitl_tui.view.find import pieces
@@ -43,6 +44,7 @@ class ValuePane(LineView):
         """The channel and the line of it, from 0, to scroll to when it is shown."""
         self._starts: list[int] = []
         self._marked = ""
+        self._finder: Timer | None = None
 
     def mark(self, query: str) -> None:
         """Let a text that was looked for stand out, until another channel is shown."""
@@ -94,6 +96,8 @@ class ValuePane(LineView):
         self._long = None if small else LongRows(text.lines, lambda line: width - len(self._lead(text, line)))
         if self._long is not None:
             self._long.find_more(_AT_ONCE)
+            if self._finder is not None:
+                self._finder.resume()
         self._fit()
 
     def _fit(self) -> None:
@@ -107,11 +111,13 @@ class ValuePane(LineView):
 
     def on_mount(self) -> None:
         """The rows of a large value are found bit by bit."""
-        self.set_interval(1 / _PER_SECOND, self._find_more)
+        self._finder = self.set_interval(1 / _PER_SECOND, self._find_more, pause=True)
 
     def _find_more(self) -> None:
         long = self._long
         if long is None or long.done:
+            if self._finder is not None:
+                self._finder.pause()
             return
         at_end = 0 < self.max_scroll_y <= round(self.scroll_y)
         long.find_more(_AT_ONCE)
