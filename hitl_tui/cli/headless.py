@@ -176,8 +176,8 @@ async def tell_run(driver: Driver, command: Command[None], *, as_json: bool) -> 
     """Start something that runs, and tell its events until it has ended; a signal ends it, and is told so."""
     snapshot = await driver.snapshot()
     telling = _Telling(driver, snapshot, as_json)
-    await driver.execute(command)
     try:
+        await driver.execute(command)
         told_at = -_TOGETHER
         while not telling.ended:
             await driver.changed(telling.seen)
