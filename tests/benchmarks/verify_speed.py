@@ -1,8 +1,9 @@
-"""How many records a second `verify`, `verify --strict` and `replay` check, on a long thread in SQLite.
+"""How long a check of a long log takes, and how many records a second `verify --strict` and `replay` do.
 
-    python -m tests.benchmarks.verify_speed [STEPS]
+    python -m tests.benchmarks.verify_speed [--quick] [STEPS]
 
-The target is 20,000 records a second of `verify --strict`.
+`verify` is run on one core and on all of them, in turns, and from an anchor ten steps back.  Wanted are 15 s
+for 1,000,000 steps, and 20,000 records a second of `verify --strict`.
 """
 
 from __future__ import annotations
@@ -15,8 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from hitl_tui import END, START, Channel, SQLiteCheckpointer, StateGraph
+from hitl_tui.engine.audit import processes
 from hitl_tui.engine.log.records import Limits
 from hitl_tui.engine.runner import GraphRunner
+from tests.benchmarks.long_thread import many_steps
+from tests.benchmarks.terminals import figures
+
+STEPS, QUICK = 1_000_000, 40_000
+STRICT, STRICT_QUICK = 20_000, 2_000
 
 
 def make_runner(store: SQLiteCheckpointer, steps: int) -> GraphRunner:
@@ -51,27 +58,55 @@ def make_runner(store: SQLiteCheckpointer, steps: int) -> GraphRunner:
     )
 
 
-def measure(name: str, work: Callable[[], Any]) -> None:
-    """Run once and print the rate."""
+def measured(name: str, work: Callable[[], Any]) -> tuple[float, float]:
+    """Run once and print the rate; seconds, and records a second."""
     begun = time.perf_counter()
     report = work()
     seconds = time.perf_counter() - begun
     assert report.ok, report.mismatches[:3]
     rate = report.records / seconds
-    print(f"{name:<14}{report.records:>9,} records  {seconds:6.2f} s  {rate:>10,.0f} a second")
+    print(f"{name:<20}{report.records:>10,} records  {seconds:7.2f} s  {rate:>10,.0f} a second", flush=True)
+    return seconds, rate
+
+
+def on_one_core(work: Callable[[], Any]) -> Any:
+    """Run without processes beside this one."""
+    cores = processes.cores
+    processes.cores = lambda: 1
+    try:
+        return work()
+    finally:
+        processes.cores = cores
 
 
 def main() -> None:
-    """Make the thread, then check it in each way."""
-    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    """Make the threads, then check them in each way."""
+    quick = "--quick" in sys.argv
+    numbers = [int(word) for word in sys.argv[1:] if word.isdecimal()]
+    steps = numbers[0] if numbers else QUICK if quick else STEPS
+    strict = STRICT_QUICK if quick else STRICT
+    values: dict[str, float] = {"steps": steps}
     with tempfile.TemporaryDirectory() as folder:
-        store = SQLiteCheckpointer(Path(folder) / "runs.db")
-        runner = make_runner(store, steps)
-        runner.invoke(thread_id="t")
-        measure("verify", lambda: runner.verify("t"))
-        measure("verify strict", lambda: runner.verify("t", strict=True))
-        measure("replay", lambda: runner.replay("t"))
+        runner, store = many_steps(Path(folder), "long", steps)
+        values["one core"] = measured("verify, one core", lambda: on_one_core(lambda: runner.verify("long")))[
+            0
+        ]
+        values["all cores"] = measured("verify", lambda: runner.verify("long"))[0]
+        known = runner.anchor("long")
+        values["since"] = measured(
+            "verify --since", lambda: runner.verify("long", anchor=known, since=known.step)
+        )[0]
         store.close()
+        store = SQLiteCheckpointer(Path(folder) / "strict.db", durability="none")
+        runner = make_runner(store, strict)
+        runner.invoke(thread_id="t")
+        for name, work in (
+            ("verify --strict", lambda: runner.verify("t", strict=True)),
+            ("replay", lambda: runner.replay("t")),
+        ):
+            values[f"{name}, records a second"] = measured(name, work)[1]
+        store.close()
+    figures("verify_speed", values)
 
 
 if __name__ == "__main__":
