@@ -49,7 +49,7 @@ class Program:
         """Wait until a text is painted from now on ("" for anything visible); seconds it took."""
         begun, seen = time.perf_counter(), b""
         while (taken := time.perf_counter() - begun) < seconds:
-            seen += self._read(0.2)
+            seen += self.read(0.2)
             words = _CONTROL.sub(b"", seen)
             if wanted.encode() in words if wanted else words.strip():
                 return time.perf_counter() - begun
@@ -58,7 +58,7 @@ class Program:
 
     def text(self, seconds: float) -> str:
         """What is painted next, without its colours and places; "" where nothing comes in time."""
-        return _CONTROL.sub(b"", self._read(seconds)).decode(errors="replace")
+        return _CONTROL.sub(b"", self.read(seconds)).decode(errors="replace")
 
     def readable(self, *wanted: str, seconds: float = 60.0) -> tuple[float, float]:
         """From its start to the first screen on which all these texts stand: seconds, and seconds of CPU.
@@ -68,7 +68,7 @@ class Program:
         parts: list[tuple[float, float, bytes]] = []
         seen = b""
         while (taken := time.perf_counter() - self.started) < seconds:
-            seen += (data := self._read(0.2))
+            seen += (data := self.read(0.2))
             if data:
                 parts.append((time.perf_counter() - self.started, self.cpu, data))
             words = _CONTROL.sub(b"", seen)
@@ -85,14 +85,14 @@ class Program:
     def quiet(self, seconds: float) -> None:
         """Let it paint until that long nothing came, or five times that long has passed."""
         end = time.perf_counter() + 5 * seconds
-        while self._read(seconds) and time.perf_counter() < end:
+        while self.read(seconds) and time.perf_counter() < end:
             pass
 
     def listen(self, seconds: float) -> None:
         """Let it paint for so long; a terminal that isn't read makes its program wait."""
         end = time.perf_counter() + seconds
         while (left := end - time.perf_counter()) > 0:
-            self._read(left)
+            self.read(left)
 
     @property
     def memory(self) -> float:
@@ -107,7 +107,8 @@ class Program:
         status = [(task / "status").read_text() for task in tasks]
         return sum(int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0]) for text in status)
 
-    def _read(self, seconds: float) -> bytes:
+    def read(self, seconds: float) -> bytes:
+        """What comes within some time, at once when something does."""
         if not select.select([self._terminal], [], [], seconds)[0]:
             return b""
         data = os.read(self._terminal, 65536)
