@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from hitl_tui.drivers import reading
 from hitl_tui.drivers.breakpoints import Stops
@@ -18,9 +18,6 @@ from hitl_tui.drivers.node_streams import tell_the_rest
 from hitl_tui.drivers.protocol import Check, Checked, Preview, Previewed, Relative, Snapshot, Stamped, why_not
 from hitl_tui.drivers.watching import RunSupervisor, ThreadWatch
 from hitl_tui.engine import commands
-from hitl_tui.engine.audit.lineage import Arrival, lineage
-from hitl_tui.engine.audit.replay import replay
-from hitl_tui.engine.audit.verify import verify_tree
 from hitl_tui.engine.commands import (
     COMMANDS,
     Answer,
@@ -39,7 +36,6 @@ from hitl_tui.engine.commands import (
     verb,
 )
 from hitl_tui.engine.commands.agents import agents_of
-from hitl_tui.engine.commands.preview import preview, preview_agents
 from hitl_tui.engine.graph.compensation import RollbackEntry
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.events import (
@@ -68,6 +64,9 @@ from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphInvalid, HitlError, ThreadBusy, UsageError
 from hitl_tui.loading.sources import source_file
 from hitl_tui.loading.trust import NotTrusted, Question
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.audit.lineage import Arrival
 
 R = TypeVar("R")
 
@@ -213,6 +212,7 @@ class LocalDriver:
 
     async def lineage(self, channel: str, step: int) -> tuple[Arrival, ...]:
         """Why a channel is tainted at a step: every way by which it came in, oldest first."""
+        from hitl_tui.engine.audit.lineage import lineage
 
         def look(session: Session) -> tuple[Arrival, ...]:
             return lineage(self._store.records(session.thread_id, 0, step), channel)
@@ -231,8 +231,12 @@ class LocalDriver:
         self, graph: CompiledGraph | None, kind: Check, watch: Callable[[int, int], object]
     ) -> Checked:
         if kind == "replay" and graph is not None:
+            from hitl_tui.engine.audit.replay import replay
+
             again = replay(self._store, graph, self.thread_id, watch)
             return Checked(kind, again.mismatches, again.steps, again.records, nodes=again.nodes)
+        from hitl_tui.engine.audit.verify import verify_tree
+
         found = verify_tree(self._store, self.thread_id, graph, strict=kind == "strict", watch=watch)
         return Checked(kind, found.mismatches, found.checkpoints, found.records, unchecked=found.unchecked)
 
@@ -260,6 +264,7 @@ class LocalDriver:
 
     async def preview(self, command: Previewed) -> Preview:
         """What a command would do, before anyone commits it."""
+        from hitl_tui.engine.commands.preview import preview, preview_agents
 
         async def work() -> Preview:
             # A card shows where its answers lead before anybody wants to run anything: that asks nobody.

@@ -6,14 +6,10 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from hitl_tui.engine import commands
-from hitl_tui.engine.audit.anchor import Anchor, anchor
 from hitl_tui.engine.audit.costs import CostReport, RunInfo, cost_report, run_info
-from hitl_tui.engine.audit.findings import VerifyReport
-from hitl_tui.engine.audit.replay import ReplayReport, replay
-from hitl_tui.engine.audit.verify import verify_tree
 from hitl_tui.engine.commands import (
     Answer,
     Cancel,
@@ -47,6 +43,11 @@ from hitl_tui.engine.thread.agent_settings import AgentInfo, Settings, fresh_age
 from hitl_tui.engine.thread.rebuild import applied_updates, state_at
 from hitl_tui.engine.thread.session import Session, now_us
 from hitl_tui.errors import HitlError, UnknownThread, UsageError, in_words
+
+if TYPE_CHECKING:
+    from hitl_tui.engine.audit.anchor import Anchor
+    from hitl_tui.engine.audit.findings import VerifyReport
+    from hitl_tui.engine.audit.replay import ReplayReport
 
 R = TypeVar("R")
 
@@ -413,6 +414,8 @@ class GraphRunner:
         Raises:
             UnknownThread, LogCorrupt: there is nothing to stand on.
         """
+        from hitl_tui.engine.audit.anchor import anchor
+
         return anchor(self._store(), thread_id, now_us())
 
     def verify(
@@ -436,6 +439,9 @@ class GraphRunner:
             since: check only this step, which an anchor is about, and those after it.
             watch: called with (steps done, steps in all) now and then; what it raises ends the check.
         """
+        from hitl_tui.engine.audit.anchor import Anchor
+        from hitl_tui.engine.audit.verify import verify_tree
+
         anchors = (anchor,) if isinstance(anchor, Anchor) else anchor
         return verify_tree(
             self._store(),
@@ -456,6 +462,8 @@ class GraphRunner:
         Raises:
             ReplayMismatch: the graph comes to another node than was recorded; names both.
         """
+        from hitl_tui.engine.audit.replay import replay
+
         report = replay(self._store(), self._graph_of(thread_id), thread_id)
         report.check()
         return report

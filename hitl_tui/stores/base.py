@@ -39,8 +39,6 @@ from hitl_tui.engine.state.channel import BoundChannel, Channel
 from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash
-from hitl_tui.engine.thread.rebuild import state_at
-from hitl_tui.engine.thread.recorded import logged_digest, recorded_graph
 from hitl_tui.errors import (
     HitlError,
     LogCorrupt,
@@ -217,7 +215,7 @@ def _differences(
     store: Checkpointer, thread_id: str, step: int, state: Mapping[str, Any]
 ) -> tuple[LiveState, list[Change]]:
     """The state at a step, null where no record names a channel, and what makes `state` out of it."""
-    known = state_at(store, thread_id, step) if step >= 0 else {}
+    known = (store.load_step(thread_id, step) or {}) if step >= 0 else {}
     values = {**dict.fromkeys(state), **known}
     point = store.checkpoint(thread_id, step) if step >= 0 else None
     taint = {taint.channel: taint for taint in point.tainted} if point else {}
@@ -239,6 +237,8 @@ def _differences(
 
 def _private(store: Checkpointer, thread_id: str) -> set[str]:
     """The channels whose values must stay private, by the graph that the thread last ran on."""
+    from hitl_tui.engine.thread.recorded import logged_digest, recorded_graph
+
     info, cursor = store.info(thread_id), store.cursor(thread_id)
     if info is None or cursor is None or not logged_digest(info, cursor):
         return set()
@@ -644,6 +644,8 @@ class Checkpointer(ABC):
         cursor = self.cursor(thread_id)
         if cursor is None or cursor.head < 0:
             return None
+        from hitl_tui.engine.thread.rebuild import state_at
+
         return cursor.head, state_at(self, thread_id, cursor.head)
 
     def load_step(self, thread_id: str, step: int) -> dict[str, Any] | None:
@@ -651,6 +653,8 @@ class Checkpointer(ABC):
         cursor = self.cursor(thread_id)
         if cursor is None or not 0 <= step <= cursor.head:
             return None
+        from hitl_tui.engine.thread.rebuild import state_at
+
         return state_at(self, thread_id, step)
 
     def save(self, thread_id: str, step: int, state: Mapping[str, Any]) -> None:

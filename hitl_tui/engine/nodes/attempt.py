@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import hashlib
 import inspect
 import traceback
@@ -307,7 +306,9 @@ def _check_writes(node: Node, graph: CompiledGraph, updates: Iterable[tuple[str,
         if name in RUN_INPUTS:
             raise undeclared(name, graph.channels)
         if name not in graph.channels:
-            close = difflib.get_close_matches(str(name), graph.channels, 1)
+            from difflib import get_close_matches
+
+            close = get_close_matches(str(name), graph.channels, 1)
             raise UndeclaredChannel(
                 f"it writes {name!r}, which is no channel of the graph",
                 f"did you mean {close[0]!r}?" if close else f"channels: {', '.join(graph.channels)}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -183,7 +182,9 @@ def undeclared(name: str, channels: Mapping[str, Any]) -> UndeclaredChannel:
         return UndeclaredChannel(
             f"{name!r} is an input of the run, which is read-only", "give it to a new run, or use a channel"
         )
-    close = difflib.get_close_matches(str(name), channels, 1)
+    from difflib import get_close_matches
+
+    close = get_close_matches(str(name), channels, 1)
     known = ", ".join(channels) or "none"
     return UndeclaredChannel(
         f"there is no channel {name!r}; channels: {known}", f"did you mean {close[0]!r}?" if close else ""
