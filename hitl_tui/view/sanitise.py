@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 from typing import Final
 
 _MARKS_KEPT: Final = 4
@@ -32,7 +33,13 @@ _CLEAN: Final = (
     "\u3001-\u3029\u3041-\u3096\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff01-\uff9d"
     "\U0001f300-\U0001f64f\U0001f680-\U0001f6c5"
 )
-_SUSPECT: Final = re.compile(f"[^{_CLEAN}]")
+
+
+@cache
+def _suspect() -> re.Pattern[str]:
+    """Finds what must be looked at more closely; made for the first text that is not printable ASCII."""
+    return re.compile(f"[^{_CLEAN}]")
+
 
 # Visible to nobody, though Unicode files them under letters and marks.
 _INVISIBLE_LETTERS: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
@@ -44,8 +51,8 @@ _EMOJI: Final = (
     "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u2440-\u27bf\u2900-\u297f\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 )
-_STRAY_SELECTOR: Final = re.compile(f"(?<!{_EMOJI})(?!(?<=[0-9#*])\ufe0f\u20e3)[\ufe0e\ufe0f]")
-_STRAY_JOINER: Final = re.compile(f"(?<!{_EMOJI})(?<![\ufe0e\ufe0f])\u200d|\u200d(?!{_EMOJI})")
+_STRAY_SELECTOR: Final = f"(?<!{_EMOJI})(?!(?<=[0-9#*])\ufe0f\u20e3)[\ufe0e\ufe0f]"
+_STRAY_JOINER: Final = f"(?<!{_EMOJI})(?<![\ufe0e\ufe0f])\u200d|\u200d(?!{_EMOJI})"
 _ANY_MARK: Final = "\u0301"
 _FEW: Final = 32
 
@@ -55,7 +62,9 @@ def sanitise(text: str, *, multiline: bool = True) -> str:
 
     Without `multiline` newlines and tabs are made visible too.  Never raises.
     """
-    if _SUSPECT.search(text):
+    if text.isascii() and text.isprintable():
+        return text
+    if _suspect().search(text):
         text = _clean(text.replace("\r\n", "\n"))
     return text if multiline else text.replace("\n", "⏎").replace("\t", "␉")
 
@@ -81,8 +90,8 @@ def _clean(text: str) -> str:
     forbidden = {char for char in distinct if _forbidden(char)}
     text = _replace(text, forbidden - _JOINERS)
     if forbidden & _JOINERS:
-        text = _STRAY_SELECTOR.sub(lambda match: _marker(match[0]), text)
-        text = _STRAY_JOINER.sub(lambda match: _marker(match[0]), text)
+        text = re.sub(_STRAY_SELECTOR, lambda match: _marker(match[0]), text)
+        text = re.sub(_STRAY_JOINER, lambda match: _marker(match[0]), text)
     marks = {char for char in distinct - forbidden if is_mark(char)}
     return _tame_marks(text, marks) if marks else text
 
