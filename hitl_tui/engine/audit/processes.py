@@ -125,14 +125,20 @@ Job = tuple[Any, "Future[Any]", Callable[[int], object]]
 class Processes:
     """Processes that read one store; end them with `close`."""
 
-    def __init__(self, store: Store, reader: Reader, count: int) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._children = [_Child(reader) for _ in range(count)]
-        self._threads = [
-            threading.Thread(target=self._serve, args=(child,), daemon=True) for child in self._children
-        ]
-        for thread in self._threads:
+        self._children: list[_Child] = []
+        self._threads: list[threading.Thread] = []
+
+    def begin(self, reader: Reader, count: int) -> None:
+        """Begin so many processes."""
+        for _ in range(count):
+            child = _Child()
+            self._children.append(child)
+            child.begin(reader)
+            thread = threading.Thread(target=self._serve, args=(child,), daemon=True)
+            self._threads.append(thread)
             thread.start()
 
     def ranges(self, steps: int) -> int:
@@ -164,8 +170,10 @@ class Processes:
             child.close()
         for _ in self._threads:
             self._jobs.put(None)
-        for thread, child in zip(self._threads, self._children, strict=True):
-            thread.join()
+        for thread in self._threads:
+            if thread.ident is not None:  # it had begun when all was given up
+                thread.join()
+        for child in self._children:
             child.release()
 
     def _serve(self, child: _Child) -> None:
@@ -178,9 +186,12 @@ class Processes:
 class _Child:
     """One process."""
 
-    def __init__(self, reader: Reader) -> None:
-        argv = [sys.executable, "-P", "-c", _PROGRAM, *filter(None, sys.path)]
+    def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+
+    def begin(self, reader: Reader) -> None:
+        """Begin it; it ends by itself when nobody holds the other end of its pipes."""
+        argv = [sys.executable, "-P", "-c", _PROGRAM, *filter(None, sys.path)]
         with suppress(OSError):
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -245,8 +256,9 @@ def processes_for(store: Store, steps: int) -> Iterator[Processes | None]:
     if reader is None:
         yield None
         return
-    processes = Processes(store, reader, count)
+    processes = Processes(store)
     try:
+        processes.begin(reader, count)
         yield processes
     finally:
         processes.close()
