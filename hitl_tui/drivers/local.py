@@ -59,6 +59,7 @@ from hitl_tui.engine.run.loop import RunLoop
 from hitl_tui.engine.run.rollback import RollbackLoop, rollback_entries
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.engine.thread.graph_change import take_graph
+from hitl_tui.engine.thread.rebuild import Decoded
 from hitl_tui.engine.thread.recorded import RecordedGraph, recorded_graph
 from hitl_tui.engine.thread.session import Session
 from hitl_tui.errors import GraphInvalid, HitlError, ThreadBusy, UsageError
@@ -118,6 +119,7 @@ class LocalDriver:
         self._building = asyncio.Lock()
         self._open_session = open_session
         self._store = store
+        self._decoded = Decoded()
         self._build = build
         self._subgraph_runs = subgraph_runs or SubgraphRuns()
         self._buffer = EventBuffer()
@@ -172,13 +174,19 @@ class LocalDriver:
 
     async def state_at(self, step: int) -> Mapping[str, Any]:
         """All channel values as of a step; private ones are `PRIVATE`."""
-        return await self._on_engine(lambda session: reading.values_at(session, self._store, step))
+        return await self._on_engine(
+            lambda session: reading.values_at(session, self._store, step, self._decoded)
+        )
 
     async def updates(
         self, first: int, last: int, only: str | None = None
     ) -> Mapping[int, tuple[AppliedUpdate, ...]]:
         """The updates of each of the steps `first` to `last`, of one channel or of all."""
-        return await self._on_engine(lambda session: reading.updates(session, self._store, first, last, only))
+        return await self._on_engine(
+            lambda session: reading.updates(
+                session, self._store, first, last, only=only, decoded=self._decoded
+            )
+        )
 
     async def written(self, first: int, last: int) -> Mapping[int, Mapping[str, bool]]:
         """The channels that each of the steps wrote, and whether they differ since."""

@@ -12,7 +12,7 @@ from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import Owner, ThreadInfo
 from hitl_tui.engine.nodes.children import link_of
 from hitl_tui.engine.thread.journal import CHANNELS
-from hitl_tui.engine.thread.rebuild import applied_updates, state_at
+from hitl_tui.engine.thread.rebuild import Decoded, applied_updates, state_at
 from hitl_tui.engine.thread.session import Session
 
 MOST = 40
@@ -117,15 +117,21 @@ def history(session: Session, store: Store, before: int | None, limit: int) -> t
     return tuple(store.checkpoints(session.thread_id, before, limit)) if session.exists else ()
 
 
-def values_at(session: Session, store: Store, step: int) -> dict[str, Any]:
+def values_at(session: Session, store: Store, step: int, decoded: Decoded) -> dict[str, Any]:
     """All channel values as of a step."""
     if step == session.cursor.head:
         return _public(session, session.state.values)
-    return _public(session, state_at(store, session.thread_id, step, _defaults(session)))
+    return _public(session, state_at(store, session.thread_id, step, _defaults(session), decoded=decoded))
 
 
 def updates(
-    session: Session, store: Store, first: int, last: int, only: str | None = None
+    session: Session,
+    store: Store,
+    first: int,
+    last: int,
+    *,
+    only: str | None = None,
+    decoded: Decoded | None = None,
 ) -> dict[int, tuple[AppliedUpdate, ...]]:
     """The updates of each of the steps `first` to `last`, of one channel or of all."""
     thread_id = session.thread_id
@@ -143,7 +149,7 @@ def updates(
             if values is None:
                 values = _defaults(session)
                 if step > 0:
-                    values = state_at(store, thread_id, step - 1, values, only=written)
+                    values = state_at(store, thread_id, step - 1, values, only=written, decoded=decoded)
             found[step], values = applied_updates(some, values)
         if step in anew:
             values = None

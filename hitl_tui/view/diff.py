@@ -153,7 +153,8 @@ def value_diff(before: Any, after: Any) -> Diff:
     if before is PRIVATE or after is PRIVATE:
         old, new = value_lines(before, "text"), value_lines(after, "text")
         return Diff(old, new, opcodes(old, new))
-    left, right = laid_out(before), laid_out(after)
+    left = laid_out(before)
+    right = laid_out(after, left)
     return Diff(left, right, _Values(left, right).ranges(left, right))
 
 

@@ -49,9 +49,13 @@ def read_lines(value: Any) -> tuple[Sequence[str], Sequence[str]]:
     return lines, gutter
 
 
-def laid_out(value: Any) -> JsonLines:
-    """Pretty JSON whose texts keep their line breaks, so that they can be read and compared line by line."""
-    return JsonLines(value, breaks=True)
+def laid_out(value: Any, like: JsonLines | None = None) -> JsonLines:
+    """Pretty JSON whose texts keep their line breaks, so that they can be read and compared line by line.
+
+    Args:
+        like: another value laid out: the lines of what both share are not counted again.
+    """
+    return JsonLines(value, breaks=True, like=like if like and like.starts else None)
 
 
 class _Lines(Sequence[str]):
@@ -98,7 +102,14 @@ class JsonLines(_Lines):
     """
 
     def __init__(
-        self, value: Any, label: str = "", comma: str = "", depth: int = 0, *, breaks: bool = False
+        self,
+        value: Any,
+        label: str = "",
+        comma: str = "",
+        depth: int = 0,
+        *,
+        breaks: bool = False,
+        like: JsonLines | None = None,
     ) -> None:
         self.value = value
         self._label = _INDENT * depth + label
@@ -111,12 +122,18 @@ class JsonLines(_Lines):
         self._child: tuple[int, JsonLines] | None = None
         if _is_open(value, depth):
             children = value if self._keys is None else value.values()
-            self.starts = list(
-                accumulate((_count_lines(child, depth + 1, breaks) for child in children), initial=1)
-            )
+            known = like._counts() if like else {}
+            counts = (known.get(id(child)) or _count_lines(child, depth + 1, breaks) for child in children)
+            self.starts = list(accumulate(counts, initial=1))
         elif breaks and isinstance(value, str):
             self._parts = value.replace("\r\n", "\n").split("\n")
         self._count = self.starts[-1] + 1 if self.starts else max(len(self._parts), 1)
+
+    def _counts(self) -> dict[int, int]:
+        """How many lines each child takes, by which object it is."""
+        children = self.value if self._keys is None else self.value.values()
+        ends = zip(self.starts, self.starts[1:], strict=False)
+        return {id(child): end - start for child, (start, end) in zip(children, ends, strict=True)}
 
     def line(self, at: int) -> str:
         if self._count == len(self._parts) > 1:

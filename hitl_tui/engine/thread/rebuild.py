@@ -23,18 +23,40 @@ from hitl_tui.engine.thread.journal import decode_snapshot
 from hitl_tui.errors import LogCorrupt, UnknownThread
 
 
+class Decoded:
+    """The snapshot that was read last, decoded: the states that are made of it share their parts."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[bytes, dict[str, Any]] = (b"", {})
+
+    def values(self, data: bytes, only: Container[str] | None) -> dict[str, Any]:
+        """As `decode_snapshot`; a very large one is not kept."""
+        if len(data) > _MOST_KEPT:
+            return decode_snapshot(data, only)
+        if data != self._kept[0]:
+            self._kept = data, decode_snapshot(data)
+        return {name: value for name, value in self._kept[1].items() if only is None or name in only}
+
+
+_MOST_KEPT = 4 << 20
+"""Bytes of a snapshot."""
+
+
 def state_at(
     store: Store,
     thread_id: str,
     step: int,
     defaults: Mapping[str, Any] | None = None,
     only: Container[str] | None = None,
+    *,
+    decoded: Decoded | None = None,
 ) -> dict[str, Any]:
     """All channel values as of a step, or those of some channels.
 
     Args:
         defaults: values of channels that no record names yet; without them those are left out.
         only: the names of the channels that are wanted, None for all of them.
+        decoded: keeps the snapshot that it is made of for the next call.
 
     Raises:
         UnknownThread: no such thread or step.
@@ -44,7 +66,8 @@ def state_at(
     snapshot = store.snapshot(thread_id, step)
     first = snapshot[0] + 1 if snapshot else 0
     begun = {name: value for name, value in (defaults or {}).items() if only is None or name in only}
-    values = {**begun, **(decode_snapshot(snapshot[1], only) if snapshot else {})}
+    decode = decoded.values if decoded else decode_snapshot
+    values = {**begun, **(decode(snapshot[1], only) if snapshot else {})}
     own_lists: set[str] = set()
     for record in store.effects(thread_id, first, step):
         name = record.channel

@@ -17,6 +17,8 @@ from hitl_tui.view.value_source import MODES, Mode, ValueText
 
 _WRAP_LINES: Final = 2_000
 _WRAP_CHARS: Final = 64 * 1024
+_FIRST: Final = 16 * 1024
+"""Characters whose rows are found before anything is painted: those of the largest screens."""
 _AT_ONCE: Final = 64 * 1024
 _PER_SECOND: Final = 30
 _SIGNS: Final = {"same": "  ", "added": "+ ", "removed": "- "}
@@ -95,7 +97,7 @@ class ValuePane(LineView):
         self._rows = self._wrapped(text, width) if small else None
         self._long = None if small else LongRows(text.lines, lambda line: width - len(self._lead(text, line)))
         if self._long is not None:
-            self._long.find_more(_AT_ONCE)
+            self._long.find_more(_FIRST)
             if self._finder is not None:
                 self._finder.resume()
         self._fit()
