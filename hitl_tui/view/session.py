@@ -192,6 +192,8 @@ class ViewSession:
         """Those of them that mean nothing any more once the thread is done."""
         self._past: Recent[Place, StepView] = Recent(_PAST_STEPS_KEPT)
         self.made = Memo()
+        self.read: Sequence[str] = ()
+        """The lines of the value that was read last as text."""
         self._recent = RecentSteps()
         self._ticket = 0
 

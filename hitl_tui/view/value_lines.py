@@ -33,12 +33,18 @@ def value_lines(value: Any, mode: ValueMode) -> Sequence[str]:
     return JsonLines(value)
 
 
-def read_lines(value: Any) -> tuple[Sequence[str], Sequence[str]]:
-    """The lines of the text view, and what stands before each; a list of texts has its items numbered."""
+def read_lines(value: Any, like: Sequence[str] = ()) -> tuple[Sequence[str], Sequence[str]]:
+    """The lines of the text view, and what stands before each; a list of texts has its items numbered.
+
+    Args:
+        like: those of another value: what both share is not counted again.
+    """
     if not (
         isinstance(value, list) and 0 < len(value) <= _ITEMS and all(isinstance(item, str) for item in value)
     ):
-        return value_lines(value, "text"), ()
+        if value is PRIVATE or isinstance(value, str):
+            return value_lines(value, "text"), ()
+        return laid_out(value, like if isinstance(like, JsonLines) else None), ()
     lines: list[str] = []
     gutter: list[str] = []
     size = len(str(len(value) - 1))

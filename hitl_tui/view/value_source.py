@@ -65,7 +65,8 @@ async def value_text(session: ViewSession, channel: str, mode: Mode, reveal: str
     if mode == "json":
         lines = await _made(session, "json", (value,), lambda: value_lines(value, "json"))
         return ValueText(channel, mode, lines)
-    lines, gutter = await _made(session, "text", (value,), lambda: read_lines(value))
+    lines, gutter = await _made(session, "text", (value,), lambda: read_lines(value, session.read))
+    session.read = lines
     return ValueText(channel, mode, lines, gutter=gutter)
 
 

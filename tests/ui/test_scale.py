@@ -164,7 +164,9 @@ async def test_a_channel_that_was_written_long_ago_is_told_so_and_its_value_is_m
     runner.invoke({}, thread_id="t")
     made: list[int] = []
     whole = reading.updates
-    monkeypatch.setattr(reading, "updates", lambda *given: made.append(given[2]) or whole(*given))
+    monkeypatch.setattr(
+        reading, "updates", lambda *given, **named: made.append(given[2]) or whole(*given, **named)
+    )
     async with on_screen(runner) as it:
         await it.shows("Channels at step 300")
         for channel in ("text", "never"):

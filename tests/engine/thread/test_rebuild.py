@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hitl_tui import Channel, MemoryCheckpointer, NodeFailed, SQLiteCheckpointer
 from hitl_tui.engine.state.canonical import canonical, channel_hash, state_hash
 from hitl_tui.engine.state.reducers import by_type, parse_reducer
-from hitl_tui.engine.thread.rebuild import state_at
+from hitl_tui.engine.thread.rebuild import Decoded, state_at
 from hitl_tui.stores import Checkpointer
 from tests.engine.building import chain, returning
 from tests.engine.state.test_values import json_values
@@ -247,3 +247,25 @@ def test_a_thread_without_a_step_has_the_defaults(store: Checkpointer) -> None:
     runner.invoke(thread_id="t")
     assert runner.get_state("t", 0) == {"n": 7}
     assert state_hash_of({"n": 7}) == runner.history("t")[-1].state_hash
+
+
+def test_states_made_of_one_decoded_snapshot_share_what_stays() -> None:
+    store = MemoryCheckpointer()
+    document = {f"part{n}": {"text": "x" * 200, "n": n} for n in range(50)}
+
+    def edit(state: Any) -> dict[str, Any]:
+        n = len(state["log"])
+        return {"doc": {**state["doc"], f"part{n}": {"n": -n}}, "log": n}
+
+    channels = {"doc": Channel(document), "log": Channel([], reducer="append")}
+    runner = chain(channels, edit, edit).compile(checkpointer=store)
+    runner.invoke({}, thread_id="t")
+    decoded = Decoded()
+    first, second = (state_at(store, "t", step, decoded=decoded) for step in (1, 2))
+    assert first == state_at(store, "t", 1)
+    assert second == state_at(store, "t", 2)
+    assert [name for name in document if first["doc"][name] is not second["doc"][name]] == [
+        "part0",
+        "part1",
+    ]
+    assert state_at(store, "t", 2, only=["log"], decoded=decoded) == {"log": [0, 1]}
