@@ -47,8 +47,9 @@ class EventBuffer:
             if not (isinstance(event, TextStreamed) and self._joined(event)):
                 self._last += 1
                 self._append(Stamped(self._last, event))
-            number = self._last
-            woken, self._waiting = self._waiting, []
+            number, woken = self._last, self._waiting
+            if woken:
+                self._waiting = []
         for loop, flag in woken:
             loop.call_soon_threadsafe(flag.set)
         return number
@@ -102,9 +103,10 @@ class EventBuffer:
         if len(self._events) == self._events.maxlen:
             self._drop()
         self._events.append(stamped)
-        self._text += _length(stamped)
-        while self._text > KEPT_TEXT and len(self._events) > 1:
-            self._drop()
+        if length := _length(stamped):
+            self._text += length
+            while self._text > KEPT_TEXT and len(self._events) > 1:
+                self._drop()
 
     def _drop(self) -> None:
         self._text -= _length(self._events.popleft())

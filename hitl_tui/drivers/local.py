@@ -598,6 +598,8 @@ class LocalDriver:
 
     def _tell(self, event: Event) -> None:
         number = self._buffer.add(event)
+        if isinstance(event, StepCommitted):  # with the next one nearly all there is
+            return
         if isinstance(event, NodeStarted):
             self._replay_from = number - 1
         elif isinstance(event, AttemptFailed):
