@@ -1,4 +1,4 @@
-"""Showing a thread, on screen or in lines; the screen is painted before store, graph and hub are opened."""
+"""Showing a thread, on screen or in lines."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def show(
     Returns the exit code for where the thread then stands, on screen as in lines.
 
     Args:
-        open_store, choose: called one after the other once something has been painted, off the
-            screen's event loop.
+        open_store, choose: called one after the other, off the screen's event loop.
         plain: in lines, as it is without a terminal that can show a screen.
         list_threads: begin with the list of threads.
         breaks: breakpoints to begin with, as NODE or NODE:CONDITION.

@@ -1,4 +1,4 @@
-"""The empty frame of the run screen: painted at once, while the rest is still being imported and opened."""
+"""The empty frames of the run screen, painted where a thread takes its time to open."""
 
 from __future__ import annotations
 
