@@ -468,8 +468,9 @@ def run_app(
     """Show a thread until the user leaves.
 
     Args:
-        open_driver: called once before the first paint, which does not wait for it for long; gives the hub and the driver of the thread to show.  A `HitlError` it raises ends the
-            app and comes back as `AppResult.error`.
+        open_driver: called once before the first paint, which waits a second for it and no longer; gives the
+            hub and the driver of the thread to show.  A `HitlError` it raises ends the app and comes back as
+            `AppResult.error`.
         actor: who decides and edits, as the log will name them.
         inputs: channel values to start with if the thread has no step yet.
         ask_inputs: with no `inputs` and a new thread, ask on screen for what the graph wants; else
