@@ -17,14 +17,14 @@ def test_a_thread_is_checked_against_lines_kept_elsewhere(review: App, tmp_path:
     kept = tmp_path / "anchors.jsonl"
     kept.write_text(review.expect(0, "anchor", "r").out)
     review.expect(0, "verify", "r", "--anchor", str(kept))
-    kept.write_text(kept.read_text().replace('"checkpoint_hash": "sha256:', '"checkpoint_hash": "sha256:00'))
+    kept.write_text(kept.read_text().replace('"checkpoint_hash":"sha256:', '"checkpoint_hash":"sha256:00'))
     found = review.expect(1, "verify", "r", "--anchor", str(kept), "--json").document["mismatches"]
     assert [(one["kind"], one["field"]) for one in found] == [("anchor", "checkpoint_hash")]
 
 
 def test_lines_are_read_from_stdin(review: App, monkeypatch: pytest.MonkeyPatch) -> None:
     line = review.expect(0, "anchor", "r").out
-    for text, code in ((line, 0), (line.replace('"ledger_hash": "', '"ledger_hash": "0'), 1), ("", 2)):
+    for text, code in ((line, 0), (line.replace('"ledger_hash":"', '"ledger_hash":"0'), 1), ("", 2)):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
         review.expect(code, "verify", "r", "--anchor", "-")
 
