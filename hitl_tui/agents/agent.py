@@ -420,11 +420,11 @@ def _begin(agent: Agent, prompts: Sequence[str], limit: int) -> Future[list[Repl
 async def _all(agent: Agent, prompts: Sequence[str], limit: int) -> list[Reply]:
     room = asyncio.Semaphore(limit)
 
-    async def one(prompt: str) -> str:
+    async def ask(prompt: str) -> str:
         async with room:
             return await agent.aside().achat(prompt)
 
-    results = await asyncio.gather(*map(one, prompts), return_exceptions=True)
+    results = await asyncio.gather(*map(ask, prompts), return_exceptions=True)
     for result in results:
         # A question to a person, or the end of the attempt, is no failure of one prompt.
         if isinstance(result, BaseException) and not isinstance(result, Exception):

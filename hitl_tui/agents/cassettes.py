@@ -166,7 +166,10 @@ def _key(request: RecordedRequest) -> bytes:
 
 def _likeness(entry: RecordedCall, request: RecordedRequest) -> tuple[int, float]:
     same = sum(message == other for message, other in zip(entry.messages, request.messages, strict=False))
-    first, second = (str(one.messages[-1].get("content")) if one.messages else "" for one in (entry, request))
+    first, second = (
+        str(exchange.messages[-1].get("content")) if exchange.messages else ""
+        for exchange in (entry, request)
+    )
     return same, _alike(first, second) / (1 + max(len(first), len(second)))
 
 
@@ -196,7 +199,7 @@ def _difference(entry: RecordedCall, request: RecordedRequest) -> str:
 def _alike(first: str, second: str) -> int:
     """How many characters two texts begin with in common."""
     pairs = enumerate(zip(first, second, strict=False))
-    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
+    return next((at for at, (letter, other) in pairs if letter != other), min(len(first), len(second)))
 
 
 def _content(message: dict[str, Any]) -> str:
@@ -221,12 +224,12 @@ def in_use() -> Cassette | None:
 @contextmanager
 def cassette(path: str | os.PathLike[str], *, record: bool = False, pace: float = 0.0) -> Iterator[Cassette]:
     """Let all agents of the process use a cassette within the block; arguments as in `Cassette`."""
-    one = Cassette(path, record=record, pace=pace)
-    _in_use.append(one)
+    tape = Cassette(path, record=record, pace=pace)
+    _in_use.append(tape)
     try:
-        yield one
+        yield tape
     finally:
-        _in_use.remove(one)
+        _in_use.remove(tape)
 
 
 SAMPLING = (

@@ -152,7 +152,7 @@ def lacking(litellm: Any, name: str, options: Mapping[str, Any]) -> str:
     except Exception:  # litellm raises a BadRequestError, with paragraphs of advice
         return f'{name}: unknown provider; write the model as "provider/model"'
     # An address has a default.  Of several names for a key, one is enough for those that have more.
-    keys = [one for one in _missing_keys(litellm, name, options) if not one.endswith("_BASE")]
+    keys = [key for key in _missing_keys(litellm, name, options) if not key.endswith("_BASE")]
     return f"{_who(litellm, name)}: no API key; set {' or '.join(keys)} in the environment" if keys else ""
 
 

@@ -32,8 +32,8 @@ def body(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function that a callable object runs, which has its types; a function itself."""
     if inspect.isroutine(function):
         return function
-    found: Callable[..., Any] = function.__call__  # type: ignore[operator]
-    return found
+    call: Callable[..., Any] = function.__call__  # type: ignore[operator]
+    return call
 
 
 def parameter_types(function: Callable[..., Any], tool: str) -> dict[str, Any]:
@@ -312,8 +312,8 @@ def as_tools(given: Sequence[Any], agent: str) -> dict[str, Tool]:
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise UsageError(f"agent {agent!r}: tools={given!r} is no list", "give a list of functions")
     tools: dict[str, Tool] = {}
-    for one in given:
-        tool = one if isinstance(one, Tool) else Tool(one)
+    for candidate in given:
+        tool = candidate if isinstance(candidate, Tool) else Tool(candidate)
         if tool.name in tools:
             raise UsageError(f"agent {agent!r} has two tools named {tool.name!r}", "give one another name=")
         tools[tool.name] = tool

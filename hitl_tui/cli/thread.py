@@ -62,9 +62,9 @@ def on_thread(
             settings = load_settings({"store": store, "reviewer": reviewer})
             return work_on(settings, open_existing, lambda opened: work(opened, **given), as_json=as_json)
 
-        made = reviewer_option(json_option(command)) if acts else json_option(command)
-        made = store_option(made)
-        return building_options(made) if builds else made
+        wrapped = reviewer_option(json_option(command)) if acts else json_option(command)
+        wrapped = store_option(wrapped)
+        return building_options(wrapped) if builds else wrapped
 
     return decorate
 

@@ -41,7 +41,7 @@ def check_breakpoint(node: str, condition: str, graph: GraphInfo) -> None:
         NoSuchNode: the graph has no such node.
         ConditionInvalid: the condition can't be read.
     """
-    names = [one.name for one in graph.nodes]
+    names = [known.name for known in graph.nodes]
     if node not in names:
         raise NoSuchNode(f"the graph {graph.name!r} has no node {node!r}", did_you_mean(node, names))
     if condition:
@@ -54,7 +54,7 @@ def read_breakpoint(text: str, graph: GraphInfo) -> tuple[str, str]:
     Raises:
         NoSuchNode, ConditionInvalid: as `check_breakpoint`.
     """
-    names = sorted((one.name for one in graph.nodes), key=len, reverse=True)
+    names = sorted((known.name for known in graph.nodes), key=len, reverse=True)
     node = next((name for name in names if text == name or text.startswith(f"{name}:")), None)
     if node is None:
         node = text.partition(":")[0]
@@ -117,8 +117,8 @@ def _stood_here(session: Session) -> bool:
     if store is None:
         return False
     steps = store.checkpoints(session.thread_id, None, _STEPS_LOOKED_AT)
-    made = next((point for point in steps if point.source != "human"), None)
-    since = made.step if made else 0
+    newest = next((point for point in steps if point.source != "human"), None)
+    since = newest.step if newest else 0
     for entry in reversed(store.ledger(session.thread_id)):
         if entry.step < since:
             break
@@ -126,7 +126,7 @@ def _stood_here(session: Session) -> bool:
             return True
         if entry.kind in _ANSWERS:
             return False
-    return made is not None and made.source != "input"
+    return newest is not None and newest.source != "input"
 
 
 def _is_breakpoint(entry: LedgerEntry) -> bool:

@@ -56,7 +56,7 @@ def check_condition(condition: str, channels: Sequence[ChannelInfo]) -> None:
         ConditionInvalid: it can't, or doesn't.
     """
     tree = _parse(condition)
-    visible = {one.name: one.visibility == "public" for one in channels}
+    visible = {channel.name: channel.visibility == "public" for channel in channels}
     own = {
         node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }

@@ -64,13 +64,13 @@ class GraphFileWatch:
             return
         told = self.changed
         try:
-            found = self._fits(await self._load())
+            differences = self._fits(await self._load())
         except HitlError as error:
             self.changed = (f"it can't be loaded: {error.message}",)
             self._broken = True
             self._seen = {**self._stamps(), **self._seen}
         else:
-            self.changed = tuple(one.words for one in found)
+            self.changed = tuple(difference.words for difference in differences)
             self._broken = isinstance(self._session.graph, RecordedGraph)
         # One save may be seen as several: of several files, or of one in several writes.
         if self.changed != told:
@@ -83,8 +83,8 @@ class GraphFileWatch:
             GraphInvalid: it can't be built, or the thread can't go on with it as it stands.
         """
         graph = await self._load()
-        found = self._fits(graph)
-        if blocking := [one.words for one in found if one.blocks]:
+        differences = self._fits(graph)
+        if blocking := [difference.words for difference in differences if difference.blocks]:
             raise GraphDiffers(
                 f"the thread can't go on with the graph as it was saved: {'; '.join(blocking)}",
                 "mend the file, or edit the state, or fork from an earlier step",
@@ -92,7 +92,7 @@ class GraphFileWatch:
         with self._session.writing():
             change_graph(self._session, graph, actor=actor)
         self.changed, self._broken = None, False
-        return tuple(one.words for one in found)
+        return tuple(difference.words for difference in differences)
 
     async def _load(self) -> CompiledGraph:
         """The graph of the file; built in a thread of its own, since it runs the user's code."""
@@ -131,7 +131,7 @@ def graph_notice(session: Session, old: CompiledGraph) -> str:
     done = session.cursor.status in ("completed", "cancelled")
     if session.store is None or session.cursor.head < 0 or done or old.digest in ("", session.graph.digest):
         return ""
-    words = "; ".join(one.words for one in _differences(session, old, session.graph))
+    words = "; ".join(difference.words for difference in _differences(session, old, session.graph))
     return f"{OTHER_GRAPH}: {words}" if words else OTHER_GRAPH
 
 
@@ -144,7 +144,7 @@ def _differences(session: Session, old: CompiledGraph, new: CompiledGraph) -> li
 def _beside(path: Path) -> set[Path]:
     """The files in a graph's directory that it may be made of."""
     try:
-        return {one for one in path.parent.iterdir() if one.suffix in (".py", ".toml")}
+        return {neighbour for neighbour in path.parent.iterdir() if neighbour.suffix in (".py", ".toml")}
     except OSError:
         return set()
 
@@ -152,7 +152,7 @@ def _beside(path: Path) -> set[Path]:
 def _stamp(path: Path) -> Stamp | None:
     """What changes when a file is saved."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

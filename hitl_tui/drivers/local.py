@@ -245,8 +245,10 @@ class LocalDriver:
             return Checked(kind, again.mismatches, again.steps, again.records, nodes=again.nodes)
         from hitl_tui.engine.audit.verify import verify_tree
 
-        found = verify_tree(self._store, self.thread_id, graph, strict=kind == "strict", watch=watch)
-        return Checked(kind, found.mismatches, found.checkpoints, found.records, unchecked=found.unchecked)
+        report = verify_tree(self._store, self.thread_id, graph, strict=kind == "strict", watch=watch)
+        return Checked(
+            kind, report.mismatches, report.checkpoints, report.records, unchecked=report.unchecked
+        )
 
     async def graph_inside(self, node: str) -> CompiledGraph | None:
         """The graph of a subgraph's node, None where there is no such node any more."""

@@ -26,22 +26,22 @@ def family(store: Store, thread_id: str, page: int) -> tuple[Relative, ...]:
     while info is not None:
         line.append(info)
         info = store.info(info.parent) if info.parent else None
-    found = {one.thread_id: one for one in line}
+    members = {member.thread_id: member for member in line}
     queue = list(line)
-    while queue and len(found) < MOST:
+    while queue and len(members) < MOST:
         for child in store.children(queue.pop(0).thread_id):
-            if child.thread_id not in found and len(found) < MOST:
-                found[child.thread_id] = child
+            if child.thread_id not in members and len(members) < MOST:
+                members[child.thread_id] = child
                 queue.append(child)
     relatives = []
-    for one in found.values():
-        summary = store.summary(one.thread_id)
+    for member in members.values():
+        summary = store.summary(member.thread_id)
         if summary is not None:
-            newest = store.checkpoints(one.thread_id, None, page)
+            newest = store.checkpoints(member.thread_id, None, page)
             # A fork that was carried here without its parent owns all of its steps.
-            shared = one.fork_step if one.parent else -1
+            shared = member.fork_step if member.parent else -1
             own = tuple(checkpoint for checkpoint in reversed(newest) if checkpoint.step > shared)
-            relatives.append(Relative(one.thread_id, one.parent, shared, summary, own))
+            relatives.append(Relative(member.thread_id, member.parent, shared, summary, own))
     return tuple(relatives)
 
 
@@ -141,8 +141,8 @@ def updates(
             records[record.step].append(record)
     written = {record.channel for some in records.values() for record in some}
     # From some steps on there are other channels than before, with values that no record has.
-    anew = {one.step for one in store.ledger(thread_id) if one.kind == CHANNELS} if first < last else ()
-    found: dict[int, tuple[AppliedUpdate, ...]] = dict.fromkeys(records, ())
+    anew = {entry.step for entry in store.ledger(thread_id) if entry.kind == CHANNELS} if first < last else ()
+    applied: dict[int, tuple[AppliedUpdate, ...]] = dict.fromkeys(records, ())
     values: dict[str, Any] | None = None
     for step, some in records.items():
         if some:
@@ -150,20 +150,20 @@ def updates(
                 values = _defaults(session)
                 if step > 0:
                     values = state_at(store, thread_id, step - 1, values, only=written, decoded=decoded)
-            found[step], values = applied_updates(some, values)
+            applied[step], values = applied_updates(some, values)
         if step in anew:
             values = None
-    return found
+    return applied
 
 
 def written(session: Session, store: Store, first: int, last: int) -> dict[int, dict[str, bool]]:
     """The channels that each of the steps `first` to `last` wrote, and whether their hashes differ since."""
-    found: dict[int, dict[str, bool]] = {step: {} for step in range(first, last + 1)}
+    by_step: dict[int, dict[str, bool]] = {step: {} for step in range(first, last + 1)}
     for record in store.records(session.thread_id, first, last) if session.exists else ():
-        written = found[record.step]
+        written = by_step[record.step]
         changed = record.previous_hash != record.next_hash
         written[record.channel] = changed or written.get(record.channel, False)
-    return found
+    return by_step
 
 
 def _defaults(session: Session) -> dict[str, Any]:

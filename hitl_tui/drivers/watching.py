@@ -47,7 +47,7 @@ class Deadlines:
         """Wait for the earliest deadline there is now."""
         self.stop()
         session = self._session
-        deadlines = [one.deadline for one in session.cursor.pending if one.deadline]
+        deadlines = [request.deadline for request in session.cursor.pending if request.deadline]
         if deadlines and self._apply:
             wait = max(0.0, (min(deadlines) - session.clock()) / 1e6) + 0.01
             self._timer = asyncio.get_running_loop().call_later(wait, self._expire)
@@ -64,7 +64,7 @@ class Deadlines:
         if self._apply is None or not session.exists:
             return
         now = session.clock()
-        if any(one.deadline and now > one.deadline for one in session.cursor.pending):
+        if any(request.deadline and now > request.deadline for request in session.cursor.pending):
             self._expire()
 
     def _expire(self) -> None:
@@ -173,17 +173,17 @@ class Watcher:
         # The other process may be further by now: what follows is about the cursor that was loaded.
         now = session.cursor
         steps = self._store.checkpoints(session.thread_id, now.head + 1, now.head - before.head)
-        found: list[Event] = []
+        events: list[Event] = []
         for checkpoint in reversed(steps):
             step, values = self._step(checkpoint, values)
-            found.append(step)
+            events.append(step)
         ledger = self._store.ledger(session.thread_id)[before.ledger_n : now.ledger_n]
-        found += map(LedgerWritten, ledger)
-        found.append(ProgressChanged(session.progress))
-        found += limits_near(before, now, now.limits)
+        events += map(LedgerWritten, ledger)
+        events.append(ProgressChanged(session.progress))
+        events += limits_near(before, now, now.limits)
         # Nobody may see the step without who decided it, or the other way round.
         with self._together:
-            for event in found:
+            for event in events:
                 self._tell(event)
 
     def _step(

@@ -201,9 +201,12 @@ def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
                 raise UsageError(f"{spec}: there is no {part!r} in it", did_you_mean(part, graphs))
             target = getattr(target, part)
         return f"{name} in {spec}", target
-    usual = [one for one in USUAL_NAMES if one in public]
+    usual = [usual_name for usual_name in USUAL_NAMES if usual_name in public]
     # Where a file has both, a graph not compiled yet is what its function builds from.
-    if compiled := [one for one in usual if not isinstance(public[one], StateGraph)] or usual:
+    if (
+        compiled := [usual_name for usual_name in usual if not isinstance(public[usual_name], StateGraph)]
+        or usual
+    ):
         return f"{compiled[0]} in {spec}", public[compiled[0]]
     graphs = _outermost({key: value for key, value in public.items() if isinstance(value, Graph)})
     if len(graphs) == 1:
@@ -218,7 +221,12 @@ def _find(module: ModuleType, name: str, spec: str) -> tuple[str, object]:
 
 def _outermost(graphs: Mapping[str, Graph]) -> list[str]:
     """The names of graphs inside no other one; what is compiled goes before what it was made from."""
-    inside = [part for one in graphs.values() if isinstance(one, StateGraph) for part in one.subgraphs]
+    inside = [
+        part
+        for candidate in graphs.values()
+        if isinstance(candidate, StateGraph)
+        for part in candidate.subgraphs
+    ]
     outer = [name for name, graph in graphs.items() if not any(graph is part for part in inside)]
     compiled = [name for name in outer if isinstance(graphs[name], GraphRunner)]
     return compiled if len(compiled) == 1 else outer

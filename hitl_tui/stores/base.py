@@ -702,11 +702,11 @@ def as_opened(cursor: Cursor, held_by: str | None) -> Cursor:
     return cursor
 
 
-def longest_waiting(found: Iterable[T], cursor: Callable[[T], Cursor]) -> list[T]:
+def longest_waiting(items: Iterable[T], cursor: Callable[[T], Cursor]) -> list[T]:
     """Of threads those that wait for a human, the one that has waited longest first."""
-    since = [(waiting(cursor(one))[1], cursor(one).thread_id, one) for one in found]
-    waits = [(at, name, one) for at, name, one in since if at is not None]
-    return [one for *_, one in sorted(waits, key=itemgetter(0, 1))]
+    since = [(waiting(cursor(item))[1], cursor(item).thread_id, item) for item in items]
+    waits = [(at, name, item) for at, name, item in since if at is not None]
+    return [item for *_, item in sorted(waits, key=itemgetter(0, 1))]
 
 
 def writer(checkpoint: Checkpoint) -> str:

@@ -105,18 +105,18 @@ class MemoryCheckpointer(Checkpointer):
                 self._graphs[commit.graph.digest] = commit.graph
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
-        made: dict[str, _Thread] = {}
+        written: dict[str, _Thread] = {}
         graphs: dict[str, StoredGraph] = {}
         for info, past, commits in threads:
-            thread = made[check_thread_id(info.thread_id)] = _Thread(info, Cursor(info.thread_id), 0, past)
+            thread = written[check_thread_id(info.thread_id)] = _Thread(info, Cursor(info.thread_id), 0, past)
             for commit in commits:
                 thread.add(commit)
                 if commit.graph is not None:
                     graphs[commit.graph.digest] = commit.graph
         with self._lock:
-            for name in made.keys() & self._threads.keys():
+            for name in written.keys() & self._threads.keys():
                 raise name_taken(name)
-            for name, thread in made.items():
+            for name, thread in written.items():
                 thread.order = len(self._threads)
                 self._threads[name] = thread
             self._graphs |= graphs

@@ -127,16 +127,18 @@ class Names:
             branches=tuple(self._branch(branch, header) for branch in cursor.branches),
         )
 
-    def _outcome(self, one: BranchOutcome, header: Header) -> BranchOutcome:
-        return replace(one, thread=self._name(one.thread, header))
+    def _outcome(self, outcome: BranchOutcome, header: Header) -> BranchOutcome:
+        return replace(outcome, thread=self._name(outcome.thread, header))
 
-    def _request(self, one: Request, header: Header) -> Request:
-        return replace(one, thread=self._name(one.thread, header))
+    def _request(self, request: Request, header: Header) -> Request:
+        return replace(request, thread=self._name(request.thread, header))
 
-    def _branch(self, one: BranchState, header: Header) -> BranchState:
-        if one.child is None:
-            return one
-        return replace(one, child=replace(one.child, thread_id=self._name(one.child.thread_id, header)))
+    def _branch(self, branch: BranchState, header: Header) -> BranchState:
+        if branch.child is None:
+            return branch
+        return replace(
+            branch, child=replace(branch.child, thread_id=self._name(branch.child.thread_id, header))
+        )
 
     def _name(self, old: str, header: Header) -> str:
         """The new name of a thread below another; of one that is not in the file, too."""
@@ -390,7 +392,7 @@ def export_thread(
             _standing(store, child.thread_id, child.of, private)
             for child in inside(store, standings[0].cursor)
         ]
-    return _numbered(_all_lines(store, [one for one in standings if one]))
+    return _numbered(_all_lines(store, [standing for standing in standings if standing]))
 
 
 def import_thread(store: Checkpointer, lines: Iterable[bytes], thread_id: str | None = None) -> str:
@@ -422,7 +424,7 @@ def private_channels(store: Checkpointer, thread_id: str) -> set[str]:
     """The private channels that a thread has written."""
     cursor = store.cursor(thread_id)
     head = cursor.head if cursor else -1
-    return {found.channel for found in store.records(thread_id, 0, head) if found.visibility == "private"}
+    return {record.channel for record in store.records(thread_id, 0, head) if record.visibility == "private"}
 
 
 def _standing(store: Checkpointer, thread_id: str, of: str, private: bool) -> _Standing | None:

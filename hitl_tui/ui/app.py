@@ -227,8 +227,8 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
     def _show_damage(self) -> None:
         from hitl_tui.ui.screens.damaged import show_damage
 
-        def left(found: ViewSession | HitlError) -> None:
-            work = self._give_up(found) if isinstance(found, HitlError) else self._show(found)
+        def left(outcome: ViewSession | HitlError) -> None:
+            work = self._give_up(outcome) if isinstance(outcome, HitlError) else self._show(outcome)
             self.run_worker(work, group="open", exit_on_error=False)
 
         if self.hub is not None and self._damage is not None:
@@ -304,9 +304,9 @@ class HitlApp(KeysInTurn[AppResult], Themed[AppResult]):
 
         from hitl_tui.view.actions import SCREEN_ACTIONS
 
-        found = {active.binding.id: active for active in screen.active_bindings.values()}
+        bound = {active.binding.id: active for active in screen.active_bindings.values()}
         for action in SCREEN_ACTIONS:
-            active = found.get(action.id)
+            active = bound.get(action.id)
             if active is not None:
                 do = partial(self.run_action, active.binding.action, active.node)
                 yield SystemCommand(f"{action.label}  ({self.keymap.shown(action.id)})", action.help, do)

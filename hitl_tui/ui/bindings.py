@@ -14,8 +14,8 @@ from hitl_tui.view.keymap import Keymap, load_keymap
 
 def keymap_of(app: App[Any]) -> Keymap:
     """The keys of the app; the default ones in an app that is not ours."""
-    found = getattr(app, "keymap", None)
-    return found if isinstance(found, Keymap) else _defaults()
+    keymap = getattr(app, "keymap", None)
+    return keymap if isinstance(keymap, Keymap) else _defaults()
 
 
 @cache

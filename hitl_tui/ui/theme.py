@@ -133,11 +133,11 @@ class Themes:
         problems = _top_problems(data, place)
         base: _Given | None = None
         if isinstance(wanted := data.get("base"), str):
-            found = self._base(wanted, (*above, path))
-            if found is None:
+            base_path = self._base(wanted, (*above, path))
+            if base_path is None:
                 problems.append(f"{place('base')}: base: {self._no_base(wanted, path, above)}")
             else:
-                base = self._read(found, (*above, path))
+                base = self._read(base_path, (*above, path))
         known_base = base is not None or "base" in data
         for name in _TABLES:
             problems += _colour_problems(name, data.get(name), place, complete=not known_base)

@@ -173,7 +173,7 @@ class _Values:
             return
         yield True, i, i + 1, j, j + 1
         keyed = isinstance(old.value, dict)
-        befores, afters = (list(one.values()) if keyed else one for one in (old.value, new.value))
+        befores, afters = (list(value.values()) if keyed else value for value in (old.value, new.value))
         by = list if keyed else _by_value
         for same, first, end, to, to_end in opcodes(by(old.value), by(new.value)):
             if not same and (keyed or end - first != to_end - to):
@@ -215,7 +215,7 @@ def _is_alike(old: Any, new: Any) -> bool:
 
 def _by_value(value: list[Any]) -> list[Hashable]:
     """Scalars by what they are; lists and objects by which they are: what stays is shared."""
-    return [id(one) if isinstance(one, (list, dict)) else (type(one), one) for one in value]
+    return [id(item) if isinstance(item, (list, dict)) else (type(item), item) for item in value]
 
 
 def _split(text: str) -> list[str]:

@@ -179,16 +179,16 @@ class _SvgPicture:
     ) -> tuple[float, float]:
         """Where a line that comes from `before` meets a box."""
         left, top, width, height = self._frame(self._layout.boxes[name])
-        behind = _BEHIND if self._kind(name) == "map" else 0
+        depth = _BEHIND if self._kind(name) == "map" else 0
         if before[0] != end[0]:
-            return (left if before[0] < end[0] else left + width + behind), end[1]
-        return end[0], (top - behind if before[1] < end[1] else top + height)
+            return (left if before[0] < end[0] else left + width + depth), end[1]
+        return end[0], (top - depth if before[1] < end[1] else top + height)
 
     def _frame(self, box: Box) -> tuple[float, float, float, float]:
         """Left, top, width and height of a box, without those that stand behind it."""
-        behind = _BEHIND if self._kind(box.name) == "map" else 0
-        left, top = _MARGIN + box.x * _CELL, _MARGIN + box.y * _ROW + behind
-        return left, top, box.width * _CELL - behind, box.height * _ROW - behind
+        depth = _BEHIND if self._kind(box.name) == "map" else 0
+        left, top = _MARGIN + box.x * _CELL, _MARGIN + box.y * _ROW + depth
+        return left, top, box.width * _CELL - depth, box.height * _ROW - depth
 
     def _label(self, route: EdgePath) -> list[str]:
         if not route.label:
@@ -204,7 +204,7 @@ class _SvgPicture:
         state = " current" if name == look.current else " visited" if count else ""
         kind, inside, made_of = self._kind(name), self._inside.get(name), self._made.get(name, "")
         round_ = height / 2 if name in (START, END) else 8
-        parts = [_rect(frame, state, round_, behind) for behind in (_BEHIND, _BEHIND / 2) if kind == "map"]
+        parts = [_rect(frame, state, round_, depth) for depth in (_BEHIND, _BEHIND / 2) if kind == "map"]
         parts.append(_rect(frame, f"{state} open" if inside else state, round_))
         if kind == "subgraph":
             inner = (left + 4, top + 4, width - 8, height - 8)

@@ -372,11 +372,11 @@ def _steps(route: EdgePath) -> list[tuple[tuple[int, int], int]]:
     for at, ((x1, y1), (x2, y2)) in enumerate(pairwise(points)):
         dx, dy = (x2 > x1) - (x2 < x1), (y2 > y1) - (y2 < y1)
         ahead = _RIGHT if dx > 0 else _LEFT if dx < 0 else _DOWN if dy > 0 else _UP
-        behind = {_RIGHT: _LEFT, _LEFT: _RIGHT, _DOWN: _UP, _UP: _DOWN}[ahead]
+        back = {_RIGHT: _LEFT, _LEFT: _RIGHT, _DOWN: _UP, _UP: _DOWN}[ahead]
         length = abs(x2 - x1) + abs(y2 - y1)
-        steps += [((x1 + dx * n, y1 + dy * n), ahead | behind) for n in range(1, length)]
+        steps += [((x1 + dx * n, y1 + dy * n), ahead | back) for n in range(1, length)]
         if at:
             steps.append(((x1, y1), ahead))
         if at + 2 < len(points):
-            steps.append(((x2, y2), behind))
+            steps.append(((x2, y2), back))
     return steps

@@ -149,7 +149,7 @@ def test_blame_follows_a_path(app: App) -> None:
         ("text", "increment -> END  when done"),
         ("mermaid", "flowchart TD"),
         ("dot", 'digraph "counter" {'),
-        ("json", '"kind": "graph"'),
+        ("json", '"kind":"graph"'),
     ],
 )
 def test_a_graph_in_every_format(app: App, form: str, words: str) -> None:

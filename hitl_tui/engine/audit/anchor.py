@@ -68,16 +68,16 @@ def read_anchor(line: str | bytes) -> Anchor:
 def anchors_of(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> tuple[Anchor, ...]:
     """The anchors that say something of a thread: under its name, or one that its rows were written under."""
     parts = store.parts(thread_id)
-    return tuple([one for one in anchors if one.thread == thread_id or _within(one, parts)])
+    return tuple([anchor for anchor in anchors if anchor.thread == thread_id or _within(anchor, parts)])
 
 
 def _within(anchor: Anchor, parts: list[Part]) -> bool:
     """Whether a thread that this one was forked or carried from stood there before that."""
     return any(
         part.name == anchor.thread
-        and anchor.step <= behind.after_step
-        and anchor.decision <= behind.after_entry
-        for part, behind in pairwise(parts)
+        and anchor.step <= following.after_step
+        and anchor.decision <= following.after_entry
+        for part, following in pairwise(parts)
     )
 
 
@@ -91,30 +91,32 @@ def moved(store: Store, thread_id: str, anchors: Iterable[Anchor]) -> Iterator[M
         entries = {entry.n: entry.hash for entry in store.ledger(thread_id)}
     except LogCorrupt:
         return  # told where the ledger is checked
-    for one in known:
+    for anchor in known:
         link = b""
         try:
-            points = store.checkpoints(thread_id, one.step + 1, 1) if one.step >= 0 else []
+            points = store.checkpoints(thread_id, anchor.step + 1, 1) if anchor.step >= 0 else []
         except LogCorrupt:
             continue  # told where the steps are checked
-        if points and points[0].step == one.step:
+        if points and points[0].step == anchor.step:
             link = points[0].checkpoint_hash
-        stood = _stood(link, [part.facts for part in parts if part.after_step == one.step])
-        if one.checkpoint_hash not in stood or (one.step >= 0 and not link):
+        stood = _stood(link, [part.facts for part in parts if part.after_step == anchor.step])
+        if anchor.checkpoint_hash not in stood or (anchor.step >= 0 and not link):
             yield Mismatch(
                 "anchor",
                 None,
-                one.step,
+                anchor.step,
                 None,
                 "checkpoint_hash",
-                one.checkpoint_hash,
+                anchor.checkpoint_hash,
                 stood[0] if link else None,
             )
-        last = entries.get(one.decision, b"")
-        stood = _stood(last, [part.facts for part in parts if part.after_entry == one.decision])
-        if one.ledger_hash not in stood or (one.decision and not last):
+        last = entries.get(anchor.decision, b"")
+        stood = _stood(last, [part.facts for part in parts if part.after_entry == anchor.decision])
+        if anchor.ledger_hash not in stood or (anchor.decision and not last):
             now = stood[0] if last else None
-            yield Mismatch("anchor", one.decision, one.step, None, "ledger_hash", one.ledger_hash, now)
+            yield Mismatch(
+                "anchor", anchor.decision, anchor.step, None, "ledger_hash", anchor.ledger_hash, now
+            )
 
 
 def _stood(link: bytes, begun: Iterable[bytes]) -> list[str]:

@@ -185,13 +185,13 @@ def _uncalled(agents: Iterable[Any], called: Container[str]) -> Iterator[CostLin
             yield CostLine(name, provider, bare, 0, 0, 0, 0.0)
 
 
-def _sum(one: ModelUseTotal, other: ModelUseTotal) -> ModelUseTotal:
+def _sum(first: ModelUseTotal, other: ModelUseTotal) -> ModelUseTotal:
     return ModelUseTotal(
-        one.calls + other.calls,
-        one.tokens_in + other.tokens_in,
-        one.tokens_out + other.tokens_out,
-        one.cost + other.cost,
-        one.cost_known and other.cost_known,
+        first.calls + other.calls,
+        first.tokens_in + other.tokens_in,
+        first.tokens_out + other.tokens_out,
+        first.cost + other.cost,
+        first.cost_known and other.cost_known,
     )
 
 

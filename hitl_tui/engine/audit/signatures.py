@@ -58,6 +58,6 @@ def wrong_signatures(signed: Iterable[SignedDecision]) -> list[Mismatch]:
 
 
 def _finding(
-    one: LedgerEntry | SignedDecision, field: str, expected: str | None, actual: str | None
+    decision: LedgerEntry | SignedDecision, field: str, expected: str | None, actual: str | None
 ) -> Mismatch:
-    return Mismatch("signature", one.n, one.step, None, field, expected, actual)
+    return Mismatch("signature", decision.n, decision.step, None, field, expected, actual)

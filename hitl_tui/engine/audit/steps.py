@@ -68,9 +68,10 @@ class Seam(msgspec.Struct, frozen=True):
         known = (channels or {}).values()
         return cls(
             channels={
-                one.name: Standing(one.default_hash, one.default_hash, True, one.default) for one in known
+                channel.name: Standing(channel.default_hash, channel.default_hash, True, channel.default)
+                for channel in known
             },
-            private=frozenset(one.name for one in known if one.visibility == "private"),
+            private=frozenset(channel.name for channel in known if channel.visibility == "private"),
             complete=channels is not None,
         )
 
@@ -87,8 +88,8 @@ class Seam(msgspec.Struct, frozen=True):
         )
         return (
             facts == others
-            and {name: one[:3] for name, one in self.channels.items()}
-            == {name: one[:3] for name, one in other.channels.items()}
+            and {name: standing[:3] for name, standing in self.channels.items()}
+            == {name: standing[:3] for name, standing in other.channels.items()}
             and (loosely or (self.written, self.private) == (other.written, other.private))
         )
 
@@ -613,7 +614,7 @@ def _sorted_out(
     for record in records:
         # Either its step or its seq may have been changed, not both in the same way.
         told = (record.step, by_seq.get(record.seq, record.step))
-        step = min((one for one in told if step <= one <= last), default=step)
+        step = min((candidate for candidate in told if step <= candidate <= last), default=step)
         own[step].append(record)
     return [(step, by_step.get(step), some) for step, some in own.items()]
 

@@ -82,7 +82,7 @@ class ReplayedChannels:
         """The hashes that the hash of the state is over."""
         if self._names == digests.keys():
             return digests
-        return {name: one for name, one in (self._lost | digests).items() if name in self._names}
+        return {name: digest for name, digest in (self._lost | digests).items() if name in self._names}
 
     def _kept(self, step: int) -> dict[str, Any] | None:
         """The whole state that a step keeps, None where it can't be read, which is for `verify` to tell."""
@@ -249,8 +249,10 @@ class Trace:
         self.depends = False
         self._named: set[str] = set()
         self._all = {
-            name: _Channel(freeze(one.value) if one.known else _UNKNOWN, one.digest, one.stored)
-            for name, one in channels.items()
+            name: _Channel(
+                freeze(standing.value) if standing.known else _UNKNOWN, standing.digest, standing.stored
+            )
+            for name, standing in channels.items()
         }
         # What goes into the hash of the state, by channel; those that have changed since it was made.
         self._parts: dict[str, str] = {}
@@ -261,9 +263,9 @@ class Trace:
     def standings(self) -> dict[str, Standing]:
         """How far each channel is followed."""
         return {
-            name: Standing(one.digest, one.stored, known, one.value if known else None)
-            for name, one in self._all.items()
-            for known in (one.value is not _UNKNOWN,)
+            name: Standing(channel.digest, channel.stored, known, channel.value if known else None)
+            for name, channel in self._all.items()
+            for known in (channel.value is not _UNKNOWN,)
         }
 
     def digest(self, name: str) -> bytes | None:
@@ -290,9 +292,9 @@ class Trace:
     def written_digests(self) -> dict[str, bytes]:
         """The hashes of the channels that a record names."""
         return {
-            name: one.digest
-            for name, one in self._all.items()
-            if name in self.written and one.digest is not None
+            name: channel.digest
+            for name, channel in self._all.items()
+            if name in self.written and channel.digest is not None
         }
 
     def missing(self, values: Mapping[str, Any]) -> list[str]:

@@ -383,7 +383,7 @@ def verify_tree(
     for name in (thread_id, *report.threads) if anchors else ():
         mismatches = tuple(moved(store, name, anchors))
         inside = "" if name == thread_id else name
-        own = tuple([replace(one, thread=inside) for one in mismatches])
+        own = tuple([replace(mismatch, thread=inside) for mismatch in mismatches])
         report = replace(report, mismatches=(*report.mismatches, *own))
     return report
 

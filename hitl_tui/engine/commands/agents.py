@@ -109,7 +109,10 @@ def clear_turns(session: Session, command: ClearTurns) -> int:
     agent = session.agents.get(name)
     if agent is None or not hasattr(agent, "set_turns"):
         known = (
-            ", ".join(one for one, agent in session.agents.items() if hasattr(agent, "set_turns")) or "none"
+            ", ".join(
+                agent_name for agent_name, agent in session.agents.items() if hasattr(agent, "set_turns")
+            )
+            or "none"
         )
         raise UsageError(f"the graph has no agent {name!r} with turns", f"agents: {known}")
     channel = getattr(agent, "history_channel", None)
@@ -129,7 +132,7 @@ def agents_of(session: Session, store: Store | None) -> tuple[AgentInfo, ...]:
     """All agents of a thread as they are for the next step."""
     uses: dict[str, list[ModelUse]] = {}
     points = list(store.checkpoints(session.thread_id, None, _ALL)) if store and session.exists else []
-    for use in (*(use for one in reversed(points) for use in one.uses), *session.cursor.uses):
+    for use in (*(use for point in reversed(points) for use in point.uses), *session.cursor.uses):
         uses.setdefault(use.agent, []).append(use)
     return tuple(
         agent_info(name, agent, uses.get(getattr(agent, "name", name), ()), _turns(session, agent))

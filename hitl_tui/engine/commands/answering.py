@@ -113,7 +113,7 @@ def _apply_answer(
     voted, settled = vote(request, value, actor, note, account=account(), now=session.clock())
     data = {"answer": value}
     if not settled and kind == "answer":
-        pending = tuple(voted if one.id == request.id else one for one in cursor.pending)
+        pending = tuple(voted if other.id == request.id else other for other in cursor.pending)
         if deadlocked(voted):
             data["deadlocked"] = True
         entry = decision_entry(
@@ -150,7 +150,7 @@ def _led_on(session: Session, request: Request, cursor: Cursor, state: LiveState
 
 def _with_answer(session: Session, request: Request, value: Any) -> Cursor:
     """The cursor once a request is answered: it waits for the others, and its node is served the answer."""
-    rest = tuple(one for one in session.cursor.pending if one.id != request.id)
+    rest = tuple(other for other in session.cursor.pending if other.id != request.id)
     cursor = replace(session.cursor, pending=rest)
     if not rest:
         cursor = replace(cursor, status="waiting", reason="paused")

@@ -36,24 +36,24 @@ def resolve(
     """
     group_of: dict[str, str] = {}
     for group, names in members.items():
-        for one in names:
-            if one not in nodes:
+        for member in names:
+            if member not in nodes:
                 raise GraphInvalid(
-                    f"parallel {group!r} names an unknown node {one!r}", f"nodes: {', '.join(nodes)}"
+                    f"parallel {group!r} names an unknown node {member!r}", f"nodes: {', '.join(nodes)}"
                 )
-            if one in group_of:
-                raise GraphInvalid(f"node {one!r} is in the parallels {group_of[one]!r} and {group!r}")
-            if nodes[one].work or one in members or one in subgraphs:
+            if member in group_of:
+                raise GraphInvalid(f"node {member!r} is in the parallels {group_of[member]!r} and {group!r}")
+            if nodes[member].work or member in members or member in subgraphs:
                 raise GraphInvalid(
-                    f"parallel {group!r}: {one!r} is a {kind_of(nodes[one].work) or 'subgraph'} itself",
+                    f"parallel {group!r}: {member!r} is a {kind_of(nodes[member].work) or 'subgraph'} itself",
                     "its nodes are plain ones; put the map or the subgraph before or after it",
                 )
-            if one in ends:
+            if member in ends:
                 raise GraphInvalid(
-                    f"node {one!r} is in the parallel {group!r} and has an edge",
+                    f"node {member!r} is in the parallel {group!r} and has an edge",
                     f"let the edge lead to or from {group!r}",
                 )
-            group_of[one] = group
+            group_of[member] = group
     steps = {}
     for name, node in nodes.items():
         if name in subgraphs:

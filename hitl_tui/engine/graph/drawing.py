@@ -42,7 +42,7 @@ def look_in_store(store: Store, thread_id: str) -> RunMarks | None:
     if cursor is None:
         return None
     points = store.checkpoints(thread_id, None, _STEPS_FOLLOWED)[::-1]
-    threads = {point.node: one.thread for point in points for one in point.branches if one.thread}
+    threads = {point.node: branch.thread for point in points for branch in point.branches if branch.thread}
     link = next((state.child for state in cursor.branches if state.child), None)
     if link is not None:
         threads[cursor.position.partition(":")[2]] = link.thread_id

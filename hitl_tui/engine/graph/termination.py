@@ -65,7 +65,7 @@ class Termination:
             both = reason and other.met(state, totals)
             return f"{reason} and {both}" if both else ""
 
-        reason = " and ".join(f"({one.reason})" if one.either else one.reason for one in (self, other))
+        reason = " and ".join(f"({side.reason})" if side.either else side.reason for side in (self, other))
         return Termination(met, reason, self.channels + other.channels)
 
 

@@ -82,12 +82,12 @@ class InFlight:
             _within.reset(token)
             self._finish([future])
 
-    def _begin(self, one: Future[None]) -> bool:
+    def _begin(self, future: Future[None]) -> bool:
         with self._lock:
             # What is below a call that has begun is a part of it.
             if self._closed and not self._running & set(_within.get()):
                 return False
-            self._running.add(one)
+            self._running.add(future)
             return True
 
     async def quiet(self) -> None:

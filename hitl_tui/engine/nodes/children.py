@@ -78,8 +78,8 @@ def inside(
         LogCorrupt: the log of the thread itself can't be read.
     """
     children: dict[str, ChildThread] = {}
-    made = _named(store, cursor) if steps is None else reversed(steps)
-    for thread_id, step, needed in (*((*pair, True) for pair in made), *_at_cursor(cursor)):
+    begun = _named(store, cursor) if steps is None else reversed(steps)
+    for thread_id, step, needed in (*((*pair, True) for pair in begun), *_at_cursor(cursor)):
         children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, step, needed))
     for thread_id in owned(store, cursor.thread_id) if given_up else ():
         children.setdefault(thread_id, ChildThread(thread_id, cursor.thread_id, None, needed=False))

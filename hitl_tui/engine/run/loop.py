@@ -388,9 +388,9 @@ class RunLoop:
         """What runs under a name, and the cursor its config tells of."""
         return self.session.graph.nodes[name], self.session.cursor
 
-    def _commit(self, name: str, made: NodeOutput, uses: Sequence[ModelUse], started: int) -> None:
+    def _commit(self, name: str, output: NodeOutput, uses: Sequence[ModelUse], started: int) -> None:
         session = self.session
-        result, changes = made.result, made.changes
+        result, changes = output.result, output.changes
         state = after(session.state, changes)
         all_uses = (*uses, *(result.usage or ()))
         duration = session.clock() - started
@@ -409,8 +409,8 @@ class RunLoop:
             uses=(),
             calls=(),
             pending=(),
-            retries=before.retries + made.retries,
-            compensated=before.compensated or bool(made.compensations),
+            retries=before.retries + output.retries,
+            compensated=before.compensated or bool(output.compensations),
         )
         ledger = withdrawn(session) if before.pending else []
         if name in session.graph.after:
@@ -423,16 +423,16 @@ class RunLoop:
         else:
             cursor = session.led_on(cursor, name, state)
         step = StepFacts(
-            source=made.source,
+            source=output.source,
             node=name,
             text=result.text,
             duration=duration,
-            uses=(*before.uses, *made.counted, *all_uses),
+            uses=(*before.uses, *output.counted, *all_uses),
             calls=(*before.calls, *self._calls),
             attempt=before.attempt,
-            compensations=made.compensations,
-            read=made.read,
-            branches=made.branches,
+            compensations=output.compensations,
+            read=output.read,
+            branches=output.branches,
         )
         pauses = self._once and self._is_to_pause(cursor, state)
         session.commit_step(cursor, changes, step, state=state, ledger=ledger, pauses=pauses)

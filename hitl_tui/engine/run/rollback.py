@@ -194,13 +194,13 @@ class RollbackLoop(RunLoop):
         """Set the thread rolling back; False where that is done already."""
         session = self.session
         cursor = session.cursor
-        self._todo = [one for one in undo_order(session.store, cursor) if one.remains][::-1]
+        self._todo = [undo for undo in undo_order(session.store, cursor) if undo.remains][::-1]
         if not self._todo and (cursor.status, cursor.reason) == ROLLED_BACK:
             return False
         ledger: list[LedgerEntry] = []
         for request in cursor.pending:
             self._write_down(ledger, "withdrawn", request=request, actor=self._command.actor)
-        data = {"entries": [_named(entry) for one in reversed(self._todo) for entry in _remaining(one)]}
+        data = {"entries": [_named(entry) for undo in reversed(self._todo) for entry in _remaining(undo)]}
         actor, note = self._command.actor, self._command.note
         self._write_down(ledger, "rollback", actor=actor, note=note, seen=shown(session), data=data)
         # An attempt that a crash or a person ended counts, if it was one at undoing.
@@ -316,8 +316,8 @@ class RollbackLoop(RunLoop):
         # Its idempotency key is the entry's own, whenever and however often it is tried.
         return node, replace(self.session.cursor, iteration=entry.step - 1, invocation=entry.invocation)
 
-    def _commit(self, name: str, made: NodeOutput, uses: Sequence[ModelUse], started: int) -> None:
-        result, changes = made.result, made.changes
+    def _commit(self, name: str, output: NodeOutput, uses: Sequence[ModelUse], started: int) -> None:
+        result, changes = output.result, output.changes
         if result.compensation is not None:
             raise HitlError("it returned a compensation", "what undoes a step can't be undone itself")
         session = self.session
@@ -339,7 +339,7 @@ class RollbackLoop(RunLoop):
                 uses=(*session.cursor.uses, *all_uses),
                 calls=(*session.cursor.calls, *self._calls),
                 attempt=session.cursor.attempt,
-                read=made.read,
+                read=output.read,
             ),
             ledger=ledger,
         )
@@ -408,8 +408,8 @@ def rollback_report(session: Session) -> RollbackReport:
     return RollbackReport(session.thread_id, cursor.status, cursor.reason, cursor.head, entries)
 
 
-def _remaining(one: RollbackEntry | ChildRollback) -> list[RollbackEntry]:
-    return [entry for entry in one.entries if entry.remains] if isinstance(one, ChildRollback) else [one]
+def _remaining(undo: RollbackEntry | ChildRollback) -> list[RollbackEntry]:
+    return [entry for entry in undo.entries if entry.remains] if isinstance(undo, ChildRollback) else [undo]
 
 
 def _named(entry: RollbackEntry) -> dict[str, object]:

@@ -313,9 +313,9 @@ def _rest(limit: Any, used: Any) -> Any:
     return None if limit is None else max(limit - used, 0)
 
 
-def _least(one: Any, other: Any) -> Any:
-    return other if one is None else one if other is None else min(one, other)
+def _least(first: Any, other: Any) -> Any:
+    return other if first is None else first if other is None else min(first, other)
 
 
-def _most(one: Any, other: Any) -> Any:
-    return None if one is None or other is None else max(one, other)
+def _most(first: Any, other: Any) -> Any:
+    return None if first is None or other is None else max(first, other)

@@ -171,9 +171,9 @@ class BoundChannel:
         self.schema.check_reduced(value)
         return value
 
-    def _check_custom(self, made: Any, previous: Any) -> Any:
+    def _check_custom(self, reduced: Any, previous: Any) -> Any:
         """What a user's reducer made, checked; the limit on size is one of updates."""
-        value = normalise(made, self.name, max_bytes=sys.maxsize, private=self._private, old=previous)
+        value = normalise(reduced, self.name, max_bytes=sys.maxsize, private=self._private, old=previous)
         try:
             self.schema.check_reduced(value)
         except SchemaMismatch as error:

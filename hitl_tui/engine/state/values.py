@@ -131,12 +131,12 @@ def normalise(
     """
     try:
         frozen, facts = _freeze(value, within, old)
-    except _NotJson as found:
+    except _NotJson as error:
         if private:
-            raise ValueRejected(f"channel {channel!r}: {found.what}", GIVE_JSON) from None
+            raise ValueRejected(f"channel {channel!r}: {error.what}", GIVE_JSON) from None
         raise ValueRejected(
-            f"channel {channel!r}{found.place}: {found.what}", found.hint
-        ) from found.__cause__
+            f"channel {channel!r}{error.place}: {error.what}", error.hint
+        ) from error.__cause__
     # The estimate never exceeds the canonical size by more than escapes need, so most are settled here.
     if facts >> SIZE_SHIFT > max_bytes // 6:
         exact = len(canonical(frozen))

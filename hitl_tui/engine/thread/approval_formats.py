@@ -79,10 +79,10 @@ def actions_of(shape: Shape, payload: Any) -> tuple[ToolAction, ...]:
     """The actions of a payload of a known shape, in their order."""
     payload = _parsed(payload)
     if shape == "agent_inbox":
-        return tuple(_inbox_action(one) for one in (payload if isinstance(payload, list) else [payload]))
+        return tuple(_inbox_action(part) for part in (payload if isinstance(payload, list) else [payload]))
     if shape == "hitl_middleware":
-        configs = [one for one in payload["review_configs"] if isinstance(one, Mapping)]
-        return tuple(_middleware_action(one, configs) for one in payload["action_requests"])
+        configs = [part for part in payload["review_configs"] if isinstance(part, Mapping)]
+        return tuple(_middleware_action(part, configs) for part in payload["action_requests"])
     if shape == "tool_approval":
         return (_action(payload, payload.get("allowed_decisions")),)
     return ()
@@ -91,10 +91,10 @@ def actions_of(shape: Shape, payload: Any) -> tuple[ToolAction, ...]:
 def choices_of(actions: Sequence[ToolAction]) -> tuple[Choice, ...]:
     """The decisions that can be given to all the actions at once."""
     first = actions[0].allowed if actions else ()
-    common = [one for one in first if all(one in action.allowed for action in actions)]
+    common = [choice for choice in first if all(choice in action.allowed for action in actions)]
     if len(actions) > 1:
-        common = [one for one in common if one != "edit"]
-    return tuple(_CHOICES[one] for one in common)
+        common = [choice for choice in common if choice != "edit"]
+    return tuple(_CHOICES[choice] for choice in common)
 
 
 def title_of(actions: Sequence[ToolAction]) -> str:
@@ -122,10 +122,10 @@ def own_answer(shape: Shape, payload: Any, answer: Any) -> Any:
             f"{len(actions)} actions wait, and the answer decides {len(given)}",
             "give a list with one decision for each action, in their order",
         )
-    decided = [_checked(_decision(one), action) for one, action in zip(given, actions, strict=True)]
+    decided = [_checked(_decision(decision), action) for decision, action in zip(given, actions, strict=True)]
     if shape == "agent_inbox":
-        return [_as_inbox(one, action) for one, action in zip(decided, actions, strict=True)]
-    own = [_as_middleware(one, action) for one, action in zip(decided, actions, strict=True)]
+        return [_as_inbox(decision, action) for decision, action in zip(decided, actions, strict=True)]
+    own = [_as_middleware(decision, action) for decision, action in zip(decided, actions, strict=True)]
     if shape == "hitl_middleware":
         return {"decisions": own}
     if decided[0].type == "edit" and decided[0].name != actions[0].name:
@@ -176,13 +176,13 @@ def _inbox_action(payload: Mapping[str, Any]) -> ToolAction:
 
 
 def _middleware_action(request: Mapping[str, Any], configs: Sequence[Mapping[str, Any]]) -> ToolAction:
-    config = next((one for one in configs if one.get("action_name") == request["name"]), {})
+    config = next((candidate for candidate in configs if candidate.get("action_name") == request["name"]), {})
     return _action(request, config.get("allowed_decisions"))
 
 
 def _action(request: Mapping[str, Any], allows: Any) -> ToolAction:
     named = allows if isinstance(allows, list) else _MIDDLEWARE_ALLOWS
-    allowed = tuple(one for one in _MIDDLEWARE_ALLOWS if one in named) or _MIDDLEWARE_ALLOWS
+    allowed = tuple(choice for choice in _MIDDLEWARE_ALLOWS if choice in named) or _MIDDLEWARE_ALLOWS
     schema = request.get("args_schema")
     known = schema if isinstance(schema, Mapping) else None
     return ToolAction(

@@ -82,7 +82,7 @@ def record_hash(record: UpdateRecord) -> bytes:
     if record.patched:
         # Their values are in their hashes, but there are many ways to say what changed.
         edits = [getattr(record, name) for name in record.patched]
-        facts += _encode((record.patched, [None if one is msgspec.UNSET else one for one in edits]))
+        facts += _encode((record.patched, [None if edit is msgspec.UNSET else edit for edit in edits]))
     hashes = record.prev_record_hash + record.previous_hash + record.update_hash + record.next_hash
     return sha256(hashes + facts).digest()
 

@@ -79,7 +79,7 @@ def check_answer(
         )
     if has_voted(request, actor):
         raise AnswerRefused(f"{actor} has answered {request.title!r} already", "another reviewer must answer")
-    given = {one.account: one.actor for one in request.votes if one.actor != actor}
+    given = {vote.account: vote.actor for vote in request.votes if vote.actor != actor}
     if account in given and not request.one_account:
         raise AnswerRefused(
             f"the account {account} has answered {request.title!r} already, as {given[account]}",
@@ -125,7 +125,7 @@ def vote(
     """The request with one more vote, and whether that settles it."""
     if request.quorum <= 1:
         return request, True
-    others = (one for one in request.votes if one.actor != actor)
+    others = (cast for cast in request.votes if cast.actor != actor)
     votes = (*others, Vote(actor or "", answer, now, note, account))
     return msgspec.structs.replace(request, votes=votes), _alike(votes, answer) >= request.quorum
 
@@ -142,13 +142,13 @@ def deadlocked(request: Request) -> bool:
     """
     if not request.reviewers or not request.votes:
         return False
-    still_to_vote = len(set(request.reviewers) - {one.actor for one in request.votes})
-    best = max(_alike(request.votes, one.answer) for one in request.votes)
+    still_to_vote = len(set(request.reviewers) - {vote.actor for vote in request.votes})
+    best = max(_alike(request.votes, vote.answer) for vote in request.votes)
     return best + still_to_vote < request.quorum
 
 
 def _alike(votes: Sequence[Vote], answer: Any) -> int:
-    return sum(equal(_decided(one.answer), _decided(answer)) for one in votes)
+    return sum(equal(_decided(vote.answer), _decided(answer)) for vote in votes)
 
 
 def _decided(answer: Any) -> Any:

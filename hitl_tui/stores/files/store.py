@@ -125,7 +125,7 @@ class _Move(msgspec.Struct):
     name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]+-[0-9a-f]{16}$")]
 
 
-def place(root: Path, made: Sequence[tuple[Path, str]]) -> None:
+def place(root: Path, threads: Sequence[tuple[Path, str]]) -> None:
     """Make directories of `threads` the threads with these ids.
 
     Args:
@@ -135,13 +135,13 @@ def place(root: Path, made: Sequence[tuple[Path, str]]) -> None:
         ThreadBusy: there is a thread with one of the ids; none is placed.
         StoreUnusable: no space, no permission or read-only; none is placed.
     """
-    if len(made) == 1:
-        _move(root / "threads", made[0])
+    if len(threads) == 1:
+        _move(root / "threads", threads[0])
         sync_directory(root / "threads")
     else:
         with locked(root / LOCK):
             _take_back(root)
-            _place_all(root, made)
+            _place_all(root, threads)
 
 
 def recover(root: Path) -> None:
@@ -154,12 +154,12 @@ def recover(root: Path) -> None:
             clear_up(threads)
 
 
-def _place_all(root: Path, made: Sequence[tuple[Path, str]]) -> None:
-    moves = [_Move(path.name, directory_name(thread_id)) for path, thread_id in made]
+def _place_all(root: Path, threads: Sequence[tuple[Path, str]]) -> None:
+    moves = [_Move(path.name, directory_name(thread_id)) for path, thread_id in threads]
     replace_file(root / LIST, msgspec.json.encode(moves) + b"\n")
     sync_directory(root)
     try:
-        for thread in reversed(made):
+        for thread in reversed(threads):
             _move(root / "threads", thread)
         sync_directory(root / "threads")
     except BaseException:
@@ -168,8 +168,8 @@ def _place_all(root: Path, made: Sequence[tuple[Path, str]]) -> None:
     remove_file(root / LIST)
 
 
-def _move(threads: Path, made: tuple[Path, str]) -> None:
-    path, thread_id = made
+def _move(threads: Path, thread: tuple[Path, str]) -> None:
+    path, thread_id = thread
     target = threads / directory_name(thread_id)
     try:
         os.rename(path, target)
@@ -255,16 +255,16 @@ class FileCheckpointer(Checkpointer):
 
     def write_threads(self, threads: Iterable[Carried]) -> None:
         with contextlib.ExitStack() as making:
-            made: list[ThreadFiles] = []
+            written: list[ThreadFiles] = []
             for info, past, commits in threads:
                 origin = Origin(info, 0, past)
                 thread = making.enter_context(self._making(origin))
                 _fill(thread, Cursor(info.thread_id), commits, self.path)
-                made.append(thread)
+                written.append(thread)
             # One for all is far cheaper than one for each of many small files.
             if self._synced:
                 os.sync()
-            self._place(made)
+            self._place(written)
 
     def commit(self, thread_id: str, commit: Commit) -> None:
         thread = self._thread(thread_id)
@@ -478,8 +478,8 @@ class FileCheckpointer(Checkpointer):
         for directory in directories if self._synced else ():
             sync_directory(directory)
 
-    def _place(self, made: Sequence[ThreadFiles]) -> None:
-        place(self.path, [(thread.path, thread.origin.info.thread_id) for thread in made])
+    def _place(self, written: Sequence[ThreadFiles]) -> None:
+        place(self.path, [(thread.path, thread.origin.info.thread_id) for thread in written])
 
     @contextlib.contextmanager
     def _locked(self, thread: ThreadFiles) -> Iterator[None]:

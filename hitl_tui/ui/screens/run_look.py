@@ -120,16 +120,16 @@ class Search:
     def walk(self, by: int) -> None:
         """Go to the next place where it stands, or to the one before."""
         if self.finding is not None:
-            query, found, at = self.finding
-            self._go_to_found((query, found, (at + by) % len(found)))
+            query, places, at = self.finding
+            self._go_to_found((query, places, (at + by) % len(places)))
 
     def _go_to_found(self, finding: Finding | None) -> None:
         """Show a place: its step, its channel, and the line in it."""
         session = self._screen.session
         if finding is None or session is None:
             return
-        query, found, at = self.finding = finding
-        place = found[at]
+        query, places, at = self.finding = finding
+        place = places[at]
         if place.step != session.step_view.step:
             self._screen.travel((session.thread_id, place.step))
         if place.channel:
@@ -141,7 +141,7 @@ class Search:
             self._screen.shown_value.set_mode("text")
             pane.show_sought()
         self._screen.show_bars()
-        self._screen.tell(f"{place.where}, {at + 1} of {len(found)}", f"“{query}”")
+        self._screen.tell(f"{place.where}, {at + 1} of {len(places)}", f"“{query}”")
 
 
 def next_mode(screen: RunScreen) -> None:

@@ -37,8 +37,8 @@ class Reviewing:
     @property
     def card(self) -> ReviewPane | None:
         """The review card where there is one."""
-        found = self.screen.query("#card")
-        return cast("ReviewPane", found.first()) if found else None
+        cards = self.screen.query("#card")
+        return cast("ReviewPane", cards.first()) if cards else None
 
     @property
     def card_open(self) -> bool:
@@ -51,7 +51,7 @@ class Reviewing:
             self.card.focus_choices()
         elif self.screen.session and self.screen.session.requests:
             requests = self.screen.session.requests
-            left = next((one for one in requests if not has_voted(one, self.screen.actor)), None)
+            left = next((request for request in requests if not has_voted(request, self.screen.actor)), None)
             if left is None:
                 self.screen.tell(vote_given(requests[0]))
             else:
@@ -112,7 +112,7 @@ class Reviewing:
         """The request on the card while it waits, else the first that does."""
         waiting = self.screen.session.requests if self.screen.session else ()
         wanted = self.card.review.request.id if self.card is not None else ""
-        return next((one for one in waiting if one.id == wanted), waiting[0] if waiting else None)
+        return next((request for request in waiting if request.id == wanted), waiting[0] if waiting else None)
 
     def other_request(self, by: int) -> None:
         """Ask about another of the requests that wait."""
@@ -125,7 +125,7 @@ class Reviewing:
         """Ask about this one; a decision about the one before is sent first."""
         sent = await self.send_decision()
         waiting = self.screen.session.requests if self.screen.session else ()
-        if sent and any(one.id == request.id for one in waiting):
+        if sent and any(other.id == request.id for other in waiting):
             self.open_card(request)
 
     def step_back(self) -> None:
@@ -161,7 +161,7 @@ class Reviewing:
     def words_back(self, session: ViewSession) -> None:
         """An answer was refused: where its request has gone, the card comes back with what was typed."""
         card = self.card
-        gone = card is not None and all(one.id != card.review.request.id for one in session.requests)
+        gone = card is not None and all(request.id != card.review.request.id for request in session.requests)
         if card is not None and gone and session is self.screen.session and card.outlives():
             self.screen.add_class("-deciding")
 
@@ -170,7 +170,7 @@ class Reviewing:
         request, card = session.request, self.card
         if self.card_open and card is not None:
             asked, known, sent = self._asked_about, card.review.request.id, card.review.state == "sent"
-            gone = all(one.id != known for one in session.requests)
+            gone = all(pending.id != known for pending in session.requests)
             if gone and not sent and card.outlives():
                 return
             if asked is None:

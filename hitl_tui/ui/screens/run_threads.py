@@ -52,11 +52,11 @@ class Threads:
         if not await review.send_decision():
             return
         owners = (owner.thread_id for owner in session.view.owners)
-        found = await self._queue.following(hub, (session.thread_id, *owners))
-        if found is None:
+        summary = await self._queue.following(hub, (session.thread_id, *owners))
+        if summary is None:
             self.screen.tell("no other thread waits for a human")
             return
-        await self.open(found.info.thread_id)
+        await self.open(summary.info.thread_id)
         opened = self.screen.session
         decides = opened is not session and not BY_ID["change.decide"].why_not(self.screen.situation)
         if opened is not None and decides:
@@ -81,9 +81,9 @@ class Threads:
         else:
             await self._change_to(session)
 
-    def _after_damage(self, found: ViewSession | HitlError) -> None:
-        if isinstance(found, ViewSession):
-            self.screen.command(self._change_to(found))
+    def _after_damage(self, outcome: ViewSession | HitlError) -> None:
+        if isinstance(outcome, ViewSession):
+            self.screen.command(self._change_to(outcome))
 
     async def _change_to(self, session: ViewSession) -> None:
         self.screen.review.forget()
@@ -106,7 +106,9 @@ class Threads:
         from hitl_tui.ui.screens.branches import BranchesScreen
 
         def chosen(path: str | None) -> None:
-            request = next((one for one in session.requests if one.path == path), None) if path else None
+            request = (
+                next((other for other in session.requests if other.path == path), None) if path else None
+            )
             if request is not None and session is self.screen.session:
                 self.screen.review.open_card(request)
 

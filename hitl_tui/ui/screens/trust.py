@@ -54,8 +54,8 @@ def show_contract(screen: Host, session: ViewSession) -> None:
         rows: list[Line] = []
         point = shown.checkpoint
         if point is not None and point.node in nodes:
-            made = trusted(f" made step {point.step}", "dim")
-            rows += [(untrusted(point.node, "node"), made)]
+            suffix = trusted(f" made step {point.step}", "dim")
+            rows += [(untrusted(point.node, "node"), suffix)]
             rows += [*contract_lines(nodes[point.node], point, shown.updates), ()]
         following = point.next_node if point is not None else None
         if shown.is_head and session.view.progress.next_node is not None:

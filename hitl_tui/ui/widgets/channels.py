@@ -145,5 +145,5 @@ class ChannelsPane(LineView):
 
 def _short(reducer: str, room: int) -> str:
     """A reducer in a column: of one that has no room what it was made with gives way first."""
-    name, made, _ = reducer.partition("(")
-    return reducer if cell_len(reducer) <= room else cut(f"{name}(…)" if made else name, room)
+    name, kind, _ = reducer.partition("(")
+    return reducer if cell_len(reducer) <= room else cut(f"{name}(…)" if kind else name, room)

@@ -244,7 +244,7 @@ def _side_by_side(left: list[Line], right: list[Line]) -> list[Line]:
     count = max(len(left), len(right))
     left = [*left, *[blank] * (count - len(left))]
     right = [*right, *[()] * (count - len(right))]
-    return [(*one, Span("  "), *other) for one, other in zip(left, right, strict=True)]
+    return [(*row, Span("  "), *other) for row, other in zip(left, right, strict=True)]
 
 
 def _standing(session: ViewSession) -> str | None:
@@ -265,7 +265,7 @@ def _came_next(session: ViewSession, step: int) -> str:
     """What the step after a past one of this thread was made by, "" where the view does not know."""
     if session.shown is None or session.shown[0] != session.thread_id:
         return ""
-    point = next((one for one in session.view.checkpoints if one.step == step + 1), None)
+    point = next((later for later in session.view.checkpoints if later.step == step + 1), None)
     if point is None:
         return ""
     who = sanitise_line(writer(point), 40)

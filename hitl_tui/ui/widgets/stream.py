@@ -113,4 +113,4 @@ def _about(stream: StreamView) -> Line:
         facts.append("wrote no text")
     # Each name once: agents are often called as their nodes, and scripted models as their agents.
     who, *more = dict.fromkeys(name for name in (stream.node, stream.agent, stream.model) if name)
-    return (untrusted(who, "node"), untrusted("".join(f" · {one}" for one in (*more, *facts)), "dim"))
+    return (untrusted(who, "node"), untrusted("".join(f" · {fact}" for fact in (*more, *facts)), "dim"))
