@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from hitl_tui.engine.audit import signatures
 from hitl_tui.engine.audit.anchor import Anchor, anchors_of, moved
 from hitl_tui.engine.audit.findings import Kind, Mismatch, VerifyReport
 from hitl_tui.engine.audit.gate_trace import GateTrace
@@ -28,15 +27,17 @@ from hitl_tui.engine.audit.steps import (
 )
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.records import Cursor, LedgerEntry
-from hitl_tui.engine.log.signing import SignedDecision, Signers
+from hitl_tui.engine.log.signing import DECISIONS, Signature, SignedDecision, Signers
 from hitl_tui.engine.log.store import Store
 from hitl_tui.engine.log.threads import ThreadInfo
 from hitl_tui.engine.nodes.children import ChildThread, inner_graph, inside
 from hitl_tui.engine.state.channel import BoundChannel
-from hitl_tui.engine.thread.hashes import chained, ledger_hash
+from hitl_tui.engine.thread.hashes import chained, ledger_hash, signed_words
 from hitl_tui.engine.thread.journal import CHANNELS
 from hitl_tui.engine.thread.session import unbound
 from hitl_tui.errors import GraphInvalid, LogCorrupt, UnknownThread, UsageError
+
+_VOTES = ("answer", "vote")
 
 
 def verify(
@@ -284,10 +285,10 @@ class _Check:
             self._same(name, expected)
 
     def _signatures(self, entries: list[LedgerEntry]) -> None:
-        self.mismatches += signatures.unsigned_answers(entries)
+        self.mismatches += _unsigned_answers(entries)
         if self.options.signers:
-            self.signed = signatures.decisions(entries, self.options.signers)
-            self.mismatches += signatures.wrong_signatures(self.signed)
+            self.signed = _decisions(entries, self.options.signers)
+            self.mismatches += _wrong_signatures(self.signed)
 
     def _cursor(self, seam: Seam) -> None:
         self._same("last_seq", seam.seq)
@@ -489,3 +490,58 @@ def _added(report: VerifyReport, thread_id: str, below: VerifyReport) -> VerifyR
         None if report.decisions is None else (*report.decisions, *signed),
         report.since,
     )
+
+
+def _unsigned_answers(ledger: Iterable[LedgerEntry]) -> list[Mismatch]:
+    """Answers that their requests want signed, and that are not."""
+    wanted: set[str | None] = set()
+    mismatches = []
+    for entry in ledger:
+        if entry.kind == "request" and isinstance(entry.data, Mapping) and entry.data.get("signed"):
+            wanted.add(entry.request_id)
+        elif entry.kind in _VOTES and entry.request_id in wanted and not entry.signature:
+            mismatches.append(_signature_finding(entry, "signature", "signed", "not signed"))
+    return mismatches
+
+
+def _decisions(ledger: Sequence[LedgerEntry], signers: Signers) -> list[SignedDecision]:
+    """Every decision of a ledger, with what is known of its signature."""
+    return [
+        SignedDecision(
+            n=entry.n,
+            kind=entry.kind,
+            step=entry.step,
+            request=entry.request_id,
+            actor=entry.actor,
+            account=entry.account,
+            at=entry.at,
+            found=signers.check(signed_words(entry), entry.signature, entry.actor, entry.at)
+            if entry.signature
+            else Signature("unsigned"),
+        )
+        for entry in ledger
+        if entry.signature or entry.kind in DECISIONS
+    ]
+
+
+def _wrong_signatures(signed: Iterable[SignedDecision]) -> list[Mismatch]:
+    """What is wrong with signatures that are there."""
+    mismatches = []
+    for decision in signed:
+        if decision.found.verdict == "wrong":
+            mismatches.append(
+                _signature_finding(decision, "signature", "of this decision", "of something else")
+            )
+        elif decision.found.verdict == "unknown":
+            mismatches.append(
+                _signature_finding(decision, "key", "that of a known signer", decision.found.key or None)
+            )
+        elif decision.found.verdict == "other":
+            mismatches.append(_signature_finding(decision, "signer", decision.actor, decision.found.signer))
+    return mismatches
+
+
+def _signature_finding(
+    decision: LedgerEntry | SignedDecision, field: str, expected: str | None, actual: str | None
+) -> Mismatch:
+    return Mismatch("signature", decision.n, decision.step, None, field, expected, actual)

@@ -242,7 +242,7 @@ class ReviewPane(Vertical):
 
     def _write(self, effect: Write) -> None:
         """Open the editor on the answer."""
-        from hitl_tui.ui.screens.value import ValueScreen
+        from hitl_tui.ui.screens.edit import ValueScreen
 
         def written(value: tuple[Any] | None) -> None:
             self._do(self.review.written(value, self._clock()))
