@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -132,8 +133,10 @@ class Opened:
         if self.target.runner is not None:
             prepare([agent.model for agent in self.target.runner.graph.agents.values()])
         else:
-            points = (await self.driver.snapshot()).checkpoints
-            prepare([f"{use.provider}/{use.model}" for point in points for use in point.uses])
+            # A thread that can't be read has been told; another one may be shown by now.
+            with suppress(HitlError):
+                points = (await self.driver.snapshot()).checkpoints
+                prepare([f"{use.provider}/{use.model}" for point in points for use in point.uses])
 
 
 def _waits_for() -> str:

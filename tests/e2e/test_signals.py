@@ -155,13 +155,20 @@ def test_what_a_signal_ended_goes_on(place: Path, isolated: Path) -> None:
     assert steps_of(isolated, "t") == (3, "completed")
 
 
-@pytest.mark.parametrize("seen", [b"?1049h", b"opening"], ids=["the screen", "the first words"])
+@pytest.mark.parametrize(
+    ("slow", "seen"),
+    [(False, b"?1049h"), (False, b"Channels"), (True, b"opening")],
+    ids=["the screen", "the first frame", "the empty frames"],
+)
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
-def test_while_it_is_still_opening(seen: bytes, number: signal.Signals, place: Path) -> None:
-    with Terminal([*APP, "demo"], cwd=place) as terminal:
+def test_while_it_is_still_opening(slow: bool, seen: bytes, number: signal.Signals, place: Path) -> None:
+    if slow:
+        (place / "waiting.py").write_text(f"import time\ntime.sleep(4)\n{GRAPH}")
+    with start(place, "t") as terminal:
         restored = Restored(terminal)
         while seen not in terminal.raw and terminal._program.poll() is None:
             terminal._pump(0.001)
+        assert seen in terminal.raw
         os.kill(terminal.pid, number)
         assert terminal.wait_exit() == 128 + number
         restored.check()

@@ -55,7 +55,7 @@ def test_one_runs_and_the_other_watches(isolated: Path, tmp_path: Path) -> None:
             watches.wait_for("shared")
             watches.wait_for(f"tester on host {socket.gethostname()}, process {runs.pid} runs this thread")
             step_after(watches, first)
-            assert "count" in watches.text()
+            watches.wait_for("count")
             watches.press("s")
             watches.wait_for("or fork it")
             watches.press("[")
