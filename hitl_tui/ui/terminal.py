@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -110,7 +111,21 @@ class _KeySelector(selectors.SelectSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(timeout if self._looks or self.ending is None else None)
         self._looks = _FOLLOWING_LOOKS if ready else max(self._looks - 1, 0)
-        return [(key, mask) for key, mask in ready if self.ending is None or key.fd != self.ending.woken]
+        if self.ending is None:
+            return ready
+        keys = [(key, mask) for key, mask in ready if key.fd != self.ending.woken]
+        if any(_has_gone(key.fd) for key, _ in keys):
+            # Under nohup that is no end, but it could be read for ever.
+            select.select([self.ending.woken], (), ())
+            return []
+        return keys
+
+
+def _has_gone(terminal: int) -> bool:
+    """Whether nobody is at the other end of a terminal any more."""
+    poll = select.poll()
+    poll.register(terminal, select.POLLHUP)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
 def wait_for_keys() -> None:
