@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
@@ -113,13 +114,13 @@ class DraftScreen(RoleScreen):
             self._timer.stop()
         self._timer = self.set_timer(_DEBOUNCE, self._check)
 
+    @abstractmethod
     def _check(self) -> None:
         """Look what the text would do."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _facts(self, width: int) -> list[Line]:
         """What it does, in rows."""
-        raise NotImplementedError
 
     def _show_facts(self) -> None:
         """Say what is wrong with it, and what it does."""
