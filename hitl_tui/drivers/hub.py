@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from hitl_tui.drivers.graph_file import BuildGraph
@@ -13,7 +14,7 @@ from hitl_tui.drivers.protocol import Driver
 from hitl_tui.engine.graph.compiled import CompiledGraph
 from hitl_tui.engine.log.signing import Signer
 from hitl_tui.engine.log.store import Store
-from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import ThreadInfo, ThreadSummary, Waiting
 from hitl_tui.engine.runner import GraphRunner
 from hitl_tui.engine.thread.agent_settings import fresh_agents
 from hitl_tui.engine.thread.session import Session
@@ -43,6 +44,7 @@ class LocalHub:
         self._unbuilt = unbuilt
         self._signer = signer
         self._drivers: dict[str, LocalDriver] = {}
+        self._lent: dict[str, LocalDriver] = {}
         self._subgraph_runs = SubgraphRuns()
         self._ask_person: Ask | None = None
 
@@ -72,6 +74,14 @@ class LocalHub:
             await asyncio.to_thread(self._store.threads, query, limit, offset, within, waiting=waiting)
         )
 
+    async def waiting(self, limit: int) -> tuple[Waiting, ...]:
+        """See `Hub.waiting`."""
+        return tuple(await asyncio.to_thread(self._store.waiting, limit))
+
+    async def changes(self) -> object:
+        """See `Hub.changes`."""
+        return await asyncio.to_thread(self._store.changes)
+
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread that is in the store, as its log has it: its graph is built to run it.
 
@@ -84,12 +94,36 @@ class LocalHub:
         """The driver of a thread for looking at it alone: nothing of it is ever built."""
         return await self._open(thread_id, "it was opened to be looked at")
 
+    @asynccontextmanager
+    async def borrow(self, thread_id: str, *, look: bool = False) -> AsyncIterator[Driver]:
+        """See `Hub.borrow`."""
+        opened = self._drivers.get(thread_id) or self._lent.get(thread_id)
+        if opened is not None:
+            yield opened
+            return
+        driver = await self._recorded(thread_id, "it was opened to be looked at" if look else "")
+        if not look:
+            self._lent[thread_id] = driver
+        try:
+            yield driver
+        finally:
+            # Whoever opened it meanwhile keeps it.
+            if look or self._lent.pop(thread_id, None) is driver:
+                await driver.close()
+
     async def _open(self, thread_id: str, why_not: str = "") -> Driver:
-        if thread_id in self._drivers:
-            return self._drivers[thread_id]
+        if thread_id in self._lent:
+            self._drivers[thread_id] = self._lent.pop(thread_id)
+        if thread_id not in self._drivers:
+            driver = await self._recorded(thread_id, why_not)
+            return self._drivers.setdefault(thread_id, driver)
+        return self._drivers[thread_id]
+
+    async def _recorded(self, thread_id: str, why_not: str) -> LocalDriver:
+        """A driver of a thread that is in the store."""
         if await asyncio.to_thread(self._store.info, thread_id) is None:
             raise UnknownThread(f"there is no thread {thread_id!r}", "see `hitl-tui threads`")
-        return self._add(
+        return self._driver(
             thread_id,
             lambda: Session.recorded(self._store, thread_id, signer=self._signer),
             only_reading(why_not) if why_not else None,
@@ -134,19 +168,21 @@ class LocalHub:
                 signer=self._signer,
             )
 
-        return self._add(thread_id, prepare)
+        driver = self._drivers[thread_id] = self._driver(thread_id, prepare)
+        return driver
 
     async def close(self) -> tuple[str, ...]:
         """Close all drivers; what was not committed, a sentence for each thread concerned."""
-        lost = [await driver.close() for driver in self._drivers.values()]
+        lost = [await driver.close() for driver in (*self._drivers.values(), *self._lent.values())]
         self._drivers.clear()
+        self._lent.clear()
         self._store.close()
         return tuple(sentence for sentence in lost if sentence)
 
-    def _add(
+    def _driver(
         self, thread_id: str, open_session: Callable[[], Session], refusals: Mapping[str, str] | None = None
     ) -> LocalDriver:
-        driver = LocalDriver(
+        return LocalDriver(
             thread_id,
             open_session,
             self._store,
@@ -157,8 +193,6 @@ class LocalHub:
             unbuilt=self._unbuilt,
             refusals=refusals,
         )
-        self._drivers[thread_id] = driver
-        return driver
 
 
 async def _asked(ask: Ask, question: Question) -> bool:

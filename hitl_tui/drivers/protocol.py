@@ -7,6 +7,7 @@ called from any event loop or thread; none blocks longer than it takes to hand t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -19,7 +20,7 @@ from hitl_tui.engine.graph.description import EdgeInfo, GraphInfo, InputField, N
 from hitl_tui.engine.log.events import AppliedUpdate, Event, Preview, Progress
 from hitl_tui.engine.log.outcomes import BranchOutcome
 from hitl_tui.engine.log.records import Checkpoint, LedgerEntry
-from hitl_tui.engine.log.threads import Owner, ThreadSummary
+from hitl_tui.engine.log.threads import Owner, ThreadSummary, Waiting
 from hitl_tui.engine.log.units import Maybe, about
 from hitl_tui.engine.state.channel import ChannelInfo
 from hitl_tui.engine.thread.agent_settings import AgentInfo
@@ -246,6 +247,19 @@ class Hub(Protocol):
         waiting: bool = False,
     ) -> tuple[ThreadSummary, ...]:
         """Threads of the store by last change, newest first; the rest as for `Store.threads`."""
+
+    async def waiting(self, limit: int) -> tuple[Waiting, ...]:
+        """At most `limit` threads at the top that wait for a human, with what they ask; longest first."""
+
+    async def changes(self) -> object:
+        """What is equal as long as nobody writes to the store; None where it can't tell."""
+
+    def borrow(self, thread_id: str, *, look: bool = False) -> AbstractAsyncContextManager[Driver]:
+        """A thread's driver for a while: one that nobody else has open is closed at the end.
+
+        Args:
+            look: to look at it alone: nothing of it is ever built.
+        """
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a thread; one that is open already is returned as it is."""

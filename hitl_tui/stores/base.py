@@ -32,6 +32,7 @@ from hitl_tui.engine.log.threads import (
     Stamp,
     ThreadInfo,
     ThreadSummary,
+    Waiting,
 )
 from hitl_tui.engine.state.canonical import channel_hash, state_hash
 from hitl_tui.engine.state.changes import Change, after, set_values
@@ -384,6 +385,25 @@ class Checkpointer(ABC):
     @abstractmethod
     def summary(self, thread_id: str) -> ThreadSummary | None:
         """The thread's line in `threads`, or None when there is no such thread."""
+
+    def waiting(self, limit: int) -> list[Waiting]:
+        """See `Store.waiting`."""
+        return [self._waiting(thread) for thread in self.threads("", limit, 0, "", waiting=True)]
+
+    def _waiting(self, thread: ThreadSummary) -> Waiting:
+        name = thread.info.thread_id
+        try:
+            cursor = self.cursor(name)
+            point = self.checkpoint(name, cursor.head) if cursor and cursor.pending else None
+        except LogCorrupt:
+            return Waiting(thread)
+        if cursor is None:
+            return Waiting(thread)
+        return Waiting(thread, cursor.pending, cursor.goal, point.state_hash if point else b"")
+
+    def changes(self) -> object:
+        """See `Store.changes`."""
+        return None
 
     @abstractmethod
     def list_threads(self) -> list[str]:

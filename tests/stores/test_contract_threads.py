@@ -103,6 +103,33 @@ class TestThreads:
         assert names(within="b1") == ["b1/x"]
         assert [row.inside for row in store.threads(within="", waiting=True)] == [0, 0, 0, 1, 0]
 
+    def test_tells_what_the_threads_that_wait_ask_and_the_state_they_ask_about(
+        self, store: Checkpointer
+    ) -> None:
+        asked = [Request(f"r{n}", "approve", "n", "after", 0, "", asked_at=NOW + n) for n in range(3)]
+        for n, name in ((2, "late"), (0, "early")):
+            pending = (asked[n], asked[1])
+            Writer(store, name).step(status="waiting", reason="approval", pending=pending, goal=name)
+        Writer(store, "paused").step(status="waiting", reason="paused", updated_at=NOW + 1)
+        Writer(store, "running").step()
+        waiting = store.waiting(9)
+        assert [row.thread for row in waiting] == store.threads("", 9, 0, "", waiting=True)
+        assert [(row.thread.info.thread_id, row.pending, row.goal) for row in waiting] == [
+            ("early", (asked[0], asked[1]), "early"),
+            ("paused", (), None),
+            ("late", (asked[2], asked[1]), "late"),
+        ]
+        (newest,) = store.checkpoints("early", None, 1)
+        assert waiting[0].state_hash == newest.state_hash
+        assert store.waiting(1) == waiting[:1]
+
+    def test_tells_that_something_was_written_where_it_can(self, store: Checkpointer) -> None:
+        writer = Writer(store, "t")
+        before = store.changes()
+        assert store.changes() == before
+        writer.step()
+        assert before is None or store.changes() != before
+
     def test_says_who_holds_a_thread_while_they_live(self, writer: Writer) -> None:
         (row,) = writer.store.threads()
         assert row.held_by == f"{writer.lease.user} on host {writer.lease.host}, process {writer.lease.pid}"

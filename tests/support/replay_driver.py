@@ -6,7 +6,8 @@ Screens and views are tested on it.  It runs nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hitl_tui.drivers.protocol import (
@@ -25,7 +26,7 @@ from hitl_tui.drivers.protocol import (
 from hitl_tui.engine.commands import Answer, Command, Declassify, Fork, Run, Start, Step, UpdateState, verb
 from hitl_tui.engine.log.events import AppliedUpdate, RunEnded
 from hitl_tui.engine.log.records import Checkpoint
-from hitl_tui.engine.log.threads import ThreadSummary
+from hitl_tui.engine.log.threads import ThreadSummary, Waiting
 from hitl_tui.engine.thread.agent_settings import AgentInfo
 from hitl_tui.errors import UnknownThread
 from hitl_tui.stores import base
@@ -238,6 +239,21 @@ class ReplayHub:
         if waiting:
             found = [row for row in found if row.waiting_since is not None]
         return tuple(found[offset : offset + limit])
+
+    async def waiting(self, limit: int) -> tuple[Waiting, ...]:
+        """What the threads of tapes ask at their end; of others nothing is known."""
+        rows = await self.threads("", limit, 0, "", waiting=True)
+        asked = {name: (await driver.snapshot()).progress.pending for name, driver in self._drivers.items()}
+        return tuple(Waiting(row, asked.get(row.info.thread_id, ())) for row in rows)
+
+    async def changes(self) -> object:
+        """Nobody writes to a tape."""
+        return 0
+
+    @asynccontextmanager
+    async def borrow(self, thread_id: str, *, look: bool = False) -> AsyncIterator[Driver]:
+        """The driver of a tape."""
+        yield await self.open(thread_id)
 
     async def open(self, thread_id: str) -> Driver:
         """The driver of a tape."""

@@ -19,7 +19,16 @@ from hitl_tui.engine.log.records import (
     Totals,
     UpdateRecord,
 )
-from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, Stamp, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import (
+    Fault,
+    Lease,
+    Part,
+    PauseRequest,
+    Stamp,
+    ThreadInfo,
+    ThreadSummary,
+    Waiting,
+)
 
 Durability = Literal["decisions", "steps", "none"]
 """Which commits are on the disk when they return, so that no power cut takes them back: those with
@@ -132,6 +141,16 @@ class Store(Protocol):
                 those that ran directly inside it, oldest first.  Both count what is inside each.
             waiting: only those that wait for a human, the one that has waited longest first.
         """
+
+    def waiting(self, limit: int) -> list[Waiting]:
+        """At most `limit` of the threads at the top that wait for a human, with what they ask.
+
+        The one that has waited longest comes first.  One whose cursor is damaged asks nothing here: opening
+        it tells what is wrong.
+        """
+
+    def changes(self) -> object:
+        """What stays equal as long as nobody, here or elsewhere, writes; None where the store can't tell."""
 
     def new_lease(self, now: int) -> Lease:
         """A lease of this process with a fresh token; `now` in microseconds."""

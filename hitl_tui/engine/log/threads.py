@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import msgspec
 
 from hitl_tui.engine.log.records import Status
+from hitl_tui.engine.log.requests import Request
 from hitl_tui.engine.log.units import Maybe, Time, about
 
 LONGEST_ID: Final = 200
@@ -98,6 +99,21 @@ class ThreadSummary(msgspec.Struct, frozen=True):
     updated_at: Time
     held_by: str | None = None
     inside: int | None = None
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A thread that waits for a human, with what it asks.
+
+    Args:
+        pending: its requests; none where it is paused, or where they can't be read.
+        goal: what its run is for, None where nothing says so.
+        state_hash: of its newest state, to go with an answer; b"" where that is not known.
+    """
+
+    thread: ThreadSummary
+    pending: tuple[Request, ...] = ()
+    goal: Any = None
+    state_hash: bytes = b""
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -317,6 +317,11 @@ def checkpoint_of(thread_id: str, row: Row) -> Checkpoint:
     return Checkpoint(thread_id, row_id & NUMBER, thread_id if parent == "" else parent, *rest)
 
 
+def state_hash_of(hashes: bytes) -> bytes:
+    """The hash of the state among a checkpoint row's hashes."""
+    return hashes[:_HASH]
+
+
 def spending_body(spent: Iterable[Spent]) -> bytes:
     """What steps took, one part for each source and node, as JSON."""
     return _encode(summed(spent))

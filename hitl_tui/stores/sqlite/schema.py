@@ -60,6 +60,7 @@ TABLES = (
         touched INTEGER NOT NULL
     )""",
     "CREATE INDEX cursor_touched ON cursor (touched)",
+    "CREATE INDEX cursor_waiting ON cursor (waiting_since) WHERE waiting_since IS NOT NULL",
     """CREATE TABLE lease (
         thread INTEGER PRIMARY KEY REFERENCES thread (key),
         token TEXT NOT NULL,

@@ -24,7 +24,16 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.store import Durability, Reader
-from hitl_tui.engine.log.threads import Fault, Lease, Part, PauseRequest, Stamp, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import (
+    Fault,
+    Lease,
+    Part,
+    PauseRequest,
+    Stamp,
+    ThreadInfo,
+    ThreadSummary,
+    Waiting,
+)
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.errors import HitlError
 from hitl_tui.stores import snapshots
@@ -59,7 +68,10 @@ _PAGE = f"c.thread IN (SELECT c.thread{_OF_THREAD}WHERE {{where}}{{order}} LIMIT
 _ORDER = " ORDER BY c.touched DESC, c.updated_at DESC, c.thread DESC"
 _BY_AGE = " ORDER BY t.created_at, t.id"
 # That a runner has died only its lease says; its thread waits since the last commit (`base.as_opened`).
-_ABANDONED = "c.status = 'running' AND c.thread IN (SELECT value FROM json_each(?))"
+_WAITS = (
+    "c.thread IN (SELECT thread FROM cursor WHERE waiting_since IS NOT NULL "
+    "UNION ALL SELECT value FROM json_each(?)) AND (c.waiting_since IS NOT NULL OR c.status = 'running')"
+)
 _BY_WAIT = " ORDER BY ifnull(c.waiting_since, c.updated_at), t.id"
 _RUNNING = (
     f"SELECT cursor.thread, {', '.join(f'lease.{name}' for name in rows.LEASE.split(', '))} "
@@ -67,6 +79,10 @@ _RUNNING = (
 )
 _TOP = f"(t.owner IS NULL OR NOT EXISTS (SELECT 1 FROM thread AS o WHERE o.id = {_OWNER.format('t')}))"
 
+_STANDINGS = (
+    f"SELECT t.id, c.body, c.digest, t.facts_hash, k.hashes{_OF_THREAD}"
+    "LEFT JOIN checkpoint AS k ON k.id = (c.thread << 32 | c.head) WHERE c.waiting_since IS NOT NULL"
+)
 ONE_SUMMARY = _SUMMARIES.format(inside="NULL", where="c.thread = ?")
 """The line of one thread, given its key."""
 
@@ -90,7 +106,7 @@ def listing(
         conditions.append("instr(lower(t.id), lower(?))")
         values.append(query)
     if waiting:
-        conditions.append(f"(c.waiting_since IS NOT NULL OR {_ABANDONED})")
+        conditions.append(_WAITS)
         values.append(msgspec.json.encode(abandoned).decode())
     order = _BY_WAIT if waiting else _BY_AGE if within else _ORDER
     page = _PAGE.format(where=" AND ".join(conditions) or "1", order=order)
@@ -327,6 +343,26 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     ) -> list[ThreadSummary]:  # fmt: skip
         abandoned = self._abandoned() if waiting else ()
         return self._summaries(*listing(query, limit, offset, within, waiting=waiting, abandoned=abandoned))
+
+    def waiting(self, limit: int) -> list[Waiting]:
+        threads = self.threads("", limit, 0, "", waiting=True)
+        stand = {name: rest for name, *rest in self._rows(_STANDINGS)}
+        waiting: list[Waiting] = []
+        for thread in threads:
+            body, digest, facts, hashes = stand.get(thread.info.thread_id, (b"", b"", b"", None))
+            if not hashes:  # the step is that of a fork's parent, or the thread waits since its runner died
+                waiting.append(self._waiting(thread))
+                continue
+            try:
+                cursor = rows.cursor_of(body, digest, facts)
+                waiting.append(Waiting(thread, cursor.pending, cursor.goal, rows.state_hash_of(hashes)))
+            except (ValueError, TypeError):
+                waiting.append(Waiting(thread))
+        return waiting
+
+    def changes(self) -> object:
+        with self._lock:
+            return self._rows("PRAGMA data_version")[0][0], self._db.total_changes, id(self._db)
 
     def _abandoned(self) -> list[int]:
         """Keys of the threads that nobody alive runs, though they were left running."""
