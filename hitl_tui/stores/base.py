@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeVar, get_args
 
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from hitl_tui.engine.log.threads import (
     Lease,
     Part,
     PauseRequest,
+    Presence,
     Stamp,
     ThreadInfo,
     ThreadSummary,
@@ -41,6 +42,7 @@ from hitl_tui.engine.state.state import LiveState
 from hitl_tui.engine.thread import journal
 from hitl_tui.engine.thread.hashes import chained, checkpoint_hash, facts_hash
 from hitl_tui.errors import (
+    AnswerRefused,
     HitlError,
     LogCorrupt,
     StaleWriter,
@@ -50,7 +52,15 @@ from hitl_tui.errors import (
     UsageError,
     in_words,
 )
-from hitl_tui.stores.lease import describe, holder, is_dead, is_given_back, new_lease, process_of
+from hitl_tui.stores.lease import (
+    describe,
+    holder,
+    is_dead,
+    is_given_back,
+    is_there,
+    new_lease,
+    process_of,
+)
 from hitl_tui.stores.lineage import UNBOUNDED, Carried, Origin, Past, Segment, Spent, own_segments
 from hitl_tui.suggest import did_you_mean
 
@@ -122,6 +132,29 @@ def not_held(thread_id: str, holder: Lease | None) -> ThreadBusy:
     return ThreadBusy(
         f"thread {thread_id!r} {who}: nothing is stored", "take the thread again and look at it"
     )
+
+
+def there(attending: Iterable[Presence], now: int) -> tuple[Presence, ...]:
+    """Of who was at the questions of a thread those who still are."""
+    still = (presence for presence in attending if is_there(presence, now))
+    return tuple(sorted(still, key=attrgetter("since")))
+
+
+def attended(
+    attending: Iterable[Presence], presence: Presence, now: int, over: str = ""
+) -> tuple[Presence, ...]:
+    """Who is at the questions of a thread once one more is; see `Store.attend`."""
+    others = [other for other in there(attending, now) if other.lease.token != presence.lease.token]
+    if not presence.claims:
+        return (*others, presence)
+    for other in others:
+        if other.claims and other.is_of(presence) and other.actor not in (presence.actor, over):
+            minutes = max(1, round((other.until - now) / 60e6))
+            raise AnswerRefused(
+                f"{other.actor} ({other.account}) has claimed it, for {minutes} min still",
+                f"leave it to them, or take it over by name: --take-over {other.actor}",
+            )
+    return (*(other for other in others if not (other.claims and other.is_of(presence))), presence)
 
 
 def name_taken(thread_id: str) -> ThreadBusy:
@@ -446,6 +479,18 @@ class Checkpointer(ABC):
         """See `Store.pause_request`."""
 
     @abstractmethod
+    def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
+        """See `Store.attend`."""
+
+    @abstractmethod
+    def leave(self, thread_id: str, token: str) -> None:
+        """See `Store.leave`."""
+
+    @abstractmethod
+    def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
+        """See `Store.attending`."""
+
+    @abstractmethod
     def close(self) -> None:
         """Release files and handles; closing twice is fine."""
 
@@ -596,12 +641,16 @@ class Checkpointer(ABC):
         return None
 
     def _unreadable(self, thread_id: str) -> Iterator[Fault]:
-        """Who holds a thread and what is asked of it, where that can't be read.
+        """Who holds a thread, what is asked of it and who is at its questions, where that can't be read.
 
-        Both are in no hash: they tell of the present, and a commit wants the lease's token and the version.
-        So they may be forged, to make a thread look busy, free or asked to pause; they decide nothing.
+        It is in no hash, as it tells of the present, and a commit wants the lease's token and the version.
+        So it may be forged, to make a thread look busy, free, claimed or asked to pause; it decides nothing.
         """
-        for field, read in (("lease", self.lease), ("pause", self.pause_request)):
+
+        def attending(thread_id: str) -> object:
+            return self.attending(thread_id, 0)
+
+        for field, read in (("lease", self.lease), ("pause", self.pause_request), ("presence", attending)):
             try:
                 read(thread_id)
             except LogCorrupt as error:
@@ -742,6 +791,7 @@ def summary_of(
     now: int,
     *,
     inside: int | None = None,
+    attending: tuple[Presence, ...] = (),
 ) -> ThreadSummary:
     """A line of a list of threads; a holder counts only while it lives.
 
@@ -763,6 +813,7 @@ def summary_of(
         updated_at=cursor.updated_at,
         held_by=held_by,
         inside=inside,
+        attending=attending,
     )
 
 

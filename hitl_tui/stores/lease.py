@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from hitl_tui.engine.log.threads import LEASE_TIME, Lease
+from hitl_tui.engine.log.threads import LEASE_TIME, Lease, Presence
 from hitl_tui.errors import StoreUnusable
 
 _given_back: set[str] = set()
@@ -88,6 +88,13 @@ def is_given_back(lease: Lease) -> bool:
 def describe(lease: Lease) -> str:
     """A holder in words: "ann on host box, process 4711"."""
     return f"{lease.user} on host {lease.host}, process {lease.pid}"
+
+
+def is_there(presence: Presence, now: int) -> bool:
+    """Whether somebody is still at a question: their time is not over, and their process lives."""
+    if presence.until <= now or is_given_back(presence.lease):
+        return False
+    return presence.lasts or not is_dead(presence.lease, now)
 
 
 def process_started(pid: int) -> int | None:

@@ -17,12 +17,21 @@ from hitl_tui.engine.log.records import (
     StoredGraph,
     UpdateRecord,
 )
-from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, Stamp, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import (
+    Fault,
+    Lease,
+    PauseRequest,
+    Presence,
+    Stamp,
+    ThreadInfo,
+    ThreadSummary,
+)
 from hitl_tui.stores import base, snapshots
 from hitl_tui.stores.base import (
     Checkpointer,
     as_opened,
     ascii_lower,
+    attended,
     check_thread_id,
     longest_waiting,
     name_taken,
@@ -30,6 +39,7 @@ from hitl_tui.stores.base import (
     refuse_takeover,
     refused,
     summary_of,
+    there,
     unknown,
     writer,
 )
@@ -48,6 +58,7 @@ class _Thread:
         self.last_writer = info.created_by or ""
         self.lease: Lease | None = None
         self.pause: PauseRequest | None = None
+        self.attending: tuple[Presence, ...] = ()
         self.records: list[UpdateRecord] = []
         self.checkpoints: list[Checkpoint] = []
         self.snapshots: list[tuple[int, bytes]] = []
@@ -213,6 +224,20 @@ class MemoryCheckpointer(Checkpointer):
         thread = self._threads.get(thread_id)
         return thread.pause if thread else None
 
+    def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
+        with self._lock:
+            thread = self._thread(thread_id)
+            thread.attending = attended(thread.attending, presence, now, over)
+
+    def leave(self, thread_id: str, token: str) -> None:
+        with self._lock:
+            if thread := self._threads.get(thread_id):
+                thread.attending = tuple(at for at in thread.attending if at.lease.token != token)
+
+    def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
+        thread = self._threads.get(thread_id)
+        return there(thread.attending, now) if thread else ()
+
     def close(self) -> None:
         """Nothing to release: the threads live as long as the object."""
 
@@ -258,4 +283,12 @@ class MemoryCheckpointer(Checkpointer):
 
 
 def _summary(thread: _Thread, now: int, inside: int | None = None) -> ThreadSummary:
-    return summary_of(thread.info, thread.cursor, thread.last_writer, thread.lease, now, inside=inside)
+    return summary_of(
+        thread.info,
+        thread.cursor,
+        thread.last_writer,
+        thread.lease,
+        now,
+        inside=inside,
+        attending=there(thread.attending, now),
+    )

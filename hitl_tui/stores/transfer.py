@@ -33,7 +33,7 @@ from hitl_tui.stores.files.json import plain, row_of
 from hitl_tui.stores.lineage import Carried, Past
 
 FORMAT = "hitl-tui thread"
-VERSION = 4
+VERSION = 5
 
 
 class ChildPlace(NamedTuple):

@@ -24,6 +24,7 @@ from hitl_tui.engine.log.threads import (
     Lease,
     Part,
     PauseRequest,
+    Presence,
     Stamp,
     ThreadInfo,
     ThreadSummary,
@@ -176,6 +177,22 @@ class Store(Protocol):
 
     def pause_request(self, thread_id: str) -> PauseRequest | None:
         """What was asked last of the thread's holder."""
+
+    def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
+        """Note that somebody is at a question of the thread, in place of what their token said before.
+
+        Args:
+            over: whose claim of the same question a claim takes over; "" for nobody's.
+
+        Raises:
+            AnswerRefused: the question is claimed by somebody else (names them, and for how long).
+        """
+
+    def leave(self, thread_id: str, token: str) -> None:
+        """They are there no more; nothing happens where they weren't."""
+
+    def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
+        """Who is at a question of the thread now, oldest first; who has ended is left out."""
 
     def close(self) -> None:
         """Release files and handles."""

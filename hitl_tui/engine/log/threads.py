@@ -86,6 +86,7 @@ class ThreadSummary(msgspec.Struct, frozen=True):
     """A row in a list of threads.  `last_writer` is a node's name or a person's.
 
     `inside` is how many threads of subgraphs' runs are directly below it, None where nobody asked.
+    `attending` are the people who look at what waits in it, or have claimed it.
     """
 
     info: ThreadInfo
@@ -99,6 +100,7 @@ class ThreadSummary(msgspec.Struct, frozen=True):
     updated_at: Time
     held_by: str | None = None
     inside: int | None = None
+    attending: tuple[Presence, ...] = ()
 
 
 class Waiting(msgspec.Struct, frozen=True):
@@ -131,6 +133,35 @@ class Lease(msgspec.Struct, frozen=True):
     expires_at: int
     boot: str = ""
     namespace: str = ""
+
+
+class Presence(msgspec.Struct, frozen=True):
+    """Somebody at a question of a thread: they have its card open, or have claimed it.
+
+    It stands beside the lease, in no log and in no hash, and it ends by itself: at its time, or with its
+    process, where that can be asked.  Only a claim keeps others from answering, and only while the question
+    stays as it was.
+
+    Args:
+        request_hash: that of the question as it was then.
+        until: when it ends, unless it is renewed; the end of `lease`, too.
+        lasts: it lasts its time, whatever becomes of its process, as a claim from the command line.
+        lease: its token, and the process behind it.
+    """
+
+    request: Annotated[str, about("The request.")]
+    request_hash: bytes
+    actor: Annotated[str, about("Who.")]
+    account: Annotated[str, about("Their account and host, as ann@box.")]
+    since: Annotated[Time, about("Since when.")]
+    until: Annotated[Time, about("When it ends, unless it is renewed.")]
+    claims: Annotated[bool, about("Whether they have claimed it; else they look.")]
+    lasts: bool
+    lease: Lease
+
+    def is_of(self, other: Presence) -> bool:
+        """Whether it is at the same question, as it is for the other."""
+        return (self.request, self.request_hash) == (other.request, other.request_hash)
 
 
 class PauseRequest(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
-from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadInfo
+from hitl_tui.engine.log.threads import Lease, PauseRequest, Presence, ThreadInfo
 from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import chained
 from hitl_tui.stores.lineage import Origin, Past, Spent
@@ -64,6 +64,7 @@ _decode_records = msgspec.json.Decoder(_RecordsPart).decode
 _decode_info = msgspec.json.Decoder(_InfoFile).decode
 _decode_cursor = msgspec.json.Decoder(_CursorFile).decode
 _decode_pause = msgspec.json.Decoder(PauseRequest).decode
+_decode_presence = msgspec.json.Decoder(tuple[Presence, ...]).decode
 _decode_lease = msgspec.json.Decoder(Lease).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -180,6 +181,16 @@ def pause_file(request: PauseRequest) -> bytes:
 def pause_of(data: bytes) -> PauseRequest:
     """What `pause_file` wrote."""
     return _decode_pause(data)
+
+
+def presence_file(attending: tuple[Presence, ...]) -> bytes:
+    """Who is at the questions of a thread."""
+    return _pretty(attending)
+
+
+def presence_of(data: bytes) -> tuple[Presence, ...]:
+    """What `presence_file` wrote."""
+    return _decode_presence(data)
 
 
 def _pretty(body: Any) -> bytes:

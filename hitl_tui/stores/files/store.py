@@ -24,13 +24,14 @@ from hitl_tui.engine.log.records import (
     UpdateRecord,
 )
 from hitl_tui.engine.log.store import Durability
-from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, Presence, ThreadInfo, ThreadSummary
 from hitl_tui.errors import StoreUnusable, ValueRejected
 from hitl_tui.stores import base
 from hitl_tui.stores.base import (
     Checkpointer,
     as_opened,
     ascii_lower,
+    attended,
     check_durability,
     check_thread_id,
     longest_waiting,
@@ -39,6 +40,7 @@ from hitl_tui.stores.base import (
     refuse_takeover,
     refused,
     summary_of,
+    there,
     unknown,
     writer,
 )
@@ -391,6 +393,28 @@ class FileCheckpointer(Checkpointer):
         thread = self._find(thread_id)
         return thread.pause() if thread else None
 
+    def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
+        thread = self._thread(thread_id)
+        with self._locked(thread):
+            self._keep_attending(thread, attended(thread.attending(), presence, now, over))
+
+    def leave(self, thread_id: str, token: str) -> None:
+        thread = self._find(thread_id)
+        if thread is None or not thread.attending():
+            return
+        with giving_back(token), self._locked(thread):
+            self._keep_attending(thread, tuple(at for at in thread.attending() if at.lease.token != token))
+
+    def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
+        thread = self._find(thread_id)
+        return there(thread.attending(), now) if thread else ()
+
+    def _keep_attending(self, thread: ThreadFiles, attending: tuple[Presence, ...]) -> None:
+        if attending:
+            replace_file(thread.presence_file, shapes.presence_file(attending), durable=False)
+        else:
+            remove_file(thread.presence_file)
+
     def close(self) -> None:
         """Nothing to release: no file stays open between calls."""
 
@@ -525,7 +549,15 @@ def _keep_graph(root: Path, graph: StoredGraph, *, durable: bool) -> None:
 
 def _summary(thread: ThreadFiles, seen: _Seen, inside: int | None = None) -> ThreadSummary:
     now = time.time_ns() // 1000
-    return summary_of(thread.origin.info, seen.cursor, seen.last_writer, thread.lease(), now, inside=inside)
+    return summary_of(
+        thread.origin.info,
+        seen.cursor,
+        seen.last_writer,
+        thread.lease(),
+        now,
+        inside=inside,
+        attending=there(thread.attending(), now),
+    )
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from hitl_tui.engine.log.records import Checkpoint, Commit, Cursor, LedgerEntry, UpdateRecord
-from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest
+from hitl_tui.engine.log.threads import Fault, Lease, PauseRequest, Presence
 from hitl_tui.errors import LogCorrupt
 from hitl_tui.stores import snapshots
 from hitl_tui.stores.files import json as shapes
@@ -50,6 +50,7 @@ class ThreadFiles:
         self.cursor_file = path / "cursor.json"
         self.lease_file = path / "lease.json"
         self.pause_file = path / "pause.json"
+        self.presence_file = path / "presence.json"
 
     @classmethod
     def open(cls, path: Path) -> ThreadFiles:
@@ -87,6 +88,11 @@ class ThreadFiles:
         """What was asked of whoever holds the thread."""
         data = read_file(self.pause_file)
         return None if data is None else _read(self.pause_file, data, shapes.pause_of, _LET_GO)
+
+    def attending(self) -> tuple[Presence, ...]:
+        """Who was at its questions, dead or alive."""
+        data = read_file(self.presence_file)
+        return () if data is None else _read(self.presence_file, data, shapes.presence_of, _LET_GO)
 
     def point(self, step: int) -> Checkpoint:
         """The checkpoint of a step that the cursor reaches."""

@@ -20,7 +20,7 @@ Rows = Callable[..., list[Any]]
 """Runs a statement with its values."""
 
 _NUMBERED = ("record", "checkpoint", "ledger", "snapshot", "spending")
-_KEYED = ("cursor", "lease", "pause")
+_KEYED = ("cursor", "lease", "pause", "presence")
 _MOST = 10
 """Rows of one kind that are named one by one."""
 

@@ -348,7 +348,7 @@ class StoreFile:
         # Elsewhere the connection as a whole is as durable as it was asked to be.
         own = self.durability == "decisions"
         self._deciding = Synced(db, self._lock, self.path) if own else self._writing
-        self._presence = Presence(db, self.path, self.durability)
+        self._presence = FilePresence(db, self.path, self.durability)
         self._writable = False
 
     def _be_there(self) -> None:
@@ -382,7 +382,7 @@ class StoreFile:
             self._presence.save()
 
 
-class Presence:
+class FilePresence:
     """Looks after the file that a connection was opened on."""
 
     def __init__(self, db: sqlite3.Connection, path: Path, durability: Durability) -> None:

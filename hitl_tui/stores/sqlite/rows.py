@@ -10,7 +10,7 @@ next one, as it does wherever a value is replaced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
@@ -30,10 +30,10 @@ from hitl_tui.engine.log.records import (
     next_of,
 )
 from hitl_tui.engine.log.taint import Lineage, Taint
-from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest, ThreadInfo, ThreadSummary
+from hitl_tui.engine.log.threads import Lease, Owner, PauseRequest, Presence, ThreadInfo, ThreadSummary
 from hitl_tui.engine.state.values import check_nesting
 from hitl_tui.engine.thread.hashes import chained
-from hitl_tui.stores.base import as_opened, waiting
+from hitl_tui.stores.base import as_opened, there, waiting
 from hitl_tui.stores.lease import holder
 from hitl_tui.stores.lineage import Past, Spent, summed
 
@@ -55,6 +55,7 @@ _encode = msgspec.json.Encoder().encode
 _decode_any = msgspec.json.Decoder().decode
 _decode_cursor = msgspec.json.Decoder(Cursor).decode
 _decode_spending = msgspec.json.Decoder(list[Spent]).decode
+_decode_presence = msgspec.json.Decoder(Presence).decode
 _decode_past = msgspec.json.Decoder(tuple[Past, ...]).decode
 _decode_branches = msgspec.json.Decoder(tuple[BranchOutcome, ...]).decode
 _decode_owner = msgspec.json.Decoder(Owner).decode
@@ -478,8 +479,22 @@ def pause_of(row: Row) -> PauseRequest:
     return PauseRequest(*row)
 
 
-def summary_of(row: Row, now: int) -> ThreadSummary:
-    """A line of a list of threads; a holder counts only while it lives."""
+def presence_body(presence: Presence) -> bytes:
+    """Somebody at a question, as JSON."""
+    return _encode(presence)
+
+
+def presence_of(body: Any) -> Presence:
+    """What `presence_body` wrote."""
+    return _decode_presence(body)
+
+
+def summary_of(row: Row, now: int, attending: Mapping[str, list[Presence]]) -> ThreadSummary:
+    """A line of a list of threads; a holder counts only while it lives.
+
+    Args:
+        attending: who is at what waits, by thread.
+    """
     facts, held, inside = row[THREAD_COLUMNS:-9], row[-9:-1], row[-1]
     _typed(facts, (int, str, str, str, str, (int, type(None)), str, int))
     head, status, reason, position, waiting_for, waiting_since, last_writer, updated_at = facts
@@ -500,4 +515,5 @@ def summary_of(row: Row, now: int) -> ThreadSummary:
         updated_at=updated_at,
         held_by=held_by,
         inside=inside,
+        attending=there(attending.get(row[0], ()), now),
     )

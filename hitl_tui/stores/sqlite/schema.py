@@ -18,7 +18,7 @@ TOUCHED_SHIFT = 20
 """`cursor.touched` is its `updated_at`, in microseconds, without these many bits: about its second."""
 
 
-VERSION = 12
+VERSION = 13
 """The version of the tables; a file with another one is not read."""
 
 TABLES = (
@@ -78,6 +78,12 @@ TABLES = (
         actor TEXT,
         note TEXT,
         at INTEGER NOT NULL
+    )""",
+    # Who is at a question of a thread; `body` is the `Presence` as JSON.
+    """CREATE TABLE presence (
+        thread INTEGER NOT NULL REFERENCES thread (key),
+        token TEXT NOT NULL,
+        body BLOB NOT NULL
     )""",
     # `flags`, `hashes`: see rows.  `change` and `result` are JSON, of values or of patches, `lineage` is
     # JSON; NULL for none.

@@ -29,6 +29,7 @@ from hitl_tui.engine.log.threads import (
     Lease,
     Part,
     PauseRequest,
+    Presence,
     Stamp,
     ThreadInfo,
     ThreadSummary,
@@ -39,12 +40,14 @@ from hitl_tui.errors import HitlError
 from hitl_tui.stores import snapshots
 from hitl_tui.stores.base import (
     Checkpointer,
+    attended,
     check_durability,
     check_thread_id,
     name_taken,
     not_held,
     refuse_takeover,
     refused,
+    there,
     unknown,
     writer,
 )
@@ -168,8 +171,10 @@ _LEDGER = f"SELECT {rows.LEDGER} FROM ledger WHERE id BETWEEN ? AND ? ORDER BY i
 _LAST_SPENDING = "SELECT id, body FROM spending WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 _ADD_SPENDING = _insert("spending", "id, body")
 _LET_GO = (
-    "it tells who holds the thread alone: where nobody runs it, delete the rows of the tables lease and pause"
+    "it tells who is at the thread alone: where nobody is, delete the rows of the tables lease, pause and "
+    "presence"
 )
+_ATTENDING = "SELECT t.id, p.body FROM presence AS p JOIN thread AS t ON t.key = p.thread"
 _LEASE = f"SELECT {rows.LEASE} FROM lease WHERE thread = ?"
 _GIVE_BACK = "DELETE FROM lease WHERE thread = ? AND token = ?"
 _TAKE = f"INSERT OR REPLACE INTO lease (thread, {rows.LEASE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -426,6 +431,26 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
         with self._decoding(_LET_GO):
             return rows.pause_of(fetched[0]) if fetched else None
 
+    def attend(self, thread_id: str, presence: Presence, now: int, over: str = "") -> None:
+        key = self._key(thread_id)
+        with self._writing as db:
+            others = attended(self._attending(key), presence, now, over)
+            db.execute("DELETE FROM presence WHERE thread = ?", (key,))
+            bodies = [(key, at.lease.token, rows.presence_body(at)) for at in others]
+            db.executemany("INSERT INTO presence (thread, token, body) VALUES (?, ?, ?)", bodies)
+
+    def leave(self, thread_id: str, token: str) -> None:
+        with giving_back(token), self._writing as db:
+            db.execute("DELETE FROM presence WHERE thread = ? AND token = ?", (self._find(thread_id), token))
+
+    def attending(self, thread_id: str, now: int) -> tuple[Presence, ...]:
+        return there(self._attending(self._find(thread_id)), now)
+
+    def _attending(self, key: int | None) -> list[Presence]:
+        fetched = self._rows("SELECT body FROM presence WHERE thread = ?", (key,))
+        with self._decoding(_LET_GO):
+            return [rows.presence_of(row[0]) for row in fetched]
+
     def _refusal(self, thread_id: str, key: int, commit: Commit) -> HitlError:
         version = self._value(int, _VERSION, (key,))
         if version is None:
@@ -435,8 +460,14 @@ class SQLiteCheckpointer(StoreFile, Checkpointer):
     def _summaries(self, sql: str, values: tuple[Any, ...]) -> list[ThreadSummary]:
         fetched = self._rows(sql, values)
         now = time.time_ns() // 1000
+        attending: dict[str, list[Presence]] = {}
+        # All there are: as many as there are people at the store, beside a page of many threads.
+        present = self._rows(_ATTENDING) if fetched else ()
+        with self._decoding(_LET_GO):
+            for name, body in present:
+                attending.setdefault(name, []).append(rows.presence_of(body))
         with self._decoding():
-            return [rows.summary_of(row, now) for row in fetched]
+            return [rows.summary_of(row, now, attending) for row in fetched]
 
     # -- over one thread's own rows ---------------------------------------------------------------
 

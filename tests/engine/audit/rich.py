@@ -26,7 +26,7 @@ from hitl_tui.agents.scripted import ToolCall
 from hitl_tui.engine.audit.verify import verify_tree
 from hitl_tui.engine.graph.gates import Gate, GateChoice
 from hitl_tui.engine.log.signing import Signature
-from hitl_tui.engine.log.threads import Lease, PauseRequest, ThreadSummary
+from hitl_tui.engine.log.threads import Lease, PauseRequest, Presence, ThreadSummary
 from hitl_tui.engine.nodes.children import inside
 from hitl_tui.errors import HitlError
 from hitl_tui.stores import Checkpointer, FileCheckpointer, SQLiteCheckpointer
@@ -159,6 +159,9 @@ HELD = Lease(
 """A lease of a process on another machine, which nobody here can know the end of."""
 
 ASKED = PauseRequest("ivy", "lunch", 1_700_000_000_000_000)
+PRESENT = Presence(
+    "r1", b"\x01", "jo", "jo@afar", 1_700_000_000_000_000, 1 << 60, claims=True, lasts=True, lease=HELD
+)
 
 
 def fill(store: Checkpointer) -> None:
@@ -240,6 +243,7 @@ def filled(path: Path) -> Stored:
         fill(store)
         store.acquire("early", HELD, 0)
         store.request_pause("early", ASKED)
+        store.attend("early", PRESENT, 0)
     whole = Stored.at(path)
     assert whole.undetected(path) == ""
     return whole
@@ -272,8 +276,8 @@ def outputs(store: Checkpointer, names: list[str]) -> list[Any]:
 
 
 def _unheld(lines: list[ThreadSummary]) -> list[ThreadSummary]:
-    """Lines without who holds the thread, which is advice about the present and in no hash."""
-    return [replace(line, held_by=None) for line in lines]
+    """Lines without who holds the thread or is at it, which is advice about the present and in no hash."""
+    return [replace(line, held_by=None, attending=()) for line in lines]
 
 
 def difference(shown: list[Any], now: list[Any]) -> str:

@@ -17,7 +17,7 @@ import pytest
 
 from hitl_tui import GraphRunner, LogCorrupt, ThreadBusy
 from hitl_tui.engine.audit.verify import verify_tree
-from tests.engine.audit.rich import ASKED, HELD, opened
+from tests.engine.audit.rich import ASKED, HELD, PRESENT, opened
 from tests.engine.audit.test_refused import everything, runner
 from tests.support.flows import check_log, ledger_of, line
 from tests.support.spec import spec
@@ -95,6 +95,30 @@ def test_what_can_not_be_read_is_an_error_in_words_that_says_what_to_delete(
                     act()
     assert everything(path) == before
     forge(path, table, field, REMOVED)
+    answer(path)
+
+
+@pytest.mark.parametrize("body", [b"[1]", b"\xff\x00", b'[{"request": 1}]'])
+def test_who_is_at_a_question_and_can_not_be_read_is_an_error_that_says_what_to_delete(
+    path: Path, body: bytes
+) -> None:
+    for table in ("lease", "pause"):
+        forge(path, table, "", REMOVED)
+    with closing(opened(path)) as store:
+        store.attend("t", PRESENT, 0)
+    if path.is_dir():
+        next(path.glob("threads/*/presence.json")).write_bytes(body)
+    else:
+        forge(path, "presence", "body", body)
+    before = everything(path)
+    with closing(opened(path)) as store:
+        for look in (lambda: store.attending("t", 0), store.threads):
+            with pytest.raises(LogCorrupt) as refused:
+                look()
+            assert "delete" in refused.value.hint
+        assert [found.field for found in verify_tree(store, "t").mismatches] == ["presence"]
+    assert everything(path) == before
+    forge(path, "presence", "", REMOVED)
     answer(path)
 
 

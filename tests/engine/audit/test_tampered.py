@@ -36,6 +36,7 @@ TABLES = (
     "spending",
     "lease",
     "pause",
+    "presence",
 )
 """All tables of a store file; a test compares them with the file's own."""
 
@@ -57,6 +58,7 @@ KINDS = (
     "snapshots",
     "lease.json",
     "pause.json",
+    "presence.json",
 )
 """The files of a files store, by their names or their directories."""
 
